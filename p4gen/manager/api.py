@@ -116,6 +116,13 @@ class RankConfig:
     sync: PsnSync
     spec: WrittenServing
     """The program of the first switch: payload, W, M, op, dtype, mode, reliability."""
+    ring_qp: int = 0
+    """The first queue pair number of a ring of hosts, on which calls run in this generation; 0 if switches carry
+    them. ``p4gen.manager.ranks`` numbers the others."""
+    ips: tuple[int, ...] = ()
+    """Of a ring: the addresses of all ranks."""
+    leased: bool = False
+    """Whether rank 0 asks the manager before each call (``HostManager.begin_call``)."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +154,8 @@ class GroupStatus:
     """Number of slots used on each switch, over all pipes and pipelines."""
     contexts: Mapping[str, int] = field(default_factory=dict)
     """Number of contexts used on each switch."""
+    ring: bool = False
+    """Whether calls currently run on a ring of the hosts."""
 
 
 class ConnectionState(StrEnum):

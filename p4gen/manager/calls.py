@@ -10,9 +10,10 @@ from p4gen.errors import FailedError
 from p4gen.host.collectives.arrays import Array, check_root, divide, dtype_of
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.ring import Ring
 from p4gen.spec import Op
 
-_ROOTED: Final = frozenset({Collective.REDUCE, Collective.BROADCAST})
+ROOTED: Final = frozenset({Collective.REDUCE, Collective.BROADCAST})
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,8 @@ class Call:
     started: int | None = None
     """The time at which it began in an earlier generation."""
 
-    def make(self, communicator: Communicator) -> Invocation:
-        """The call as an invocation of one generation's communicator."""
+    def make(self, communicator: Communicator | Ring) -> Invocation:
+        """The call as an invocation of one generation's communicator, or of its ring."""
         match self.collective:
             case Collective.ALLREDUCE:
                 return communicator.all_reduce(self.values, self.op)
@@ -71,7 +72,7 @@ def check_call(config: GroupConfig, collective: Collective, values: Array, root:
     if collective is Collective.BARRIER:
         return
     config.kind(dtype_of(values), op)
-    if collective in _ROOTED:
+    if collective in ROOTED:
         check_root(root, config.size)
     if collective is Collective.REDUCE_SCATTER:
         divide(values, config.size)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from p4gen.manager.api import Code, HostAddresses, ManagerError, SwitchInfo
 from p4gen.placement.placer import Names, switch_of
 from p4gen.placement.planner import View
+from p4gen.spec import ServingSpec
 from p4gen.spec.topology import Link, TopologySpec
 
 
@@ -175,6 +176,13 @@ class Fabric:
         """A host's addresses. Raises ``KeyError`` for a host that is not in the topology."""
         view = self.view
         return HostAddresses(view.names.mac[host], view.names.ip[host], view.names.mac[switch_of(view.topology, host)])
+
+    def program(self, hosts: Sequence[str]) -> ServingSpec | None:
+        """The program that says what calls of a ring of hosts may be: that of the first switch of theirs which serves
+        groups, otherwise any; None if there is none."""
+        view = self.view
+        near = [switch_of(view.topology, host) for host in hosts if host in view.topology.hosts]
+        return next((view.specs[name] for name in (*near, *view.specs) if name in view.specs), None)
 
     def _look(self) -> View:
         programs = {name: info.spec for name, info in self.switches.items()}

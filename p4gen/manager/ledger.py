@@ -28,13 +28,15 @@ from p4gen.manager.api import (
 )
 from p4gen.manager.conversations import Conversation
 from p4gen.manager.fabric import Fabric
-from p4gen.manager.store import Store, StoredConnection, StoredGroup
+from p4gen.manager.ranks import RING_QPS, first_psn
+from p4gen.manager.store import Store, StoredConnection, StoredGroup, StoredRing
 from p4gen.manager.wanted import Key
 from p4gen.manager.watch import Watch
 from p4gen.placement.placed import PlacedGroup
 from p4gen.placement.planner import plan
 from p4gen.placement.policy import PlacementPolicy
 from p4gen.placement.pools import History, Limits, Pools, held_by
+from p4gen.spec import CollectiveSpec
 
 LOGGER = logging.getLogger("p4gen.manager")
 
@@ -51,6 +53,8 @@ class Record:
     reason: str = ""
     placed: PlacedGroup | None = None
     pending: PlacedGroup | None = None
+    ring: int | None = None
+    """The first queue pair number of the ring on which calls run in this generation; then ``placed`` is None."""
     agreed: int | None = None
     """The call with which all ranks of this generation begin, once they are ready."""
     busy: bool = False
@@ -77,15 +81,21 @@ class Record:
         """Name and generation of the placement that is being installed."""
         return self.spec.name, self.last
 
+    @property
+    def ring_qps(self) -> int:
+        """The number of queue pair numbers that a ring of its ranks takes."""
+        return RING_QPS * len(self.spec.ranks)
+
     def row(self, state: GroupState, generation: int, last: int, reason: str = "") -> StoredGroup:
         """The row to be stored."""
         return StoredGroup(self.spec, state, generation, last, reason)
 
     def status(self) -> GroupStatus:
         """The status for clients."""
-        placed = self.placed or self.pending
+        placed = self.placed or (None if self.ring is not None else self.pending)
         if placed is None:
-            return GroupStatus(self.spec, self.state, self.generation or self.last, self.reason)
+            generation = self.generation or self.last
+            return GroupStatus(self.spec, self.state, generation, self.reason, ring=self.ring is not None)
         tree: dict[str, str | None] = {}
         slots: defaultdict[str, int] = defaultdict(int)
         contexts: defaultdict[str, int] = defaultdict(int)
@@ -156,8 +166,11 @@ class Ledger:
                     continue
                 record = Record(group.spec, group.state, group.generation, group.last, group.reason)
                 if group.state is GroupState.ACTIVE:
-                    record.placed = group.placements[group.generation]
-                    record.agreed = group.agreed.get(group.generation)
+                    if group.ring.generation == group.generation:
+                        record.ring, record.agreed = group.ring.qp, group.ring.agreed
+                    else:
+                        record.placed = group.placements[group.generation]
+                        record.agreed = group.agreed.get(group.generation)
                     record.lost = other  # addresses and ports may differ
                 self.records[name] = record
 
@@ -171,10 +184,10 @@ class Ledger:
         named = [(record.spec.name, placed) for record, placed in self.live() if record is not instead_of]
         live = [placed for _, placed in named]
         limits = {name: Limits.of(program) for name, program in view.specs.items()}
-        histories, tree, qp = self.histories, self._next_tree, self._next_qp
+        histories, tree, qp, rings = self.histories, self._next_tree, self._next_qp, self._rings()
 
         def pools() -> Pools:
-            return Pools(limits, live, histories, next_tree=tree, next_qp=qp)
+            return Pools(limits, live, histories, next_tree=tree, next_qp=qp, rings=rings)
 
         return plan(spec, view, self._policy, pools, self._random.randrange(1 << 24), avoid, named)
 
@@ -182,6 +195,11 @@ class Ledger:
         """All placements, in use or being installed."""
         for record in self.records.values():
             yield from ((record, placed) for placed in (record.placed, record.pending) if placed is not None)
+
+    def _rings(self) -> list[tuple[int, int]]:
+        """The queue pair numbers of rings."""
+        rings = [(record.ring, record.ring_qps) for record in self.records.values() if record.ring is not None]
+        return [(first, first + count) for first, count in rings]
 
     def contexts_on(self, switch: str) -> list[GroupContext]:
         """All contexts that are assigned on a switch."""
@@ -244,7 +262,7 @@ class Ledger:
 
     def _row_of(self, name: str, last: int) -> StoredGroup:
         known = self.records[name]
-        return known.row(known.state, known.generation, last)
+        return known.row(known.state, known.generation, last, known.reason)
 
     def activate(self, record: Record, spec: GroupSpec) -> None:
         """Record that the pending placement is in use instead of the previous one."""
@@ -254,6 +272,7 @@ class Ledger:
         with self.store.transaction():
             if record.placed is not None:
                 self.store.drop_placement(*record.key)
+            self._store_ring(record, StoredRing())
             self.store.put_group(StoredGroup(spec, GroupState.ACTIVE, record.last, record.last))
             for held in helds:
                 histories[held.switch].add(held)
@@ -261,7 +280,7 @@ class Ledger:
                 switch, kind, pipeline, epoch = where
                 self.store.put_epochs(switch, kind, pipeline, epoch, histories[switch].seen(kind, pipeline, epoch))
         record.spec, record.state, record.generation, record.reason = spec, GroupState.ACTIVE, record.last, ""
-        record.placed, record.pending = record.pending, None
+        record.placed, record.pending, record.ring = record.pending, None, None
         record.lost, record.agreed, record.arrived, record.delay = False, None, {}, 0.0
         assert record.placed is not None
         on = ", ".join(record.placed.addresses)
@@ -275,15 +294,43 @@ class Ledger:
         record.pending = None
         self.version += 1
 
+    def to_ring(self, record: Record, spec: GroupSpec, reason: str) -> None:
+        """Record that calls run on a ring of the hosts from now on, as a new generation; ``reason``: why switches do
+        not carry them. Raises ``ManagerError`` if no program says what the calls may be."""
+        if not isinstance(self.fabric.program(spec.ranks), CollectiveSpec):
+            raise ManagerError(Code.REFUSED, f"group {spec.name}: no registered switch runs a program for collectives")
+        live = (placed for _, placed in self.live())
+        pools = Pools(None, live, next_qp=self._next_qp, rings=self._rings())
+        record.spec = spec
+        first, generation = pools.qps(record.ring_qps), record.last + 1
+        with self.store.transaction():
+            self.store.put_group(record.row(GroupState.ACTIVE, generation, generation, reason))
+            if record.placed is not None:
+                self.store.drop_placement(*record.key)
+            self._store_ring(record, StoredRing(generation, first), pools.next_qp)
+        self._next_qp = pools.next_qp
+        record.state, record.reason, record.generation, record.last = GroupState.ACTIVE, reason, generation, generation
+        record.placed, record.ring, record.lost = None, first, False
+        record.agreed, record.arrived = None, {}
+        LOGGER.info("group %s: generation %d is on a ring", spec.name, generation)
+        self._tell(record)
+
+    def _store_ring(self, record: Record, ring: StoredRing, next_qp: int | None = None) -> None:
+        if ring == StoredRing():
+            self.store.drop_ring(record.spec.name)
+        else:
+            self.store.put_ring(record.spec.name, ring, next_qp)
+
     def break_(self, record: Record, reason: str) -> None:
         """Record that there is currently no place for a group."""
         with self.store.transaction():
             self.store.put_group(record.row(GroupState.BROKEN, record.last, record.last, reason))
             if record.placed is not None:
                 self.store.drop_placement(*record.key)
+            self._store_ring(record, StoredRing())
         news = record.state is not GroupState.BROKEN or record.reason != reason
         record.state, record.reason, record.generation = GroupState.BROKEN, reason, record.last
-        record.placed, record.lost = None, False
+        record.placed, record.ring, record.lost = None, None, False
         if news:
             LOGGER.info("group %s is broken: %s", record.spec.name, "; ".join(reason.splitlines()))
             self._tell(record)
@@ -310,7 +357,10 @@ class Ledger:
         """Record that all ranks are ready, and the call with which they begin."""
         agreed = min(record.arrived.values())
         with self.store.transaction():
-            self.store.put_agreed(*record.key, agreed)
+            if record.ring is not None:
+                self._store_ring(record, StoredRing(record.generation, record.ring, agreed))
+            else:
+                self.store.put_agreed(*record.key, agreed)
         record.agreed = agreed
         self.changed.notify_all()
 
@@ -360,8 +410,25 @@ class Ledger:
     def rank_config(self, record: Record, rank: int) -> RankConfig:
         """The configuration of a rank of an active group."""
         placed, view = record.placed, self.fabric.view
-        assert placed is not None
         host = record.spec.ranks[rank]
+        if record.ring is not None:
+            program = self.fabric.program(record.spec.ranks)
+            assert program is not None
+            return RankConfig(
+                group=record.spec.name,
+                generation=record.generation,
+                rank=rank,
+                size=len(record.spec.ranks),
+                addresses=self.fabric.addresses(host),
+                channels=(),
+                first_psn=first_psn(record.ring),
+                slots=0,
+                sync=record.spec.sync,
+                spec=program,
+                ring_qp=record.ring,
+                ips=tuple(view.names.ip[each] for each in record.spec.ranks),
+            )
+        assert placed is not None
         first, _ = placed.tree.first_hop(rank)
         return RankConfig(
             group=record.spec.name,

@@ -50,7 +50,8 @@ class Lifecycle:
                 key, placed = self._begin(record, spec, avoid, beside=beside)
             except NoPlaceError as error:
                 again = self._empty(error.epochs - restarted, record, beside=beside)
-                if not again and beside and first is None and error.code is Code.NO_ROOM:
+                alone = beside and first is None and record.placed is not None
+                if not again and alone and error.code is Code.NO_ROOM:
                     self._swap(record, spec, error)
                     return
                 if not again:
@@ -137,6 +138,12 @@ class Lifecycle:
         later users of these resources are queued after it at each switch."""
         names = placed.switches if placed is not None else ()
         return {name: self._threads[name].remove(key) for name in names if name in self._threads}
+
+    def park(self, record: Record, spec: GroupSpec, reason: str = "") -> Answers:
+        """Record that a group's calls run on a ring, and uninstall it. The ledger's lock is held."""
+        old = (record.key, record.placed)
+        self._ledger.to_ring(record, spec, reason)
+        return self.uninstall(*old)
 
     def uproot(self, record: Record, reason: str) -> None:
         """Record that a group currently has no place, and uninstall it. The ledger's lock is held."""

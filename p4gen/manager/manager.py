@@ -44,7 +44,7 @@ from p4gen.manager.switches import SwitchThread
 from p4gen.manager.wanted import Key
 from p4gen.manager.watch import Watch
 from p4gen.placement.placed import PlacedGroup
-from p4gen.placement.planner import View, check
+from p4gen.placement.planner import NoPlaceError, View, check
 from p4gen.placement.policy import PlacementPolicy, find_policy
 from p4gen.spec import ServingSpec
 from p4gen.spec.topology import TopologySpec
@@ -242,7 +242,14 @@ class IncManager:
             record = Record(spec, busy=True)
             self._ledger.records[spec.name] = record
         try:
-            self._lifecycle.settle(record, spec)
+            try:
+                self._lifecycle.settle(record, spec)
+            except NoPlaceError as error:
+                if not spec.fallback or error.code is not Code.NO_ROOM:
+                    raise
+                with self._changed:
+                    record.tried = self._ledger.version
+                    self._lifecycle.park(record, spec, error.reason)
             return self._status(record)
         except BaseException:
             with self._changed:

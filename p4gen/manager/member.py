@@ -7,6 +7,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from typing import Final
 
 import numpy as np
 
@@ -15,14 +16,18 @@ from p4gen.groups.ranks import ACK_EVERY
 from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.ring import Ring
 from p4gen.host.transport.clock import SECOND
 from p4gen.host.transport.raw import RawNic
 from p4gen.host.transport.rc import QueuePair
 from p4gen.manager.api import HostManager, RankConfig, RankReport
-from p4gen.manager.calls import Call, CallResult, check_call
+from p4gen.manager.calls import ROOTED, Call, CallResult, check_call
 from p4gen.manager.follower import KEPT, Follower
-from p4gen.manager.ranks import TIMEOUT, group_config
+from p4gen.manager.ranks import TIMEOUT, group_config, ring_config
 from p4gen.spec import CollectiveSpec, Op
+
+AHEAD: Final = KEPT // 2
+"""Reduces and Broadcasts in a row that a rank makes on a ring without a Barrier."""
 
 
 class Member(Follower):
@@ -46,12 +51,14 @@ class Member(Follower):
         super().__init__(group, nic, manager, submit)
         self._timeout_ps, self._ack_every = timeout_ps, ack_every
         self._config: GroupConfig | None = None
-        self._communicator: Communicator | None = None
+        self._communicator: Communicator | Ring | None = None
         self._queue: deque[Call] = deque()
         """Calls that are not completed, in order."""
         self._kept: deque[Call] = deque(maxlen=KEPT)
-        self._under_way: deque[Call] = deque()
-        """Calls that the communicator is executing, in order."""
+        self._under_way: deque[Call | None] = deque()
+        """Calls that the communicator is executing, in order; None is a Barrier that was added between them."""
+        self._unconfirmed = 0
+        """Calls on the ring that other ranks may not have begun."""
         self._failure = ""
         """Why calls cannot complete in this generation."""
 
@@ -107,7 +114,8 @@ class Member(Follower):
     def progress(self) -> float:
         """The fraction of the running call that is done, from 0 to 1. May be called from any thread."""
         with contextlib.suppress(IndexError):  # the call has just ended
-            invocation = self._under_way[0].invocation
+            call = self._under_way[0]
+            invocation = call.invocation if call is not None else None
             if invocation is not None and invocation.messages:
                 return min(1.0, (invocation.messages_sent + invocation.messages_received) / invocation.messages)
         return 0.0
@@ -147,17 +155,34 @@ class Member(Follower):
 
     def _make(self, call: Call) -> None:
         assert self._communicator is not None
+        self._confirm(call)
         call.begun += 1
         if call.started is None and call.invocation is not None:
             call.started = call.invocation.started
         self._under_way.append(call)
         try:
+            assert self._config is not None
+            check_call(self._config, call.collective, call.values, call.root, call.op)
             call.invocation = call.make(self._communicator)
         except InputError as error:
             self._under_way.pop()
             self._queue.remove(call)
             if not call.future.done():
                 call.future.set_exception(error)
+
+    def _confirm(self, call: Call) -> None:
+        """On a ring, pass a Barrier before a rank could get further ahead than calls are kept: it may complete Reduces
+        and Broadcasts which others have not begun. All ranks do so before the same calls."""
+        if not isinstance(self._communicator, Ring):
+            return
+        if call.collective not in ROOTED:
+            self._unconfirmed = 0
+        elif self._unconfirmed == AHEAD:
+            self._unconfirmed = 1
+            self._under_way.append(None)
+            self._communicator.barrier()
+        else:
+            self._unconfirmed += 1
 
     def _done(self, invocation: Invocation) -> None:
         call = self._under_way.popleft()
@@ -191,7 +216,12 @@ class Member(Follower):
 
     def _create(self, config: RankConfig) -> None:
         self._config = group_config(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)
-        self._communicator = Communicator(self._nic.nic, self._config, self._done)
+        self._unconfirmed = 0
+        if config.ring_qp:
+            ring = ring_config(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)
+            self._communicator = Ring(self._nic.nic, ring, self._done)
+        else:
+            self._communicator = Communicator(self._nic.nic, self._config, self._done)
 
     def _destroy(self) -> None:
         self._failure = ""

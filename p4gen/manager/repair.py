@@ -111,13 +111,15 @@ class Repair:
     def _needs_place(self, record: Record) -> bool:
         if record.state is GroupState.BROKEN:
             return record.tried != self._ledger.version
-        if record.state is not GroupState.ACTIVE or record.placed is None:
+        if record.state is not GroupState.ACTIVE:
             return False
+        if record.placed is None:
+            return record.ring is not None and (record.lost or record.tried != self._ledger.version)
         return record.lost or not record.placed.links <= self._ledger.fabric.view.links
 
     def _place(self, record: Record) -> None:
         try:
-            self._lifecycle.settle(record, record.spec)
+            self._lifecycle.settle(record, record.spec, beside=record.ring is not None)
         except Exception as error:
             with contextlib.suppress(ClosedError):  # the manager has ended meanwhile
                 self._unsettled(record, error)
@@ -133,4 +135,9 @@ class Repair:
                 record.delay = min(max(2 * record.delay, FIRST_DELAY), LAST_DELAY)
                 record.not_before = time.monotonic() + record.delay
             reason = error.reason if isinstance(error, ManagerError) else f"{type(error).__name__}: {error}"
-            self._lifecycle.uproot(record, reason)
+            if not record.spec.fallback:
+                self._lifecycle.uproot(record, reason)
+            elif record.ring is None or record.lost:
+                self._lifecycle.park(record, record.spec, reason)
+            else:
+                record.reason = reason

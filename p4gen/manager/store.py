@@ -13,62 +13,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from p4gen.errors import InputError
 from p4gen.manager.api import Code, ConnectionSpec, ConnectionState, GroupSpec, GroupState, ManagerError, SwitchInfo
 from p4gen.manager.conversations import Conversation
 from p4gen.manager.encoding import decode, encode
+from p4gen.manager.schema import ADDED, APPLICATION, SCHEMA, TABLES
 from p4gen.placement.connections import PlacedConnection
 from p4gen.placement.placed import PlacedGroup
 from p4gen.placement.pools import HOST_QP, History, Kind, Spans, held_by
-
-APPLICATION: Final = 0x70346765
-"""SQLite's application_id of our files."""
-SCHEMA: Final = 3
-
-_CONNECTIONS: Final = """
-CREATE TABLE connections (
-    number INTEGER PRIMARY KEY, spec TEXT NOT NULL, state TEXT NOT NULL, generation INTEGER NOT NULL,
-    reason TEXT NOT NULL, spray INTEGER NOT NULL, placed TEXT, switch TEXT, position INTEGER, UNIQUE (switch, position)
-) STRICT;
-"""
-"""Added by schema 2."""
-_HANDSHAKES: Final = """
-CREATE TABLE handshakes (conversation TEXT PRIMARY KEY, numbers TEXT NOT NULL) STRICT;
-"""
-"""Added by schema 3: connections that hosts have set up."""
-_ADDED: Final = {2: _CONNECTIONS, 3: _HANDSHAKES}
-_TABLES: Final = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
-CREATE TABLE switches (name TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, info TEXT NOT NULL) STRICT;
-CREATE TABLE hosts (name TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE) STRICT;
-CREATE TABLE ports_down (switch TEXT NOT NULL, port INTEGER NOT NULL, PRIMARY KEY (switch, port)) STRICT;
-CREATE TABLE groups (
-    name TEXT PRIMARY KEY, spec TEXT NOT NULL, state TEXT NOT NULL, generation INTEGER NOT NULL,
-    last INTEGER NOT NULL, reason TEXT NOT NULL
-) STRICT;
-CREATE TABLE placements (
-    name TEXT NOT NULL REFERENCES groups ON DELETE CASCADE, generation INTEGER NOT NULL, tree INTEGER NOT NULL UNIQUE,
-    placed TEXT NOT NULL, agreed INTEGER, PRIMARY KEY (name, generation)
-) STRICT;
-CREATE TABLE contexts (
-    switch TEXT NOT NULL, context INTEGER NOT NULL, name TEXT NOT NULL, generation INTEGER NOT NULL,
-    PRIMARY KEY (switch, context),
-    FOREIGN KEY (name, generation) REFERENCES placements ON DELETE CASCADE
-) STRICT;
-CREATE INDEX contexts_of ON contexts (name, generation);
-CREATE TABLE slots (
-    switch TEXT NOT NULL, pipeline INTEGER NOT NULL, first INTEGER NOT NULL, end INTEGER NOT NULL, name TEXT NOT NULL,
-    generation INTEGER NOT NULL, PRIMARY KEY (switch, pipeline, first), UNIQUE (switch, pipeline, end),
-    FOREIGN KEY (name, generation) REFERENCES placements ON DELETE CASCADE
-) STRICT;
-CREATE INDEX slots_of ON slots (name, generation);
-CREATE TABLE epochs (
-    switch TEXT NOT NULL, kind TEXT NOT NULL, pipeline INTEGER NOT NULL, epoch INTEGER NOT NULL, spans TEXT NOT NULL,
-    PRIMARY KEY (switch, kind, pipeline, epoch)
-) STRICT;
-"""
+from p4gen.placement.tree import IncTree
 
 
 class StoreError(ManagerError):
@@ -80,6 +35,20 @@ class StoreError(ManagerError):
 
 class ClosedError(StoreError):
     """The manager has ended: pending changes are not written."""
+
+
+@dataclass(frozen=True)
+class StoredRing:
+    """Of a group that may be without switches: the ring of its hosts."""
+
+    generation: int | None = None
+    """The generation whose calls run on the ring; None if switches carry them."""
+    qp: int | None = None
+    """Its first queue pair number."""
+    agreed: int | None = None
+    """The call with which all ranks of that generation begin."""
+    home: IncTree | None = None
+    """The tree whose switches the group gets by leases."""
 
 
 @dataclass
@@ -95,6 +64,7 @@ class StoredGroup:
     placements: dict[int, PlacedGroup] = field(default_factory=dict)
     agreed: dict[int, int] = field(default_factory=dict)
     """By generation: the call with which all ranks begin."""
+    ring: StoredRing = StoredRing()
 
 
 @dataclass
@@ -168,10 +138,10 @@ class Store:
         if empty:
             db.executescript(
                 f"BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {SCHEMA}; "
-                f"{_TABLES} {''.join(_ADDED.values())} COMMIT;"
+                f"{TABLES} {''.join(ADDED.values())} COMMIT;"
             )
         elif version < SCHEMA:
-            added = "".join(tables for schema, tables in _ADDED.items() if schema > version)
+            added = "".join(tables for schema, tables in ADDED.items() if schema > version)
             db.executescript(f"BEGIN IMMEDIATE; PRAGMA user_version = {SCHEMA}; {added} COMMIT;")
         if not empty:
             db.execute("BEGIN IMMEDIATE")  # takes the exclusive lock
@@ -272,6 +242,18 @@ class Store:
         """Store the call with which all ranks of a generation begin."""
         self._db.execute("UPDATE placements SET agreed = ? WHERE name = ? AND generation = ?", (call, name, generation))
 
+    def put_ring(self, name: str, ring: StoredRing, next_qp: int | None = None) -> None:
+        """Store what a group has of a ring, and where the search for the next queue pair numbers begins."""
+        home = None if ring.home is None else json.dumps(encode(ring.home), separators=(",", ":"))
+        row = (name, ring.generation, ring.qp, ring.agreed, home)
+        self._db.execute("INSERT OR REPLACE INTO rings VALUES (?, ?, ?, ?, ?)", row)
+        if next_qp is not None:
+            self.put_meta("next_qp", next_qp)
+
+    def drop_ring(self, name: str) -> None:
+        """Remove what a group has of a ring."""
+        self._db.execute("DELETE FROM rings WHERE name = ?", (name,))
+
     # --- connections ---
 
     def put_connection(self, row: StoredConnection) -> None:
@@ -332,6 +314,9 @@ class Store:
             groups[name].placements[generation] = decode(PlacedGroup, json.loads(placed))
             if agreed is not None:
                 groups[name].agreed[generation] = agreed
+        for name, generation, qp, agreed, home in rows("SELECT * FROM rings"):
+            tree = None if home is None else decode(IncTree, json.loads(home))
+            groups[name].ring = StoredRing(generation, qp, agreed, tree)
         histories: dict[str, History] = {}
         for switch, kind, pipeline, epoch, spans in rows("SELECT * FROM epochs"):
             seen = histories.setdefault(switch, History()).seen(Kind(kind), pipeline, epoch)
@@ -382,6 +367,7 @@ class Store:
             "epochs",
             "connections",
             "handshakes",
+            "rings",
         )
         return {table: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}  # noqa: S608
 

@@ -76,6 +76,10 @@ def check(spec: GroupSpec, view: View) -> None:
         problems.append(f"'{spec.name}' is not a name for a group: letters, digits, '_', '.', ':', '-', 63 at most")
     problems += tree_problems(view.topology, spec.ranks, spec.root)
     problems += GroupRequest(spec.ranks, collectives=spec.collectives, memories=spec.memories).problems()
+    if spec.fallback and spec.memories:
+        problems.append("ranks that write to each other's memory cannot do so on a ring (fallback)")
+    if spec.fallback and len(spec.ranks) < 2:
+        problems.append("a ring needs at least two ranks (fallback)")
     lacks = [list(_lacking(spec, program)) for program in view.specs.values()]
     if lacks and all(lacks):
         problems += dict.fromkeys(reason for some in lacks for reason in some)

@@ -287,7 +287,8 @@ class Pools:
     """All resources of groups, derived from those that live groups hold.
 
     ``limits`` has every switch's; without, nothing ever runs out. ``next_tree`` and ``next_qp`` are where looking
-    begins: numbers go round, so that a late packet for a dead group meets none that has its number.
+    begins: numbers go round, so that a late packet for a dead group meets none that has its number. ``rings`` are
+    numbers of queue pairs, [first, end), of groups that use no tree.
     """
 
     def __init__(
@@ -298,6 +299,7 @@ class Pools:
         *,
         next_tree: int = 0,
         next_qp: int = HOST_QP,
+        rings: Iterable[tuple[int, int]] = (),
     ) -> None:
         self._limits = limits
         self._histories = histories or {}
@@ -313,6 +315,8 @@ class Pools:
             for channel in placed.channels:
                 for end in channel.ends:
                     self._qps.add(end.qp, end.qp + 1)
+        for first, end in rings:
+            self._qps.add(first, end)
 
     def switch(self, name: str) -> SwitchPool:
         """What is free on a switch."""

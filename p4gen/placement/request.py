@@ -53,6 +53,8 @@ class GroupSpec:
     """N for each pipe; the program's by default."""
     memories: tuple[Memory, ...] = field(default=(), metadata={"later": True})
     """Of a group whose ranks write to each other's memory: that of each rank."""
+    fallback: bool = field(default=False, metadata={"later": True})
+    """Whether its calls run on a ring of its hosts while there is no place for it."""
 
 
 @dataclass(frozen=True)

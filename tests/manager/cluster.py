@@ -38,6 +38,7 @@ from p4gen.manager.api import (
     RankReport,
 )
 from p4gen.manager.host import Host
+from p4gen.manager.ranks import first_psn
 from p4gen.model import Model
 from p4gen.model.jit import Batch
 from p4gen.p4 import ir
@@ -222,6 +223,30 @@ class FakeManager:
                     self.spec,
                 )
                 self._tell(host, Membership(name, GroupState.ACTIVE, self.generation, config))
+
+    def ring(self, name: str) -> None:
+        """A group's calls run on a ring, as a new generation; switches only route."""
+        self.generation += 1
+        ranks = self.groups_ranks[name]
+        placement = self.placement = place(self.topology, self.spec, [])
+        self.switches.configure(placement)
+        first = 0x1000 * self.generation
+        for rank, host in enumerate(ranks):
+            config = RankConfig(
+                name,
+                self.generation,
+                rank,
+                len(ranks),
+                self.addresses(host),
+                (),
+                first_psn(first),
+                0,
+                self.sync,
+                self.spec,
+                first,
+                tuple(placement.ip[each] for each in ranks),
+            )
+            self._tell(host, Membership(name, GroupState.ACTIVE, self.generation, config))
 
     def forget(self) -> None:
         """Generations begin anew, as those of another group do."""

@@ -79,6 +79,11 @@ def check(spec: CollectiveSpec, call: Call, values: Sequence[Array], futures: Fu
     return results
 
 
+def values(cluster: Cluster, call: Call, seed: int) -> list[Array]:
+    spec = collective(cluster.spec)
+    return draw(call, spec, len(cluster.topology.hosts), np.random.default_rng(seed), overflowing=False)
+
+
 def run(cluster: Cluster, ranks: Sequence[Member], call: Call, seed: int = 1) -> list[CallResult]:
     values = draw(call, collective(cluster.spec), len(ranks), np.random.default_rng(seed), overflowing=False)
     return check(collective(cluster.spec), call, values, begin(ranks, call, values))

@@ -105,7 +105,7 @@ def test_a_file_of_an_earlier_version_is_read_and_written_as_it_was(tmp_path: Pa
         store.put_agreed("g", 3, 42)
     store.close()
     with sqlite3.connect(tmp_path / "db") as db:
-        for added in ("connections", "handshakes"):  # by schemas 2 and 3
+        for added in ("connections", "handshakes", "rings"):  # by schemas 2 to 4
             db.execute(f"DROP TABLE {added}")
         again = "".join(f"{line}\n" for line in db.iterdump())
     db.close()
@@ -153,7 +153,7 @@ def test_files_of_others(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "new") as db:
         db.execute("PRAGMA user_version = 7")
     db.close()
-    assert refused("new") == "its schema is 7, this p4gen's is 3"
+    assert refused("new") == "its schema is 7, this p4gen's is 4"
     assert refused("no/such/folder") == "unable to open database file"
     first = Store(tmp_path / "used")
     assert refused("used") == "another manager is using it"
