@@ -315,8 +315,8 @@ class Pools:
             for channel in placed.channels:
                 for end in channel.ends:
                     self._qps.add(end.qp, end.qp + 1)
-        for first, end in rings:
-            self._qps.add(first, end)
+        for span in rings:
+            self._qps.add(*span)
 
     def switch(self, name: str) -> SwitchPool:
         """What is free on a switch."""

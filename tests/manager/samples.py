@@ -54,7 +54,7 @@ hosts = st.builds(HostInfo, names)
 addresses = st.builds(HostAddresses, macs, ips, macs)
 group_specs = st.builds(
     GroupSpec, names, st.lists(names, max_size=4).map(tuple), st.none() | names, syncs,
-    st.frozensets(collectives, min_size=1), st.none() | small,
+    st.frozensets(collectives, min_size=1), st.none() | small, fallback=st.booleans(),
 )  # fmt: skip
 group_statuses = st.builds(
     GroupStatus,
@@ -65,13 +65,14 @@ group_statuses = st.builds(
     st.dictionaries(names, st.none() | names, max_size=3),
     counts,
     counts,
+    st.booleans(),
 )
 channels = st.builds(
     RankChannel, st.tuples(collectives, small), qps, st.builds(Peer, macs, ips, qps, st.integers(0, 65535))
 )
 rank_configs = st.builds(
     RankConfig, names, large, small, small, addresses, st.lists(channels, max_size=3).map(tuple), qps, small, syncs,
-    program_specs,
+    program_specs, qps, st.lists(ips, max_size=3).map(tuple), st.booleans(),
 )  # fmt: skip
 memberships = st.builds(Membership, names, states, large, st.none() | rank_configs, names, st.booleans())
 connection_specs = st.builds(ConnectionSpec, names, names, qps, qps, small, small, small, st.booleans())

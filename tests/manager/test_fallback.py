@@ -19,7 +19,6 @@ from .rig import Rig, group, small
 from .test_member import ALL, activate, begin, check, members, run, spec_of
 from .test_member import values as drawn
 
-
 HOSTS = ("h0", "h1", "h2", "h3")
 
 

@@ -18,7 +18,8 @@ from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.verbs import Peer
 from p4gen.manager.api import GroupSpec, GroupState, LinkPort, SwitchInfo
 from p4gen.manager.encoding import decode, encode
-from p4gen.manager.store import APPLICATION, Store, StoredGroup, StoreError
+from p4gen.manager.schema import APPLICATION
+from p4gen.manager.store import Store, StoredGroup, StoreError
 from p4gen.placement.network import place
 from p4gen.placement.placed import GroupRequest, PlacedGroup, RankEnd
 from p4gen.placement.pools import Kind, Spans
