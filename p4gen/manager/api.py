@@ -281,6 +281,19 @@ class HostManager(Protocol):
         """
         ...
 
+    def begin_call(self, group: str, generation: int, call: int) -> bool:
+        """Report that a group whose switches are leased is about to make a call, counted from 0; rank 0 does. Returns
+        whether to make it in this generation, on switches or on the ring; otherwise another generation is about to be
+        announced, in which it is to be made.
+
+        Waits for the lease if the group has often done without. Raises ``REFUSED`` when the generation is over.
+        """
+        ...
+
+    def end_call(self, group: str, generation: int, rank: int, completed: int) -> None:
+        """Report how many calls a rank has completed, in a generation in which switches carry them by a lease. When
+        all ranks have, others may have the lease."""
+
     def report_rank(self, report: RankReport) -> None:
         """Report the counters of a rank, for ``status``."""
 

@@ -40,6 +40,8 @@ class Call:
     op: Op | None
     future: Future[CallResult] = field(default_factory=Future)
     begun: int = 0
+    asked: bool = False
+    """Whether the manager has answered in which generation it is to be made."""
     invocation: Invocation | None = None
     """Its last invocation."""
     started: int | None = None

@@ -171,6 +171,23 @@ class ManagerClient:
         )
         return int(found.first_call)
 
+    def begin_call(self, group: str, generation: int, call: int) -> bool:
+        """See ``Manager.begin_call``."""
+        found = self._ask(
+            "BeginCall",
+            lambda: pb.BeginCallRequest(group=group, generation=generation, call=call),
+            pb.BeginCallResponse,
+        )
+        return bool(found.go)
+
+    def end_call(self, group: str, generation: int, rank: int, completed: int) -> None:
+        """See ``Manager.end_call``."""
+        self._ask(
+            "EndCall",
+            lambda: pb.EndCallRequest(group=group, generation=generation, rank=rank, completed=completed),
+            pb.EndCallResponse,
+        )
+
     def report_rank(self, report: RankReport) -> None:
         """See ``Manager.report_rank``."""
         self._ask("ReportRank", lambda: to_message(report), pb.ReportRankResponse)

@@ -10,104 +10,33 @@ import random
 import threading
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 
 from p4gen.groups.group import GroupContext
 from p4gen.manager.api import (
     Code,
     GroupSpec,
     GroupState,
-    GroupStatus,
     HostAddresses,
     ManagerError,
     Membership,
     RankChannel,
     RankConfig,
-    RankReport,
 )
 from p4gen.manager.conversations import Conversation
 from p4gen.manager.fabric import Fabric
-from p4gen.manager.ranks import RING_QPS, first_psn
+from p4gen.manager.ranks import first_psn
+from p4gen.manager.record import Record
 from p4gen.manager.store import Store, StoredConnection, StoredGroup, StoredRing
-from p4gen.manager.wanted import Key
 from p4gen.manager.watch import Watch
 from p4gen.placement.placed import PlacedGroup
-from p4gen.placement.planner import plan
-from p4gen.placement.policy import PlacementPolicy
+from p4gen.placement.planner import Plan, Room, Search
+from p4gen.placement.policy import GroupView, PlacementPolicy
 from p4gen.placement.pools import History, Limits, Pools, held_by
+from p4gen.placement.tree import IncTree
 from p4gen.spec import CollectiveSpec
 
 LOGGER = logging.getLogger("p4gen.manager")
-
-
-@dataclass
-class Record:
-    """A group. ``placed`` is in use; ``pending`` is being installed, next to it or instead of it."""
-
-    spec: GroupSpec
-    state: GroupState = GroupState.INSTALLING
-    generation: int = 0
-    last: int = 0
-    """The newest generation that has been tried."""
-    reason: str = ""
-    placed: PlacedGroup | None = None
-    pending: PlacedGroup | None = None
-    ring: int | None = None
-    """The first queue pair number of the ring on which calls run in this generation; then ``placed`` is None."""
-    agreed: int | None = None
-    """The call with which all ranks of this generation begin, once they are ready."""
-    busy: bool = False
-    """Whether a request or a repair is working on it."""
-    lost: bool = False
-    """Whether a switch has lost the state of ``placed``."""
-    pending_lost: bool = False
-    tried: int = -1
-    """The ledger's version when the last search for a place failed."""
-    delay: float = 0.0
-    """Seconds until the next attempt after a switch refused a placement; ``not_before`` is the time of that attempt."""
-    not_before: float = 0.0
-    arrived: dict[int, int] = field(default_factory=dict)
-    """Ranks that are ready, with their numbers of completed calls."""
-    reports: dict[int, RankReport] = field(default_factory=dict)
-
-    @property
-    def key(self) -> Key:
-        """Name and generation of the placement in use."""
-        return self.spec.name, self.generation
-
-    @property
-    def pending_key(self) -> Key:
-        """Name and generation of the placement that is being installed."""
-        return self.spec.name, self.last
-
-    @property
-    def ring_qps(self) -> int:
-        """The number of queue pair numbers that a ring of its ranks takes."""
-        return RING_QPS * len(self.spec.ranks)
-
-    def row(self, state: GroupState, generation: int, last: int, reason: str = "") -> StoredGroup:
-        """The row to be stored."""
-        return StoredGroup(self.spec, state, generation, last, reason)
-
-    def status(self) -> GroupStatus:
-        """The status for clients."""
-        placed = self.placed or (None if self.ring is not None else self.pending)
-        if placed is None:
-            generation = self.generation or self.last
-            return GroupStatus(self.spec, self.state, generation, self.reason, ring=self.ring is not None)
-        tree: dict[str, str | None] = {}
-        slots: defaultdict[str, int] = defaultdict(int)
-        contexts: defaultdict[str, int] = defaultdict(int)
-        for node in placed.tree.nodes:
-            above = None if node.parent is None else node.edges[node.parent].far
-            if above is None or above.switch != node.key.switch:
-                tree[node.key.switch] = above.switch if above else None
-        for key, context in placed.contexts:
-            contexts[key.switch] += 1
-            slots[key.switch] += sum(end - first for first, end in context.ranges())
-        generation = self.generation or self.last
-        return GroupStatus(self.spec, self.state, generation, self.reason, tree, dict(slots), dict(contexts))
 
 
 class Ledger:
@@ -120,6 +49,8 @@ class Ledger:
         self.records: dict[str, Record] = {}
         self.version = 0
         """Counts the changes that may make room for a group without a place."""
+        self.stamp = 0
+        """Counts the changes of what groups hold."""
         self._policy = policy
         self.histories: defaultdict[str, History] = defaultdict(History)
         """The epochs that the switches' state has had."""
@@ -165,6 +96,7 @@ class Ledger:
                     self.store.drop_group(name)
                     continue
                 record = Record(group.spec, group.state, group.generation, group.last, group.reason)
+                record.home = group.ring.home
                 if group.state is GroupState.ACTIVE:
                     if group.ring.generation == group.generation:
                         record.ring, record.agreed = group.ring.qp, group.ring.agreed
@@ -176,20 +108,44 @@ class Ledger:
 
     # --- placing ---
 
-    def plan(
-        self, spec: GroupSpec, avoid: Mapping[str, str], instead_of: Record | None = None
-    ) -> tuple[PlacedGroup, Pools]:
-        """A placement for a group, as if ``instead_of`` held nothing. Raises ``NoPlaceError``."""
+    def search(self, spec: GroupSpec, avoid: Mapping[str, str], instead_of: Record | None = None) -> Search:
+        """The search for a place for a group, as if ``instead_of`` held nothing."""
         view = self.fabric.view
-        named = [(record.spec.name, placed) for record, placed in self.live() if record is not instead_of]
-        live = [placed for _, placed in named]
-        limits = {name: Limits.of(program) for name, program in view.specs.items()}
-        histories, tree, qp, rings = self.histories, self._next_tree, self._next_qp, self._rings()
+        pools = self.room(instead_of).pools()
+        return Search(spec, view, self._policy, pools, self.draw_psn(), avoid, self._trees(instead_of))
 
-        def pools() -> Pools:
-            return Pools(limits, live, histories, next_tree=tree, next_qp=qp, rings=rings)
+    def room(self, instead_of: Record | None = None) -> Room:
+        """What is held, as if ``instead_of`` held nothing."""
+        live = [(record, placed) for record, placed in self.live() if record is not instead_of]
+        lasting = [placed for record, placed in live if record.home is None]
+        return Room(lambda: self.pools(placed for _, placed in live), lambda: self.pools(lasting))
 
-        return plan(spec, view, self._policy, pools, self._random.randrange(1 << 24), avoid, named)
+    def pools(self, live: Iterable[PlacedGroup]) -> Pools:
+        """What is free if these are all placements."""
+        limits = {name: Limits.of(program) for name, program in self.fabric.view.specs.items()}
+        tree, qp = self._next_tree, self._next_qp
+        return Pools(limits, live, self.histories, next_tree=tree, next_qp=qp, rings=self._rings())
+
+    def plan(self, spec: GroupSpec, avoid: Mapping[str, str], instead_of: Record | None = None) -> Plan:
+        """A placement for a group, as if ``instead_of`` held nothing. The policy is asked with the lock held. Raises
+        ``NoPlaceError``."""
+        search, room = self.search(spec, avoid, instead_of), self.room(instead_of)
+        for candidate in search.candidates():
+            if (plan := search.attempt(candidate, room)) is not None:
+                return plan
+        raise search.failure()
+
+    def draw_psn(self) -> int:
+        """A first PSN at random."""
+        return self._random.randrange(1 << 24)
+
+    def _trees(self, instead_of: Record | None) -> list[GroupView]:
+        topology = self.fabric.view.topology
+        trees = [
+            (record, placed.tree) for record, placed in self.live() if record is not instead_of and record.home is None
+        ]
+        trees += [(record, record.home) for record in self.records.values() if record.home is not None]
+        return [GroupView(record.spec.name, tree, topology, record.home is not None) for record, tree in trees]
 
     def live(self) -> Iterator[tuple[Record, PlacedGroup]]:
         """All placements, in use or being installed."""
@@ -229,6 +185,7 @@ class Ledger:
                     self.store.drop_placement(*record.key)
             self.store.put_placement(name, generation, placed, pools.next_tree, pools.next_qp)
         self._next_tree, self._next_qp = pools.next_tree, pools.next_qp
+        self.stamp += 1
         self.records.setdefault(name, record)
         record.last, record.pending, record.pending_lost = generation, placed, False
         if not beside:
@@ -247,6 +204,7 @@ class Ledger:
             self.store.drop_placement(*record.key)
             self.store.put_placement(record.spec.name, generation, placed, pools.next_tree, pools.next_qp)
         self._next_tree, self._next_qp = pools.next_tree, pools.next_qp
+        self.stamp += 1
         record.last, record.pending, record.pending_lost = generation, placed, False
 
     def swap_back(self, record: Record) -> None:
@@ -259,6 +217,7 @@ class Ledger:
             if record.agreed is not None:
                 self.store.put_agreed(*record.key, record.agreed)
         record.pending = None
+        self.stamp += 1
 
     def _row_of(self, name: str, last: int) -> StoredGroup:
         known = self.records[name]
@@ -272,7 +231,7 @@ class Ledger:
         with self.store.transaction():
             if record.placed is not None:
                 self.store.drop_placement(*record.key)
-            self._store_ring(record, StoredRing())
+            self._store_ring(record, StoredRing(home=record.home))
             self.store.put_group(StoredGroup(spec, GroupState.ACTIVE, record.last, record.last))
             for held in helds:
                 histories[held.switch].add(held)
@@ -281,6 +240,7 @@ class Ledger:
                 self.store.put_epochs(switch, kind, pipeline, epoch, histories[switch].seen(kind, pipeline, epoch))
         record.spec, record.state, record.generation, record.reason = spec, GroupState.ACTIVE, record.last, ""
         record.placed, record.pending, record.ring = record.pending, None, None
+        self.stamp += 1
         record.lost, record.agreed, record.arrived, record.delay = False, None, {}, 0.0
         assert record.placed is not None
         on = ", ".join(record.placed.addresses)
@@ -293,27 +253,39 @@ class Ledger:
             self.store.drop_placement(*record.pending_key)
         record.pending = None
         self.version += 1
+        self.stamp += 1
 
     def to_ring(self, record: Record, spec: GroupSpec, reason: str) -> None:
         """Record that calls run on a ring of the hosts from now on, as a new generation; ``reason``: why switches do
         not carry them. Raises ``ManagerError`` if no program says what the calls may be."""
         if not isinstance(self.fabric.program(spec.ranks), CollectiveSpec):
             raise ManagerError(Code.REFUSED, f"group {spec.name}: no registered switch runs a program for collectives")
-        live = (placed for _, placed in self.live())
-        pools = Pools(None, live, next_qp=self._next_qp, rings=self._rings())
+        live = [placed for _, placed in self.live()]
+        pools = self.pools(live)
         record.spec = spec
         first, generation = pools.qps(record.ring_qps), record.last + 1
         with self.store.transaction():
             self.store.put_group(record.row(GroupState.ACTIVE, generation, generation, reason))
             if record.placed is not None:
                 self.store.drop_placement(*record.key)
-            self._store_ring(record, StoredRing(generation, first), pools.next_qp)
+            self._store_ring(record, StoredRing(generation, first, home=record.home), pools.next_qp)
         self._next_qp = pools.next_qp
         record.state, record.reason, record.generation, record.last = GroupState.ACTIVE, reason, generation, generation
-        record.placed, record.ring, record.lost = None, first, False
+        freed = record.placed is not None
+        record.placed, record.ring, record.lost, record.lease = None, first, False, None
         record.agreed, record.arrived = None, {}
+        self.stamp += 1
+        if freed and any(each.waits for each in self.records.values()):
+            self.version += 1  # one of them may find a place now
         LOGGER.info("group %s: generation %d is on a ring", spec.name, generation)
         self._tell(record)
+
+    def settle_home(self, record: Record, home: IncTree) -> None:
+        """Record the tree whose switches a group gets by leases from now on."""
+        ring = StoredRing(record.generation, record.ring, record.agreed, home)
+        with self.store.transaction():
+            self._store_ring(record, ring)
+        record.home = home
 
     def _store_ring(self, record: Record, ring: StoredRing, next_qp: int | None = None) -> None:
         if ring == StoredRing():
@@ -330,7 +302,8 @@ class Ledger:
             self._store_ring(record, StoredRing())
         news = record.state is not GroupState.BROKEN or record.reason != reason
         record.state, record.reason, record.generation = GroupState.BROKEN, reason, record.last
-        record.placed, record.ring, record.lost = None, None, False
+        record.placed, record.ring, record.home, record.lease, record.lost = None, None, None, None, False
+        self.stamp += 1
         if news:
             LOGGER.info("group %s is broken: %s", record.spec.name, "; ".join(reason.splitlines()))
             self._tell(record)
@@ -347,8 +320,9 @@ class Ledger:
         with self.store.transaction():
             self.store.drop_group(record.spec.name)
         self.records.pop(record.spec.name, None)
-        record.placed = record.pending = None
+        record.placed = record.pending = record.ring = record.home = None
         self.version += 1
+        self.stamp += 1
         if record.last:
             self._tell(record, gone=True)
         self.changed.notify_all()
@@ -358,7 +332,7 @@ class Ledger:
         agreed = min(record.arrived.values())
         with self.store.transaction():
             if record.ring is not None:
-                self._store_ring(record, StoredRing(record.generation, record.ring, agreed))
+                self._store_ring(record, StoredRing(record.generation, record.ring, agreed, record.home))
             else:
                 self.store.put_agreed(*record.key, agreed)
         record.agreed = agreed
@@ -371,6 +345,7 @@ class Ledger:
             self.store.drop_epochs(switch)
         self.histories[switch] = History()
         self.version += 1
+        self.stamp += 1
 
     # --- notifications ---
 
@@ -426,6 +401,7 @@ class Ledger:
                 sync=record.spec.sync,
                 spec=program,
                 ring_qp=record.ring,
+                leased=record.home is not None,
                 ips=tuple(view.names.ip[each] for each in record.spec.ranks),
             )
         assert placed is not None
@@ -441,4 +417,5 @@ class Ledger:
             slots=min(context.slots for _, context in placed.contexts),
             sync=record.spec.sync,
             spec=view.specs[first.key.switch],
+            leased=record.home is not None,
         )

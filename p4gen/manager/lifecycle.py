@@ -6,15 +6,18 @@ import concurrent.futures
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Final
 
 from p4gen.manager.api import AgentError, Code, GroupSpec, GroupState, ManagerError
-from p4gen.manager.ledger import Ledger, Record
+from p4gen.manager.ledger import Ledger
+from p4gen.manager.record import Record
 from p4gen.manager.switches import SwitchThread
 from p4gen.manager.wanted import Key
 from p4gen.placement.placed import PlacedGroup
-from p4gen.placement.planner import NoPlaceError
+from p4gen.placement.planner import NoPlaceError, Plan
 
+UNLOCKED: Final = 5
+"""Attempts to place a group for which the policy is asked without the ledger's lock."""
 Answers = Mapping[str, Future[Any]]
 """The futures of requests to switches, by name of switch."""
 
@@ -47,7 +50,7 @@ class Lifecycle:
         first: ManagerError | None = None
         while True:
             try:
-                key, placed = self._begin(record, spec, avoid, beside=beside)
+                begun = self._begin(record, spec, avoid, beside=beside)
             except NoPlaceError as error:
                 again = self._empty(error.epochs - restarted, record, beside=beside)
                 alone = beside and first is None and record.placed is not None
@@ -57,14 +60,17 @@ class Lifecycle:
                 if not again:
                     raise first or error from None
                 restarted |= again
-                self._restart(again)
+                self.restart(again)
                 continue
-            failures = self._install(key, placed)
+            if begun is None:
+                return
+            key, placed = begun
+            failures = self.install(key, placed)
             with ledger.changed:
                 if not failures and not record.pending_lost:
                     old = (record.key, record.placed)
                     ledger.activate(record, spec)
-                    self._activate(key, placed)
+                    self.activate(key, placed)
                     answers = self.uninstall(*old)
                     break
                 answers = self.uninstall(key, placed)
@@ -81,43 +87,68 @@ class Lifecycle:
         ledger = self._ledger
         with ledger.changed:
             try:
-                placed, pools = ledger.plan(spec, {}, record)
+                plan = ledger.plan(spec, {}, record)
             except NoPlaceError:
                 raise no_room from None
+            placed, pools = plan.placed, plan.pools
             old_key, old = record.key, record.placed
             assert old is not None
             ledger.swap(record, placed, pools)
             was_lost, record.lost = record.lost, True  # unless it is restored
             key = record.pending_key
             self.uninstall(old_key, old)
-        failures = self._install(key, placed)
+        failures = self.install(key, placed)
         with ledger.changed:
             if not failures and not record.pending_lost:
                 ledger.activate(record, spec)
-                self._activate(key, placed)
+                self.activate(key, placed)
                 return
             answers = self.uninstall(key, placed)
             ledger.swap_back(record)
         self.wait(answers)
-        lost = self._install(old_key, old)
+        lost = self.install(old_key, old)
         with ledger.changed:
             record.lost = was_lost or record.pending_lost or bool(lost)
-            self._activate(old_key, old)
+            self.activate(old_key, old)
         raise refusal(failures or {"": AgentError("a switch was restarted meanwhile")})
 
     def _begin(
         self, record: Record, spec: GroupSpec, avoid: Mapping[str, str], *, beside: bool
-    ) -> tuple[Key, PlacedGroup]:
-        ledger = self._ledger
+    ) -> tuple[Key, PlacedGroup] | None:
+        """Find a place for a group, and record it. None if it is to have its switches by leases: there is nothing to
+        install. The policy is asked without the lock; what it proposes counts only if nothing has changed since."""
+        ledger, instead_of = self._ledger, None if beside else record
+        for _ in range(UNLOCKED):
+            with ledger.changed:
+                search, stamp = ledger.search(spec, avoid, instead_of), ledger.stamp
+            current = True
+            for candidate in search.candidates():
+                with ledger.changed:
+                    current = ledger.stamp == stamp and ledger.fabric.view is search.view
+                    if not current:
+                        break
+                    if (plan := search.attempt(candidate, ledger.room(instead_of))) is not None:
+                        return self._take(record, spec, plan, beside=beside)
+            with ledger.changed:
+                current &= ledger.stamp == stamp and ledger.fabric.view is search.view
+            if current:
+                raise search.failure()
         with ledger.changed:
-            placed, pools = ledger.plan(spec, avoid, None if beside else record)
-            old = (record.key, record.placed)
-            ledger.begin(record, placed, pools, beside=beside)
-            if not beside:
-                self.uninstall(*old)
-            return record.pending_key, placed
+            return self._take(record, spec, ledger.plan(spec, avoid, instead_of), beside=beside)
 
-    def _install(self, key: Key, placed: PlacedGroup) -> dict[str, AgentError]:
+    def _take(self, record: Record, spec: GroupSpec, plan: Plan, *, beside: bool) -> tuple[Key, PlacedGroup] | None:
+        if plan.leased:
+            record.home = plan.placed.tree
+            self.park(record, spec)
+            return None
+        record.home = None
+        old = (record.key, record.placed)
+        self._ledger.begin(record, plan.placed, plan.pools, beside=beside)
+        if not beside:
+            self.uninstall(*old)
+        return record.pending_key, plan.placed
+
+    def install(self, key: Key, placed: PlacedGroup) -> dict[str, AgentError]:
         """Install a placement on all its switches at the same time. Returns the errors by switch."""
         answers = {}
         failures = {}
@@ -128,7 +159,8 @@ class Lifecycle:
                 failures[switch] = AgentError("it is no longer registered", unreachable=True)
         return failures | self.wait(answers)
 
-    def _activate(self, key: Key, placed: PlacedGroup) -> None:
+    def activate(self, key: Key, placed: PlacedGroup) -> None:
+        """Tell all its switches that a placement is used."""
         for switch in placed.switches:
             if switch in self._threads:
                 self._threads[switch].activate(key)
@@ -190,7 +222,8 @@ class Lifecycle:
                 self.uproot(record, "the program of a switch in its tree is loaded again")
             return set(switches) - lived
 
-    def _restart(self, switches: Iterable[str]) -> None:
+    def restart(self, switches: Iterable[str]) -> None:
+        """Load the programs of switches again that hold nothing, so that all epochs are unused."""
         answers = {name: self._threads[name].restart() for name in switches if name in self._threads}
         self.wait(answers)
 

@@ -36,8 +36,10 @@ from p4gen.manager.api import (
 from p4gen.manager.connections import Connections
 from p4gen.manager.fabric import Fabric
 from p4gen.manager.handshakes import Handshakes
-from p4gen.manager.ledger import Ledger, Record
+from p4gen.manager.leases import FALLBACKS, LONGEST, Leases
+from p4gen.manager.ledger import Ledger
 from p4gen.manager.lifecycle import Lifecycle, of_switch
+from p4gen.manager.record import Record
 from p4gen.manager.repair import Repair
 from p4gen.manager.store import Store
 from p4gen.manager.switches import SwitchThread
@@ -68,7 +70,7 @@ class IncManager:
     ``policy`` is a policy or the name of one. ``grace``: seconds without an answer from a switch after which its groups
     are placed elsewhere. ``patience``: seconds that a request waits for a switch. ``seed`` makes first PSNs repeatable,
     for tests. ``drain``: seconds, two of the longest round trips in the fabric, for which a connection's NACKs all
-    pass when its paths have changed.
+    pass when its paths have changed. ``longest`` and ``fallbacks`` are those of ``Leases``.
 
     Raises ``InputError`` for a file that is not a store of this version, or a policy that does not exist.
     """
@@ -84,6 +86,8 @@ class IncManager:
         grace: float = 1.0,
         patience: float = 30.0,
         drain: float = 0.1,
+        longest: float = LONGEST,
+        fallbacks: int = FALLBACKS,
     ) -> None:
         chosen = find_policy(policy) if isinstance(policy, str) else policy
         self._agents = agents
@@ -99,6 +103,7 @@ class IncManager:
         self._lifecycle = Lifecycle(self._ledger, self._threads, patience)
         self._connections = Connections(self._ledger, self._threads, self._lifecycle, drain)
         self._handshakes = Handshakes(self._ledger, self._connections)
+        self._leases = Leases(self._ledger, self._lifecycle, longest, fallbacks, self._check_open)
         self._repair = Repair(self._ledger, self._threads, self._lifecycle, grace, patience, self._connections.refresh)
         self._ended = False
         with self._changed:
@@ -342,6 +347,14 @@ class IncManager:
                     away = ", ".join(f"{r} ({record.spec.ranks[r]})" for r in range(size) if r not in record.arrived)
                     raise ManagerError(Code.UNREACHABLE, f"group {group}: not ready within {timeout:g} s: rank {away}")
                 self._changed.wait(left)
+
+    def begin_call(self, group: str, generation: int, call: int) -> bool:
+        """See ``api.Manager``."""
+        return self._leases.begin_call(group, generation, call)
+
+    def end_call(self, group: str, generation: int, rank: int, completed: int) -> None:
+        """See ``api.Manager``."""
+        self._leases.end_call(group, generation, rank, completed)
 
     def report_rank(self, report: RankReport) -> None:
         """See ``api.Manager``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -11,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from p4gen.errors import InputError
+from p4gen.errors import FailedError, InputError
 from p4gen.groups.ranks import ACK_EVERY
 from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
@@ -20,7 +21,7 @@ from p4gen.host.collectives.ring import Ring
 from p4gen.host.transport.clock import SECOND
 from p4gen.host.transport.raw import RawNic
 from p4gen.host.transport.rc import QueuePair
-from p4gen.manager.api import HostManager, RankConfig, RankReport
+from p4gen.manager.api import Code, HostManager, ManagerError, RankConfig, RankReport
 from p4gen.manager.calls import ROOTED, Call, CallResult, check_call
 from p4gen.manager.follower import KEPT, Follower
 from p4gen.manager.ranks import TIMEOUT, group_config, ring_config
@@ -61,6 +62,8 @@ class Member(Follower):
         """Calls on the ring that other ranks may not have begun."""
         self._failure = ""
         """Why calls cannot complete in this generation."""
+        self._asking = False
+        """Whether rank 0 waits for the manager's answer about its next call."""
 
     # --- collectives ---
 
@@ -140,6 +143,8 @@ class Member(Follower):
         self._watch_counters()
         if self._failure:
             call.fail(f"{call.collective} of group {self.group}: {self._failure}")
+        elif self._running and self._asks:
+            self._ask()
         elif self._running:
             self._make(call)
 
@@ -194,9 +199,13 @@ class Member(Follower):
                 waiting.fail(f"{waiting.collective} of group {self.group}: {self._failure}")
             return
         if not self._queue or call is not self._queue[0]:
+            self._ended_call()
+            if self._asks:
+                self._ask()
             return  # repeated for other ranks
         self._kept.append(self._queue.popleft())
         self.completed += 1
+        self._ended_call()
         assert self._config is not None
         ranks = self._config.size if call.collective is Collective.ALLGATHER else 1
         self._data_bytes += call.values.nbytes * ranks
@@ -206,6 +215,55 @@ class Member(Follower):
             started = invocation.started if call.started is None else call.started
             times = started, invocation.finished, invocation.last_result
             call.future.set_result(CallResult(invocation.result(), *times, call.begun))
+        if self._asks:
+            self._ask()
+
+    # --- on the loop: leases ---
+
+    @property
+    def _asks(self) -> bool:
+        """Whether this rank asks the manager before each call."""
+        return self._joined is not None and self._joined.leased and self._joined.rank == 0
+
+    def _ask(self) -> None:
+        """Make the next call, or ask the manager about it. It is the only one under way."""
+        config = self._joined
+        while self._queue and self._queue[0].asked and self._running and not self._under_way and not self._failure:
+            self._make(self._queue[0])  # which leaves the queue if it is invalid
+        if config is None or not self._running or self._asking or self._failure or not self._queue or self._under_way:
+            return
+        self._asking = True
+        arguments = config, self._queue[0], self.completed
+        threading.Thread(target=self._begin_call, args=arguments, name=f"{self.group} lease", daemon=True).start()
+
+    def _begin_call(self, config: RankConfig, call: Call, number: int) -> None:
+        """Wait for the manager's answer, on a separate thread. Without a manager nothing changes, so the call is made
+        in the present generation; in an old one nothing is made."""
+        go: bool | None = True
+        try:
+            go = self._manager.begin_call(config.group, config.generation, number)
+        except ManagerError as error:
+            if error.code in (Code.REFUSED, Code.NOT_FOUND):
+                go = None
+        with contextlib.suppress(FailedError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._answered, (config, call, go))
+
+    def _answered(self, answer: tuple[RankConfig, Call, bool | None]) -> None:
+        config, call, go = answer
+        self._asking = False
+        call.asked |= go is not None
+        if go or config is not self._joined:
+            self._ask()  # otherwise another generation is about to be announced
+
+    def _ended_call(self) -> None:
+        config = self._joined
+        if config is not None and config.leased and not config.ring_qp:
+            arguments = config, self.completed
+            threading.Thread(target=self._end_call, args=arguments, name=f"{self.group} end", daemon=True).start()
+
+    def _end_call(self, config: RankConfig, completed: int) -> None:
+        with contextlib.suppress(ManagerError):  # the lease ends by itself, or has ended
+            self._manager.end_call(config.group, config.generation, config.rank, completed)
 
     # --- on the loop: generations ---
 
@@ -237,8 +295,10 @@ class Member(Follower):
                 call.fail(f"{call.collective} of group {self.group}: {self._failure}")
             return
         kept = [*self._kept]
-        for call in (*kept[len(kept) - again :], *self._queue):
+        for call in (*kept[len(kept) - again :], *(() if self._asks else self._queue)):
             self._make(call)
+        if self._asks:
+            self._ask()
 
     def _fail_waiting(self, reason: str) -> None:
         while self._queue:

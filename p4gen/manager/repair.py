@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from p4gen.manager.api import GroupState, ManagerError
-from p4gen.manager.ledger import Ledger, Record
+from p4gen.manager.ledger import Ledger
 from p4gen.manager.lifecycle import Lifecycle
+from p4gen.manager.record import Record
 from p4gen.manager.store import ClosedError
 from p4gen.manager.switches import SwitchThread
 from p4gen.placement.planner import NoPlaceError
@@ -114,7 +115,7 @@ class Repair:
         if record.state is not GroupState.ACTIVE:
             return False
         if record.placed is None:
-            return record.ring is not None and (record.lost or record.tried != self._ledger.version)
+            return record.lost or (record.waits and record.tried != self._ledger.version)
         return record.lost or not record.placed.links <= self._ledger.fabric.view.links
 
     def _place(self, record: Record) -> None:
@@ -135,7 +136,7 @@ class Repair:
                 record.delay = min(max(2 * record.delay, FIRST_DELAY), LAST_DELAY)
                 record.not_before = time.monotonic() + record.delay
             reason = error.reason if isinstance(error, ManagerError) else f"{type(error).__name__}: {error}"
-            if not record.spec.fallback:
+            if not record.spec.fallback and record.home is None:
                 self._lifecycle.uproot(record, reason)
             elif record.ring is None or record.lost:
                 self._lifecycle.park(record, record.spec, reason)

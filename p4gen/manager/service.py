@@ -85,6 +85,8 @@ class ManagerServer:
             "ListConnections": (pb.ListConnectionsRequest, self._list_connections),
             "GetStatus": (pb.GetStatusRequest, self._get_status),
             "Ready": (pb.ReadyRequest, self._ready),
+            "BeginCall": (pb.BeginCallRequest, self._begin_call),
+            "EndCall": (pb.EndCallRequest, self._end_call),
             "ReportRank": (pb.RankReport, self._report_rank),
         }
         handlers = {name: _unary(name, request, work) for name, (request, work) in unary.items()}
@@ -142,6 +144,13 @@ class ManagerServer:
         group, generation, rank = request.group, request.generation, request.rank
         first = self._manager.ready(group, generation, rank, request.completed, request.timeout_s)
         return pb.ReadyResponse(first_call=first)
+
+    def _begin_call(self, request: Any) -> Any:
+        return pb.BeginCallResponse(go=self._manager.begin_call(request.group, request.generation, request.call))
+
+    def _end_call(self, request: Any) -> Any:
+        self._manager.end_call(request.group, request.generation, request.rank, request.completed)
+        return pb.EndCallResponse()
 
     def _report_rank(self, request: Any) -> Any:
         self._manager.report_rank(from_message(RankReport, request))

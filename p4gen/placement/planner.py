@@ -91,29 +91,28 @@ def check(spec: GroupSpec, view: View) -> None:
         raise ManagerError(Code.INVALID, "\n".join(problems))
 
 
-def plan(
-    spec: GroupSpec,
-    view: View,
-    policy: PlacementPolicy,
-    pools: Callable[[], Pools],
-    first_psn: int,
-    avoid: Mapping[str, str],
-    live: Iterable[tuple[str, PlacedGroup]] = (),
-) -> tuple[PlacedGroup, Pools]:
-    """The group on the first candidate that fits, and the pools after it.
+@dataclass(frozen=True)
+class Plan:
+    """A group placed, and the pools after it. ``leased``: it is to have its tree by leases; what is placed shows only
+    that it fits beside groups that keep what they hold."""
 
-    ``avoid`` has switches that are not to be used, each with the reason; ``live`` all groups that have a place, by
-    name. Raises ``NoPlaceError``, whose message has every candidate with what each switch lacks there.
-    """
-    topology = view.topology
-    problems = list(tree_problems(topology, spec.ranks, spec.root))
-    if problems:
-        raise NoPlaceError(Code.INVALID, "\n".join(problems))
-    down = dict(view.down)
-    for switch, reason in avoid.items():
-        down |= {link.name: reason for link in topology.ports[switch]}
-    per_pipeline = {name: program.ports // program.pipelines for name, program in view.programs.items()}
-    request = GroupRequest(
+    placed: PlacedGroup
+    pools: Pools
+    leased: bool = False
+
+
+@dataclass(frozen=True)
+class Room:
+    """What groups hold: ``pools`` makes pools without anything that is held, ``lasting`` without what is held for more
+    than a call."""
+
+    pools: Callable[[], Pools]
+    lasting: Callable[[], Pools]
+
+
+def group_request(spec: GroupSpec, first_psn: int) -> GroupRequest:
+    """What is asked of a tree's switches. Epochs are those that their state has not had yet."""
+    return GroupRequest(
         spec.ranks,
         None,
         spec.sync,
@@ -123,67 +122,104 @@ def plan(
         slots=spec.slots,
         memories=spec.memories,
     )
-    refused: dict[str, None] = {}
-    epochs: frozenset[str] = frozenset()
-    tried: set[IncTree] = set()
-    groups = tuple(GroupView(name, placed.tree, topology) for name, placed in live)
-    for candidate in _candidates(spec, view, policy, pools(), down, groups):
+
+
+class Search:
+    """The search for a place for one group, among what the policy proposes on one view of the fabric.
+
+    ``avoid`` has switches that are not to be used, each with the reason; ``groups`` are all that have a tree. ``pools``
+    are only looked at here. Raises ``NoPlaceError`` for a request that no tree can serve.
+    """
+
+    def __init__(
+        self,
+        spec: GroupSpec,
+        view: View,
+        policy: PlacementPolicy,
+        pools: Pools,
+        first_psn: int,
+        avoid: Mapping[str, str],
+        groups: Iterable[GroupView] = (),
+    ) -> None:
+        topology = view.topology
+        problems = list(tree_problems(topology, spec.ranks, spec.root))
+        if problems:
+            raise NoPlaceError(Code.INVALID, "\n".join(problems))
+        self.view = view
+        self._spec, self._policy, self._groups = spec, policy, tuple(groups)
+        self._down = dict(view.down)
+        for switch, reason in avoid.items():
+            self._down |= {link.name: reason for link in topology.ports[switch]}
+        self._per_pipeline = {name: program.ports // program.pipelines for name, program in view.programs.items()}
+        self._request = group_request(spec, first_psn)
+        self._seen = FabricView(topology, self._down, _rooms(view, pools, self._down), self._groups)
+        self._refused: dict[str, None] = {}
+        self._epochs: frozenset[str] = frozenset()
+        self._tried: set[IncTree] = set()
+
+    def candidates(self) -> Iterable[Candidate]:
+        """What the policy proposes, or the request."""
+        if self._spec.root is not None:
+            return [Candidate(self._spec.root, leased=getattr(self._policy, "leases", False) is True)]
+        return _proposals(self._policy, self._seen, self._spec)
+
+    def attempt(self, candidate: Candidate, room: Room) -> Plan | None:
+        """The group on a candidate's tree, if it fits there."""
+        view, spec, topology = self.view, self._spec, self.view.topology
         try:
             tree = candidate.tree or build_tree(
-                topology, spec.ranks, candidate.root, ports_per_pipeline=per_pipeline, down=down
+                topology, spec.ranks, candidate.root, ports_per_pipeline=self._per_pipeline, down=self._down
             )
         except InputError as error:
-            refused |= dict.fromkeys(d.message for d in error.diagnostics)
-            continue
-        if tree in tried:
-            continue
+            self._refused |= dict.fromkeys(d.message for d in error.diagnostics)
+            return None
+        if tree in self._tried:
+            return None
+        leased = candidate.leased and len(spec.ranks) > 1 and not spec.memories  # without the lease it uses a ring
         where = "the policy's own tree"
         try:
-            tried.add(tree)
+            self._tried.add(tree)
             where = f"root {tree.root.key.switch}"
-            wanted = replace(request, slots=request.slots or candidate.slots)
+            slots = self._request.slots or (None if leased else candidate.slots)
+            wanted = replace(self._request, slots=slots)
             problems = list(_unfit(tree, view.specs, wanted))
             if candidate.disjoint:
-                problems += _shared(tree, topology, spec.name, groups)
+                problems += _shared(tree, topology, spec.name, self._groups)
             if problems:
-                refused |= dict.fromkeys(f"{where}: {problem}" for problem in problems)
-                continue
-            mine = pools()
-            return Placer(topology, view.names, view.specs, mine).place(wanted, tree), mine
+                self._refused |= dict.fromkeys(f"{where}: {problem}" for problem in problems)
+                return None
+            mine = room.lasting() if leased else room.pools()
+            return Plan(Placer(topology, view.names, view.specs, mine).place(wanted, tree), mine, leased)
         except InputError as error:
             if isinstance(error, NoRoomError):
-                epochs |= error.epochs
-            refused |= dict.fromkeys(f"{where}: {d.message}" for d in error.diagnostics)
+                self._epochs |= error.epochs
+            self._refused |= dict.fromkeys(f"{where}: {d.message}" for d in error.diagnostics)
         except Exception as error:
             if candidate.tree is None:
                 raise
-            refused[f"{where}: the tree that the policy proposes is invalid: {error!r}"] = None
-    if not tried:
+            self._refused[f"{where}: the tree that the policy proposes is invalid: {error!r}"] = None
+        return None
+
+    def failure(self) -> NoPlaceError:
+        """Why no candidate has fitted: for every one what each switch lacks there."""
+        topology, ranks, refused = self.view.topology, self._spec.ranks, self._refused
+        if self._tried:
+            return NoPlaceError(Code.NO_ROOM, "\n".join(refused), self._epochs)
         if not refused:
-            at = switch_of(topology, spec.ranks[0])
-            away = topology.distances(at, down)
-            refused = dict.fromkeys(no_path(topology, host, at, down) for host in spec.ranks if host not in away)
-        raise NoPlaceError(Code.UNREACHABLE, "\n".join(refused) or "the policy proposes no tree")
-    raise NoPlaceError(Code.NO_ROOM, "\n".join(refused), epochs)
+            at = switch_of(topology, ranks[0])
+            away = topology.distances(at, self._down)
+            refused = dict.fromkeys(no_path(topology, host, at, self._down) for host in ranks if host not in away)
+        return NoPlaceError(Code.UNREACHABLE, "\n".join(refused) or "the policy proposes no tree")
 
 
-def _candidates(
-    spec: GroupSpec,
-    view: View,
-    policy: PlacementPolicy,
-    pools: Pools,
-    down: Mapping[str, str],
-    groups: tuple[GroupView, ...],
-) -> Iterable[Candidate]:
-    if spec.root is not None:
-        return [Candidate(spec.root)]
+def _rooms(view: View, pools: Pools, down: Mapping[str, str]) -> dict[str, SwitchRoom]:
     room = {}
     for name, program in view.specs.items():
         if not all(link.name in down for link in view.topology.ports[name]):
             pool = pools.switch(name)
             free = tuple(pool.slots_free(pipeline) for pipeline in range(program.pipelines))
             room[name] = SwitchRoom(program, pool.contexts_free, free)
-    return _proposals(policy, FabricView(view.topology, down, room, groups), spec)
+    return room
 
 
 def _shared(tree: IncTree, topology: TopologySpec, name: str, groups: Iterable[GroupView]) -> Iterator[str]:

@@ -40,6 +40,8 @@ class GroupView:
     name: str
     tree: IncTree
     topology: TopologySpec = field(repr=False)
+    leased: bool = False
+    """Whether it has its tree's switches only during calls, by leases."""
 
     @cached_property
     def links(self) -> frozenset[str]:
@@ -57,7 +59,7 @@ class FabricView:
     switches: Mapping[str, SwitchRoom]
     """Those that have registered and answer."""
     groups: tuple[GroupView, ...] = ()
-    """All groups that have a place, also the one to be placed if it is moved beside its present one."""
+    """All groups that have a tree, also the one to be placed if it is moved beside its present one."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,9 @@ class Candidate:
     """Only if no other group's tree runs over a link of this one's."""
     slots: int | None = None
     """Slots of each pipe, if the request does not say how many; the program's by default."""
+    leased: bool = False
+    """Whether the group shares its switches' resources with others and has them for one call at a time. It must only
+    fit beside groups that keep theirs; its slots are those of the request or the program."""
 
 
 @runtime_checkable
@@ -84,9 +89,11 @@ class PlacementPolicy(Protocol):
         [project.entry-points."p4gen.placement_policies"]
         widest-path = "my_policies:WidestPath"
 
-    ``candidates`` is called with the manager's lock held: it should take milliseconds, and must not call the manager.
-    It is called again for every placement, also when a group moves away from something that failed; nothing but the
-    view says what is down, so a policy needs no memory. It is not called for a request that names its root.
+    ``candidates`` is called without the manager's lock, on a view that does not change; the manager asks again if the
+    fabric has changed before it has taken a candidate. After some such attempts it holds the lock, so a policy must
+    never call the manager. It is called again for every placement, also when a group moves away from something that
+    failed; nothing but the view says what is down, so a policy needs no memory. It is not called for a request that
+    names its root; a policy with the attribute ``leases`` has such a root leased, too.
     """
 
     def candidates(self, view: FabricView, spec: GroupSpec) -> Iterable[Candidate]:
@@ -111,6 +118,7 @@ BUILT_IN: Final[Mapping[str, str]] = {
     "edge-disjoint": "p4gen.placement.sharing:EdgeDisjoint",
     "widest-path": "p4gen.placement.sharing:WidestPath",
     "widest-path-near": "p4gen.placement.sharing:WidestPathNear",
+    "time-shared": "p4gen.placement.sharing:TimeShared",
 }
 
 

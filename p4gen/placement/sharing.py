@@ -1,4 +1,4 @@
-"""Policies that share the fabric among groups: edge-disjoint trees, and the widest path (EPIC §6.2)."""
+"""Policies that share the fabric among groups: edge-disjoint trees, the widest path, and shares of time (EPIC §6.2)."""
 
 from __future__ import annotations
 
@@ -119,6 +119,25 @@ class WidestPathNear(WidestPath):
     """The same frontier, the least depth first: for groups whose collectives are short."""
 
     prefers_depth = True
+
+
+class TimeShared:
+    """Temporal sharing (EPIC §6.2): groups have their trees' switches by leases, for one call at a time, so any number
+    of them may have the same. Trees come as for ``EdgeDisjoint``, lowest tier first; of a tier's those first whose most
+    wanted switch is in the fewest other trees."""
+
+    leases: Final = True
+
+    def candidates(self, view: FabricView, spec: GroupSpec) -> Iterator[Candidate]:
+        """All trees, to be leased."""
+        crowd = Counter(switch for group in view.groups if group.name != spec.name for switch in _switches(group.tree))
+        found = list(trees_by_tier(view, spec, {}))
+        found.sort(key=lambda each: (each[0], max(crowd[switch] for switch in _switches(each[1]))))
+        yield from (Candidate(tree.root.key.switch, tree, leased=True) for _, tree in found)
+
+
+def _switches(tree: IncTree) -> frozenset[str]:
+    return frozenset(node.key.switch for node in tree.nodes)
 
 
 def _banks(program: ServingSpec) -> int:

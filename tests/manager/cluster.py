@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -181,6 +181,14 @@ class FakeManager:
     """What the ranks of the group have offered, if they write to each other."""
     absent: bool = False
     """Nobody reaches the manager."""
+    leased: bool = False
+    """Whether groups have their switches by leases."""
+    on_begin: Callable[[int, int], bool] = lambda generation, call: True
+    """What ``begin_call`` does."""
+    begun: list[tuple[int, int]] = field(default_factory=list)
+    """(generation, call) of each ``begin_call``."""
+    ended: list[tuple[int, int, int]] = field(default_factory=list)
+    """(generation, rank, completed) of each ``end_call``."""
 
     def __post_init__(self) -> None:
         self.hold_ready.set()
@@ -221,6 +229,7 @@ class FakeManager:
                     self.spec.slots_per_group,
                     self.sync,
                     self.spec,
+                    leased=self.leased,
                 )
                 self._tell(host, Membership(name, GroupState.ACTIVE, self.generation, config))
 
@@ -245,6 +254,7 @@ class FakeManager:
                 self.spec,
                 first,
                 tuple(placement.ip[each] for each in ranks),
+                self.leased,
             )
             self._tell(host, Membership(name, GroupState.ACTIVE, self.generation, config))
 
@@ -297,6 +307,13 @@ class FakeManager:
             if generation != self.generation:
                 raise ManagerError(Code.REFUSED, f"generation {generation} is over")
             return min(joined.values())
+
+    def begin_call(self, group: str, generation: int, call: int) -> bool:
+        self.begun.append((generation, call))
+        return self.on_begin(generation, call)
+
+    def end_call(self, group: str, generation: int, rank: int, completed: int) -> None:
+        self.ended.append((generation, rank, completed))
 
     def report_rank(self, report: RankReport) -> None:
         self.group(report.group)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 import pytest
 
 from p4gen.errors import InputError
 from p4gen.manager.api import Code, GroupSpec, ManagerError
-from p4gen.placement.policy import FabricView, GroupView, SwitchRoom, find_policy
-from p4gen.placement.sharing import EdgeDisjoint, WidestPath, trees_by_tier
+from p4gen.placement.policy import Candidate, FabricView, GroupView, SwitchRoom, find_policy
+from p4gen.placement.sharing import EdgeDisjoint, TimeShared, WidestPath, trees_by_tier
 from p4gen.placement.tree import IncTree, build_tree, tree_links
 from p4gen.spec.topology import TopologySpec, load_topology
 
@@ -129,8 +130,59 @@ def test_a_manager_gives_the_slots_that_a_policy_proposes() -> None:
         rig.check()
 
 
+def test_shares_of_time_are_on_the_least_wanted_switches_of_the_lowest_tier() -> None:
+    topology = load_topology("fat-tree-k4")
+    ranks = ("h0", "h2")  # of one pod
+    placed: list[IncTree] = []
+    roots = []
+    for _ in range(4):
+        found = list(TimeShared().candidates(view(topology, *placed), GroupSpec("new", ranks)))
+        assert all(candidate.leased and not candidate.disjoint for candidate in found)
+        everywhere = trees_by_tier(view(topology), GroupSpec("new", ranks), {})
+        assert {c.root for c in found} == {tree.root.key.switch for _, tree in everywhere}
+        assert found[0].tree is not None
+        placed.append(found[0].tree)
+        roots.append(found[0].root)
+    lowest = descending(topology, ranks)
+    assert set(roots[:2]) == set(roots[2:]) == lowest[min(lowest)]
+
+
+def test_groups_that_no_ring_can_stand_in_for_are_placed_for_good() -> None:
+    rig = Rig("tree-3-2", small(groups=1), policy="time-shared")
+    with rig.register() as manager:
+        status = manager.init_group(group("alone", "h0"))
+        assert not status.ring
+        assert sum(status.slots.values())
+        with pytest.raises(ManagerError) as refused:  # a lease must fit beside what is held for good
+            manager.init_group(group("all", "h0", "h1", "h2", "h3", root=next(iter(status.tree))))
+        assert refused.value.code is Code.NO_ROOM
+        manager.destroy_group("alone")
+        assert manager.init_group(group("all", "h0", "h1", "h2", "h3", root="s1")).ring
+        assert manager.group("all").tree["s1"] is None
+        rig.check()
+
+
+def test_a_policy_is_asked_without_the_lock_and_again_if_the_fabric_has_changed() -> None:
+    asked: list[int] = []
+
+    class Slow:
+        def candidates(self, view: FabricView, spec: GroupSpec) -> Iterator[Candidate]:
+            asked.append(len(view.groups))
+            if spec.name == "a" and len(asked) < 3:  # a request that overtakes
+                rig.manager.init_group(group(f"b{len(asked)}", "h0", "h1"))
+            yield Candidate("s0")
+
+    rig = Rig("star-4", small(groups=3), policy=Slow())
+    with rig.register() as manager:
+        manager.init_group(group("a", "h2", "h3"))
+        # Asked for a; for b1 meanwhile; again for a; for b3 would be the next, but three have been asked for.
+        assert asked == [0, 0, 1]
+        assert [status.spec.name for status in manager.groups()] == ["a", "b1"]
+        rig.check()
+
+
 def test_a_policy_that_does_not_exist_is_refused_with_all_names() -> None:
     with pytest.raises(
-        InputError, match="there are lowest-common-switch, edge-disjoint, widest-path, widest-path-near"
+        InputError, match="there are lowest-common-switch, edge-disjoint, widest-path, widest-path-near, time-shared"
     ):
         find_policy("widest")

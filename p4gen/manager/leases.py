@@ -1,0 +1,256 @@
+"""Temporal sharing (EPIC §6.2, §L.2): groups have their trees' switches by leases, for one call at a time.
+
+A lease is a placement: contexts, slots (pointers: base and N), addresses and queue pairs, all with epochs that their
+state has not had, and with a generation of its own. So packets of an earlier holder find no entry, words that it has
+left count as empty, and a call that was begun without the lease is begun again with it. While a group has no lease, its
+generation is a ring of its hosts.
+
+Rank 0 asks before each call, and all ranks say when they have completed it. A group keeps its lease until another one
+wants it: asking again costs nothing then. A lease is taken for the whole tree or not at all, under the ledger's lock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from p4gen.errors import InputError
+from p4gen.manager.api import Code, GroupState, ManagerError
+from p4gen.manager.ledger import LOGGER, Ledger
+from p4gen.manager.lifecycle import Lifecycle
+from p4gen.manager.record import Lease, Record
+from p4gen.manager.wanted import Key
+from p4gen.placement.placed import PlacedGroup
+from p4gen.placement.placer import Placer
+from p4gen.placement.planner import NoPlaceError, group_request
+from p4gen.placement.pools import NoRoomError, Pools
+from p4gen.placement.tree import IncTree, tree_links
+
+LONGEST: Final = 10.0
+"""Seconds for which a call keeps its lease although another group wants it."""
+FALLBACKS: Final = 3
+"""Calls in a row that a group does without the lease; for the next one it waits."""
+_WAITS: Final = 3
+"""A group waits for so many times the longest call."""
+_NAP_S: Final = 0.01
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a lease takes, and whose idle leases have to end for it."""
+
+    placed: PlacedGroup
+    pools: Pools
+    instead_of: tuple[Record, ...]
+
+
+@dataclass(frozen=True)
+class Granted:
+    """A lease that is to be installed."""
+
+    record: Record
+    key: Key
+    placed: PlacedGroup
+
+
+@dataclass(frozen=True)
+class Reload:
+    """Switches whose epochs are used up, and whose idle leases have been ended: their programs are loaded again."""
+
+    record: Record
+    switches: frozenset[str]
+
+
+class Leases:
+    """Leases of all groups. ``longest``: seconds for which a call keeps a lease that others want. ``fallbacks``: calls
+    in a row that a group does without. ``check_open`` raises when the manager has ended."""
+
+    def __init__(
+        self, ledger: Ledger, lifecycle: Lifecycle, longest: float, fallbacks: int, check_open: Callable[[], None]
+    ) -> None:
+        self._ledger, self._lifecycle = ledger, lifecycle
+        self._longest, self._fallbacks, self._check_open = longest, fallbacks, check_open
+        self._waiting: list[Record] = []
+        """Groups that wait for a lease, the first one first."""
+        for record in ledger.records.values():
+            if record.home is not None and record.placed is not None:  # nobody knows whether it is in a call
+                record.lease = Lease(-1, time.monotonic())
+
+    def begin_call(self, group: str, generation: int, call: int) -> bool:
+        """See ``HostManager.begin_call``."""
+        until = time.monotonic() + _WAITS * self._longest
+        while True:
+            with self._ledger.changed:
+                turn = self._turn(group, generation, call, until)
+            if isinstance(turn, bool):
+                return turn
+            if isinstance(turn, Granted):
+                return not self._install(turn, call)
+            self._lifecycle.restart(turn.switches)
+            self._lifecycle.idle(turn.record)
+
+    def end_call(self, group: str, generation: int, rank: int, completed: int) -> None:
+        """See ``HostManager.end_call``."""
+        with self._ledger.changed:
+            record = self._ledger.get(group)
+            lease = record.lease
+            if not 0 <= rank < len(record.spec.ranks):
+                raise ManagerError(Code.INVALID, f"group {group} has no rank {rank}")
+            if lease is not None and record.generation == generation:
+                lease.ended[rank] = max(completed, lease.ended.get(rank, -1))
+                if self._idle(record):
+                    self._ledger.changed.notify_all()
+
+    # --- with the ledger's lock ---
+
+    def _turn(self, group: str, generation: int, call: int, until: float) -> bool | Granted | Reload:
+        """Decide about a call. Waits if the group has done without often enough."""
+        ledger = self._ledger
+        record = self._current(group, generation)
+        try:
+            while True:
+                now = time.monotonic()
+                if not record.busy:
+                    if record.home is None:
+                        return True
+                    if record.placed is not None:
+                        return self._keep(record, call)
+                    if not self._find_home(record):
+                        return True
+                    turn = None if self._others_first(record) else self._take(record)
+                    if turn is not None:
+                        return turn
+                    if record.refusals < self._fallbacks or now >= until:
+                        record.refusals += 1
+                        return True
+                    if record not in self._waiting:
+                        self._waiting.append(record)
+                elif now >= until:
+                    return True
+                ledger.changed.wait(self._nap(until))
+                record = self._current(group, generation)
+        finally:
+            if record in self._waiting:
+                self._waiting.remove(record)
+
+    def _current(self, group: str, generation: int) -> Record:
+        self._check_open()
+        record = self._ledger.get(group)
+        if record.generation != generation or record.state is not GroupState.ACTIVE:
+            at = f"{record.state}, generation {record.generation or record.last}"
+            raise ManagerError(Code.REFUSED, f"group {group} is {at}; not {generation}")
+        return record
+
+    def _keep(self, record: Record, call: int) -> bool:
+        """The next call of the group that holds the lease, unless others wait for it."""
+        if self._others_first(record):
+            record.refusals += 1
+            self._lifecycle.park(record, record.spec)
+            return False
+        record.lease = Lease(call, time.monotonic(), record.lease.ended if record.lease is not None else {})
+        record.refusals = 0
+        return True
+
+    def _others_first(self, record: Record) -> bool:
+        """Whether groups wait, longer than this one, for switches that it wants."""
+        mine = _switches(record.home)
+        before = self._waiting[: self._waiting.index(record)] if record in self._waiting else self._waiting
+        return any(mine & _switches(other.home) for other in before if other is not record)
+
+    def _find_home(self, record: Record) -> bool:
+        """Whether all of its tree can be used; of another one if the policy knows one."""
+        view = self._ledger.fabric.view
+        home = record.home
+        assert home is not None
+        usable = not any(name in view.down for name in tree_links(home, view.topology))
+        if usable and _switches(home) <= view.specs.keys():
+            return True
+        try:
+            plan = self._ledger.plan(record.spec, {}, record)
+        except NoPlaceError:
+            return False
+        if plan.leased:
+            self._ledger.settle_home(record, plan.placed.tree)
+        return plan.leased
+
+    def _take(self, record: Record) -> Granted | Reload | None:
+        """Take the lease, if all switches of the tree have room for it without calls of others."""
+        found = self._fit(record)
+        if found is None:
+            return None
+        for other in found.instead_of if isinstance(found, Fit) else found[1]:
+            self._lifecycle.park(other, other.spec)
+        record.busy = True
+        if not isinstance(found, Fit):
+            return Reload(record, found[0])
+        self._ledger.begin(record, found.placed, found.pools, beside=True)
+        return Granted(record, record.pending_key, found.placed)
+
+    def _fit(self, record: Record) -> Fit | tuple[frozenset[str], list[Record]] | None:
+        ledger, view = self._ledger, self._ledger.fabric.view
+        assert record.home is not None
+        mine = _switches(record.home)
+        idle = [each for each in ledger.records.values() if each is not record and self._idle(each)]
+        near = [each for each in idle if each.placed is not None and mine & {*each.placed.switches}]
+        near.sort(key=lambda each: each.lease.since if each.lease is not None else 0.0)
+        lacking: frozenset[str] = frozenset()
+        for count in range(len(near) + 1):
+            gone = near[:count]
+            pools = ledger.pools([placed for each, placed in ledger.live() if each not in gone])
+            placer = Placer(view.topology, view.names, view.specs, pools)
+            try:
+                placed = placer.place(group_request(record.spec, ledger.draw_psn()), record.home)
+            except InputError as error:
+                lacking = error.epochs if isinstance(error, NoRoomError) else frozenset()
+            else:
+                return Fit(placed, pools, tuple(gone))
+        used = {name for each, placed in ledger.live() if each not in near for name in placed.switches}
+        empty = lacking - used
+        return (empty, near) if empty else None
+
+    def _idle(self, record: Record) -> bool:
+        """Whether a group holds a lease that may be taken away: its call has ended at all ranks, or takes too long."""
+        lease = record.lease
+        if record.home is None or record.placed is None or record.busy:
+            return False
+        if lease is None:
+            return True
+        ended = all(lease.ended.get(rank, -1) > lease.call for rank in range(len(record.spec.ranks)))
+        return ended or time.monotonic() - lease.since > self._longest
+
+    def _nap(self, until: float) -> float:
+        """Seconds after which to look again if nobody notifies: a call may take too long."""
+        held = [each.lease.since + self._longest for each in self._ledger.records.values() if each.lease is not None]
+        now = time.monotonic()
+        return max(_NAP_S, min([until, *(end for end in held if end > now)]) - now)
+
+    # --- installing ---
+
+    def _install(self, granted: Granted, call: int) -> bool:
+        """Install a lease on all switches. Returns whether it is in use now; otherwise nothing of it is left."""
+        ledger, lifecycle = self._ledger, self._lifecycle
+        record, key, placed = granted.record, granted.key, granted.placed
+        done = False
+        try:
+            failures = lifecycle.install(key, placed)
+            with ledger.changed:
+                if not failures and not record.pending_lost:
+                    ledger.activate(record, record.spec)
+                    lifecycle.activate(key, placed)
+                    record.lease, record.refusals, done = Lease(call, time.monotonic()), 0, True
+                else:
+                    reasons = "; ".join(f"{switch}: {error.reason}" for switch, error in failures.items())
+                    LOGGER.warning("group %s gets no lease: %s", record.spec.name, reasons or "a switch was restarted")
+        finally:
+            with ledger.changed:
+                if not done and record.pending is not None:
+                    lifecycle.uninstall(key, placed)
+                    ledger.abandon(record)
+            lifecycle.idle(record)
+        return done
+
+
+def _switches(tree: IncTree | None) -> frozenset[str]:
+    return frozenset(node.key.switch for node in tree.nodes) if tree is not None else frozenset()
