@@ -82,6 +82,10 @@ def _of_writes() -> tuple[str, ...]:
         ("tree-3-2 --mode II --collective allreduce --size 1M", "a scenario: run it, compare with NumPy, end"),
         ("leaf-spine --mode III --suite", "all collectives, under faults, over a link that is cut"),
         ("star-4 --collective reduce --size 64K --root 2 --loss 1%@h0", "with losses at one host"),
+        (
+            "tree-3-2 --groups 1 --policy time-shared --collective allreduce --ranks h0,h2 --ranks h1,h3",
+            "groups that have the switches in turns",
+        ),
         ("star-4 --mode multiwrite", "a prompt: run allgather 64K; run dispatch tokens 32"),
         ("leaf-spine --mode themis --collective alltoall --delay 1ms@spine0", "over connections that leaves spray"),
     ]
@@ -102,7 +106,12 @@ def _of_writes() -> tuple[str, ...]:
 )
 @click.option("--size", metavar="BYTES", help="Each rank's data, such as 64K or 1M.  [1M]")
 @click.option("--root", type=click.IntRange(0, 1023), help="Root rank of reduce and broadcast.  [0]")
-@click.option("--ranks", metavar="all|h0,h2,...", help="Hosts, in order of rank.  [the topology's ranks]")
+@click.option(
+    "--ranks",
+    multiple=True,
+    metavar="all|h0,h2,...",
+    help="Hosts, in order of rank; several times for groups that call at the same time.  [the topology's ranks]",
+)
 @click.option(
     "--repeat", type=click.IntRange(1, 99_999), help="Collectives, one after another.  [1; --measure: 10, BMv2: 3]"
 )
@@ -132,6 +141,7 @@ def _of_writes() -> tuple[str, ...]:
 )
 @click.option("--spray", type=click.Choice(("on", "off")), help="Whether leaves spray connections at first.  [on]")
 @click.option("--policy", type=POLICY, help="Where the manager puts groups.  [lowest-common-switch]")
+@click.option("--fallback", is_flag=True, help="Groups without a place call on a ring of their hosts.")
 @click.option("--pcap", is_flag=True, help="Capture every node from the start.")
 @click.option("--verbose", is_flag=True, help="BMv2 logs every step of every packet.")
 @out_option
@@ -210,7 +220,7 @@ class _Request:
         """Whether the options go with the program: in-network collectives, or connections between hosts."""
         o = self.options
         if isinstance(spec, ServingSpec) and spec.writes:
-            for name in ("measure", "spray", "root"):
+            for name in ("measure", "spray", "root", "fallback"):
                 if o[name]:
                     raise click.UsageError(f"--{name} goes with other programs: ranks of {spec.family} only write")
             return
@@ -227,7 +237,7 @@ class _Request:
             return
         if connection_entries(spec) is None:
             collective(spec)
-        for name in ("measure", "policy"):
+        for name in ("measure", "policy", "fallback"):
             if o[name]:
                 raise click.UsageError(f"--{name} goes with programs that take part in collectives")
 
@@ -247,12 +257,13 @@ class _Request:
         collective = o["collective"] or str(Collective.ALLREDUCE)
         if collective == Collective.BARRIER and o["size"]:
             raise click.UsageError("a barrier has no data: omit --size")
+        ranks = [self._ranks(text, topology) for text in o["ranks"]]
         return Wanted(
             what,
             collective,
             0 if collective == Collective.BARRIER else parsed("--size", units.size, o["size"] or "1M"),
             o["root"] or 0,
-            self._ranks(topology),
+            ranks[0] if ranks else (),
             o["repeat"] or (_REPEAT[o["target"]] if what == "measure" else 1),
             tuple(self._impairments(topology)),
             tuple(_outage(text, topology) for text in o["fail"]),
@@ -261,6 +272,8 @@ class _Request:
             o["spray"] != "off",
             tuple(_given(text) for text in o["set"]),
             o["deadline"],
+            tuple(each or topology.rank_hosts for each in ranks[1:]),
+            o["fallback"],
         )
 
     def check_call(self, wanted: Wanted, spec: ProgramSpec, topology: TopologySpec) -> None:
@@ -270,19 +283,21 @@ class _Request:
         if wanted.what != "scenario":
             return
         hosts = wanted.ranks or topology.rank_hosts
+        if wanted.others and not isinstance(spec, CollectiveSpec):
+            raise click.UsageError("--ranks several times goes with programs that take part in collectives")
         if isinstance(spec, ServingSpec) and spec.writes:
             call = write_call(spec, wanted, len(hosts))
             if self.options["size"] and call.collective not in writes_of(spec).sized:
                 raise click.UsageError(f"--size does not go with {call.collective}, which has options (--set)")
         elif isinstance(spec, CollectiveSpec):
-            check_calls([Call(Collective(wanted.collective), wanted.size, wanted.root)], spec, hosts)
+            for each in (hosts, *wanted.others):
+                check_calls([Call(Collective(wanted.collective), wanted.size, wanted.root)], spec, each)
         else:
             PeerCall(wanted.collective, wanted.size, wanted.root).check(len(hosts))
             room(wanted.collective, wanted.size, len(hosts))
 
-    def _ranks(self, topology: TopologySpec) -> tuple[str, ...]:
-        text = self.options["ranks"]
-        if text in (None, "all"):
+    def _ranks(self, text: str, topology: TopologySpec) -> tuple[str, ...]:
+        if text == "all":
             return ()
         names = tuple(name.strip() for name in text.split(","))
         for name in names:

@@ -128,7 +128,7 @@ def screen(found: Figures) -> Group:
             Text(group["name"]),
             Text(group["state"], style=_COLOURS.get(group["state"], "")),
             str(group["generation"]),
-            Text(group["root"] or "-"),
+            Text("ring" if group["ring"] else group["root"] or "-"),
             str(group["ranks"]),
             "-" if group["mbps"] is None else f"{group['mbps']:.1f}",
             *(_count(group[name], warn=name in _WARN) for name in _COLUMNS.values()),

@@ -40,6 +40,8 @@ class CallOutcome:
     """The most starts of the call at any rank: more than one if the group was placed again meanwhile."""
     problems: tuple[str, ...]
     """Wrong results, one line for each rank."""
+    ring: bool = False
+    """Whether it ended on a ring of the hosts at rank 0."""
 
     @property
     def throughput(self) -> float:
@@ -190,7 +192,8 @@ class Running:
         if call.collective is Collective.BARRIER:
             problems += left_too_soon(number, mine)
         first, last = min(each["started"] for each in mine), max(each["finished"] for each in mine)
-        return CallOutcome(call, last - first, max(each["begun"] for each in mine), tuple(problems))
+        begun, ring = max(each["begun"] for each in mine), bool(mine[0]["ring"])
+        return CallOutcome(call, last - first, begun, tuple(problems), ring)
 
 
 def run(

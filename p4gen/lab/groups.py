@@ -42,7 +42,7 @@ class Groups:
             self.join(status)
             return status
         sync, collectives = served(collective_spec(self._lab.job.spec), ranks)
-        wanted = GroupSpec(name, tuple(ranks), root)
+        wanted = GroupSpec(name, tuple(ranks), root, fallback=self._lab.job.wanted.fallback)
         # If it can serve none, the manager says why.
         wanted = replace(wanted, sync=sync, collectives=collectives) if collectives else wanted
         status = self._lab.manager.init_group(wanted)

@@ -162,6 +162,7 @@ def _one(member: Member, call: Call, data: Array | None, wanted: Array | None, p
         "started": result.started,
         "finished": result.finished,
         "begun": result.begun,
+        "ring": result.ring,
         "problem": difference(result.value, wanted),
     }
 

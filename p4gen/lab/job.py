@@ -47,6 +47,10 @@ class Wanted:
     """Options of a collective that has its own, by name."""
     deadline: float = 120.0
     """Seconds after which a scenario has failed."""
+    others: tuple[tuple[str, ...], ...] = ()
+    """Ranks of further groups, which make the same calls at the same time."""
+    fallback: bool = False
+    """Whether groups without a place call on a ring."""
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,9 @@ def show(outcome: RunOutcome, console: Console) -> None:
 
 
 def _show_calls(calls: tuple[CallOutcome, ...], console: Console) -> None:
-    found = table("call", "collective", "size", "time", "throughput", "begun", "result")
+    rings = [each.ring for each in calls]
+    where = ["carried by"] if any(rings) else []
+    found = table("call", "collective", "size", "time", "throughput", *where, "begun", "result")
     shown = calls if len(calls) <= 12 else calls[:10]
     for number, each in enumerate(shown):
         found.add_row(
@@ -85,6 +87,7 @@ def _show_calls(calls: tuple[CallOutcome, ...], console: Console) -> None:
             size_text(each.call.size),
             duration_text(each.duration),
             rate(each.throughput) if each.call.size else "",
+            *("ring" if each.ring else "switches" for _ in where),
             str(each.begun),
             "[red]wrong[/red]" if each.problems else "right",
         )
@@ -125,6 +128,7 @@ def to_json(outcome: RunOutcome) -> dict[str, Any]:
                 "seconds": each.duration / SECOND,
                 "mbps": round(each.throughput / 1e6, 3),
                 "begun": each.begun,
+                "ring": each.ring,
                 "right": not each.problems,
             }
             for each in outcome.calls
@@ -136,5 +140,6 @@ def to_json(outcome: RunOutcome) -> dict[str, Any]:
 
 
 def tree_text(status: GroupStatus) -> str:
-    """A group's tree: each switch, and the one above it."""
-    return " ".join(f"{switch}→{up}" if up else f"{switch} (root)" for switch, up in status.tree.items())
+    """A group's tree: each switch, and the one above it; whether its calls now run on a ring."""
+    tree = " ".join(f"{switch}→{up}" if up else f"{switch} (root)" for switch, up in status.tree.items())
+    return ", ".join(filter(None, (tree, "on a ring" if status.ring else "")))

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from p4gen.errors import InputError
 from p4gen.host.collectives.control import Collective
+from p4gen.lab import together
 from p4gen.lab.calls import Running
 from p4gen.lab.job import Wanted
 from p4gen.lab.outages import fail_links
@@ -32,6 +33,8 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
         return _by_writes(lab, console)
     if not lab.job.takes_part:
         return _over_connections(lab, console)
+    if wanted.others:
+        return together.work(lab, console)
     group = lab.groups.of(wanted.ranks or lab.topology.rank_hosts)
     call = Call(Collective(wanted.collective), wanted.size, wanted.root)
     what = f"{call.collective} of {size_text(call.size)}" if call.size else str(call.collective)

@@ -28,6 +28,8 @@ class CallResult:
     last_result: int | None
     begun: int
     """How often it was started: more than once if the group was placed again meanwhile."""
+    ring: bool = False
+    """Whether it ended on a ring of the hosts, without switches."""
 
 
 @dataclass(eq=False)

@@ -59,6 +59,7 @@ def _group(
         "tree": dict(group.tree),
         "slots": dict(group.slots),
         "contexts": dict(group.contexts),
+        "ring": group.ring,
         "mbps": rate,
         **totals,
     }

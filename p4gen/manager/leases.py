@@ -12,7 +12,7 @@ wants it: asking again costs nothing then. A lease is taken for the whole tree o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,15 +35,6 @@ FALLBACKS: Final = 3
 _WAITS: Final = 3
 """A group waits for so many times the longest call."""
 _NAP_S: Final = 0.01
-
-
-@dataclass(frozen=True)
-class Fit:
-    """What a lease takes, and whose idle leases have to end for it."""
-
-    placed: PlacedGroup
-    pools: Pools
-    instead_of: tuple[Record, ...]
 
 
 @dataclass(frozen=True)
@@ -177,38 +168,44 @@ class Leases:
 
     def _take(self, record: Record) -> Granted | Reload | None:
         """Take the lease, if all switches of the tree have room for it without calls of others."""
-        found = self._fit(record)
+        found = self._in_the_way(record)
         if found is None:
             return None
-        for other in found.instead_of if isinstance(found, Fit) else found[1]:
+        others, reload = found
+        for other in others:
             self._lifecycle.park(other, other.spec)
         record.busy = True
-        if not isinstance(found, Fit):
-            return Reload(record, found[0])
-        self._ledger.begin(record, found.placed, found.pools, beside=True)
-        return Granted(record, record.pending_key, found.placed)
+        if reload:
+            return Reload(record, reload)
+        placed, pools = self._place(record, ())  # now, as rings have got queue pair numbers
+        self._ledger.begin(record, placed, pools, beside=True)
+        return Granted(record, record.pending_key, placed)
 
-    def _fit(self, record: Record) -> Fit | tuple[frozenset[str], list[Record]] | None:
-        ledger, view = self._ledger, self._ledger.fabric.view
-        assert record.home is not None
+    def _in_the_way(self, record: Record) -> tuple[list[Record], frozenset[str]] | None:
+        """The idle leases that have to end for this one, and switches whose epochs are used up, which are empty then.
+        None if the calls of others are in the way."""
         mine = _switches(record.home)
-        idle = [each for each in ledger.records.values() if each is not record and self._idle(each)]
+        idle = [each for each in self._ledger.records.values() if each is not record and self._idle(each)]
         near = [each for each in idle if each.placed is not None and mine & {*each.placed.switches}]
         near.sort(key=lambda each: each.lease.since if each.lease is not None else 0.0)
         lacking: frozenset[str] = frozenset()
         for count in range(len(near) + 1):
-            gone = near[:count]
-            pools = ledger.pools([placed for each, placed in ledger.live() if each not in gone])
-            placer = Placer(view.topology, view.names, view.specs, pools)
             try:
-                placed = placer.place(group_request(record.spec, ledger.draw_psn()), record.home)
+                self._place(record, near[:count])
             except InputError as error:
                 lacking = error.epochs if isinstance(error, NoRoomError) else frozenset()
             else:
-                return Fit(placed, pools, tuple(gone))
-        used = {name for each, placed in ledger.live() if each not in near for name in placed.switches}
-        empty = lacking - used
-        return (empty, near) if empty else None
+                return near[:count], frozenset()
+        used = {name for each, placed in self._ledger.live() if each not in near for name in placed.switches}
+        return (near, lacking - used) if lacking - used else None
+
+    def _place(self, record: Record, without: Sequence[Record]) -> tuple[PlacedGroup, Pools]:
+        """What a lease takes, as if these groups held nothing. Raises ``InputError`` if it does not fit."""
+        ledger, view = self._ledger, self._ledger.fabric.view
+        assert record.home is not None
+        pools = ledger.pools([placed for each, placed in ledger.live() if each not in without])
+        placer = Placer(view.topology, view.names, view.specs, pools)
+        return placer.place(group_request(record.spec, ledger.draw_psn()), record.home), pools
 
     def _idle(self, record: Record) -> bool:
         """Whether a group holds a lease that may be taken away: its call has ended at all ranks, or takes too long."""

@@ -250,7 +250,7 @@ class IncManager:
             try:
                 self._lifecycle.settle(record, spec)
             except NoPlaceError as error:
-                if not spec.fallback or error.code is not Code.NO_ROOM:
+                if not spec.fallback or error.code is Code.INVALID:
                     raise
                 with self._changed:
                     record.tried = self._ledger.version

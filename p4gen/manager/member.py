@@ -214,7 +214,8 @@ class Member(Follower):
             assert invocation.finished is not None
             started = invocation.started if call.started is None else call.started
             times = started, invocation.finished, invocation.last_result
-            call.future.set_result(CallResult(invocation.result(), *times, call.begun))
+            ring = isinstance(self._communicator, Ring)
+            call.future.set_result(CallResult(invocation.result(), *times, call.begun, ring))
         if self._asks:
             self._ask()
 

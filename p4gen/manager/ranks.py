@@ -23,6 +23,8 @@ TIMEOUT: Final = 50 * MS
 
 RING_QPS: Final = 4
 """The queue pair numbers of a ring, for each rank."""
+_RNR_TIMER: Final = 14
+"""The code of the time after which a rank sends again what its neighbour has not called yet."""
 _OUTSTANDING: Final = 64
 """Packets that a connection of a ring may have outstanding."""
 
@@ -45,6 +47,7 @@ def ring_config(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: int
         adaptive=True,
         retry_count=None,
         rnr_retry=None,
+        rnr_timer=_RNR_TIMER,
     )
 
     def connection(own: int, to: int, far: int) -> Connection:

@@ -113,12 +113,21 @@ class LowestCommonSwitch:
         yield from (Candidate(reach.switch) for reach in found)
 
 
+class Ring:
+    """No switches for any group (EPIC §L.2, form 0): what the others are compared with. Groups need ``fallback``."""
+
+    def candidates(self, view: FabricView, spec: GroupSpec) -> Iterator[Candidate]:
+        """None."""
+        return iter(())
+
+
 BUILT_IN: Final[Mapping[str, str]] = {
     "lowest-common-switch": "p4gen.placement.policy:LowestCommonSwitch",
     "edge-disjoint": "p4gen.placement.sharing:EdgeDisjoint",
     "widest-path": "p4gen.placement.sharing:WidestPath",
     "widest-path-near": "p4gen.placement.sharing:WidestPathNear",
     "time-shared": "p4gen.placement.sharing:TimeShared",
+    "ring": "p4gen.placement.policy:Ring",
 }
 
 

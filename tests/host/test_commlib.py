@@ -155,6 +155,19 @@ def test_invocations_run_one_after_the_other() -> None:
         assert np.array_equal(got, values(3 - rank))
 
 
+def test_a_call_made_where_the_last_one_ends_takes_its_steps_one_by_one() -> None:
+    loop, ranks, _ = pair([SYMMETRIC], sync=PsnSync.REFINED)
+    later: list[Invocation] = []
+    ranks[0]._on_done = lambda _: later.append(ranks[0].broadcast(values(0), 1)) if not later else None
+    ranks[0].barrier()
+    others = ranks[1].barrier(), ranks[1].broadcast(values(1), 1)  # steps: the Broadcast, and a Barrier behind it
+    loop.run(until=loop.now + 200 * US)
+    got = later[0].result()
+    assert got is not None
+    assert np.array_equal(got, values(1))
+    assert all(call.done and call.error is None for call in others)
+
+
 def test_what_the_program_cannot_serve_is_refused_before_a_packet_is_sent() -> None:
     loop, ranks, cables = pair([SYMMETRIC])
     attempts: list[Callable[[], Invocation]] = [

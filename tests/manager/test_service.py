@@ -133,6 +133,12 @@ class FakeManager:
     def ready(self, group: str, generation: int, rank: int, completed: int, timeout: float = 60.0) -> int:
         return self._asked("ready", group, generation, rank, completed, timeout)  # type: ignore[no-any-return]
 
+    def begin_call(self, group: str, generation: int, call: int) -> bool:
+        return self._asked("begin_call", group, generation, call)  # type: ignore[no-any-return]
+
+    def end_call(self, group: str, generation: int, rank: int, completed: int) -> None:
+        self._asked("end_call", group, generation, rank, completed)
+
     def report_rank(self, report: RankReport) -> None:
         self._asked("report_rank", report)
 
@@ -178,6 +184,8 @@ CALLS: list[tuple[str, tuple[st.SearchStrategy[Any], ...], st.SearchStrategy[Any
         (samples.names, samples.large, samples.small, samples.large, st.floats(0.001, 100)),
         st.integers(0, 1 << 40),
     ),
+    ("begin_call", (samples.names, samples.large, samples.large), st.booleans()),
+    ("end_call", (samples.names, samples.large, samples.small, samples.large), st.none()),
     ("report_rank", (samples.reports,), st.none()),
 ]
 
@@ -213,6 +221,8 @@ REQUESTS: list[Callable[[ManagerClient], Any]] = [
     lambda c: c.status(),
     lambda c: next(iter(c.watch("h0"))),
     lambda c: c.ready("g", 1, 0, 0),
+    lambda c: c.begin_call("g", 1, 0),
+    lambda c: c.end_call("g", 1, 0, 1),
     lambda c: c.report_rank(RankReport("g", 0)),
 ]
 
