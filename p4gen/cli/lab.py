@@ -252,6 +252,8 @@ class _Request:
             given = [f"--{name}" for name in _SCENARIO if o[name]] + ["--json"] * o["as_json"]
             if given:
                 raise click.UsageError(f"{given[0]} goes with a scenario: give --collective, --suite or --measure, too")
+        if what == "measure" and len(o["ranks"]) > 1:
+            raise click.UsageError("--measure is about one group: give --ranks once")
         if what == "suite" and (o["ranks"] or o["size"] or o["repeat"] or o["set"]):
             raise click.UsageError("--suite has its own sizes and ranks")
         collective = o["collective"] or str(Collective.ALLREDUCE)

@@ -1,0 +1,50 @@
+"""Three groups, switches with room for one: some policies refuse two of them, shares of time serve all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .labs import SMALL, lab
+from .traces import Traces
+
+GROUPS = ("--ranks", "h0,h2", "--ranks", "h1,h3", "--ranks", "h0,h3")
+"""All of them need s0, and two its link to s1."""
+CALLS = 8
+
+
+def arguments(policy: str, *more: str) -> list[str]:
+    scenario = ["--collective", "allreduce", "--size", "4K", "--repeat", str(CALLS), "--deadline", "60"]
+    return ["tree-3-2", *SMALL, "--groups", "1", "--policy", policy, *scenario, *GROUPS, *more]
+
+
+def test_groups_have_the_switches_in_turns(tmp_path: Path, machine: Traces, seed: int) -> None:
+    done = lab(tmp_path, *arguments("time-shared", "--seed", str(seed), "--json"))
+    assert done.stdout, done.stderr
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["passed"], report["refused"]) == (0, True, {}), done.stdout
+    assert [group["hosts"] for group in report["groups"]] == [["h0", "h2"], ["h1", "h3"], ["h0", "h3"]]
+    for group in report["groups"]:
+        assert [call["right"] for call in group["calls"]] == [True] * CALLS
+        # Nobody does without for more than three calls in a row.
+        rings = "".join("r" if call["ring"] else "s" for call in group["calls"])
+        assert "rrrr" not in rings, rings
+
+
+@pytest.mark.long
+@pytest.mark.sample(1)
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [("edge-disjoint", "of its tree is in that of group g0"), ("widest-path", "0 of 1 are free (groups)")],
+)
+def test_other_policies_refuse_the_second_and_the_third_group(
+    policy: str, why: str, tmp_path: Path, machine: Traces, seed: int
+) -> None:
+    done = lab(tmp_path, *arguments(policy, "--seed", str(seed)))
+    assert done.returncode == 1, done.stdout + done.stderr
+    for group in ("group g1 (h1 h3) is refused: root s0", "group g2 (h0 h3) is refused: root s0"):
+        (line,) = [line for line in done.stdout.splitlines() if line.startswith(group)]
+        assert why in line
+    assert "calls carried by switches: 8, by the ring: 0" in done.stdout
