@@ -113,11 +113,15 @@ class Verification(Facet):
     """The program that a program with a known design error is to be compared with; takes the family's own spec."""
 
 
-def verification_of(spec: ProgramSpec) -> Verification:
-    """What the family of a spec says; the defaults if it says nothing. Raises ``InputError`` for a program that cannot
-    be searched."""
+def said_of(spec: ProgramSpec) -> Verification:
+    """What the family of a spec says; the defaults if it says nothing."""
     family = family_of(spec)
-    found = family.facet(Verification) if family.answers(Verification) else Verification()
+    return family.facet(Verification) if family.answers(Verification) else Verification()
+
+
+def verification_of(spec: ProgramSpec) -> Verification:
+    """The same. Raises ``InputError`` for a program that cannot be searched."""
+    found = said_of(spec)
     if why := found.unfit(spec):
         raise InputError(why)
     return found

@@ -16,7 +16,7 @@ from p4gen.scratch import scratch
 from p4gen.spec import ProgramSpec
 from p4gen.verify.confirm import repeated
 from p4gen.verify.counterexample import SCHEDULE, schedule, told
-from p4gen.verify.family import verification_of
+from p4gen.verify.family import said_of
 from p4gen.verify.knowledge import Knowledge
 from p4gen.verify.ladder import ladder
 from p4gen.verify.results import Problem
@@ -57,7 +57,7 @@ def seeding_of(spec: ProgramSpec) -> Seeding:
 def program_of(seeding: Seeding, fault: Mutation) -> ProgramSpec:
     """The program that a fault is seeded into: the suite's, or one like it that a search knows more of."""
     given = load_spec(None, dict(seeding.programs[fault.program]))
-    for other in (*verification_of(given).searched(given), {}):
+    for other in (*said_of(given).searched(given), {}):
         spec = load_spec(None, {**seeding.programs[fault.program], **other})
         if placed(spec, fault) is not None:
             return spec
@@ -85,12 +85,13 @@ def placed(spec: ProgramSpec, fault: Mutation) -> Mutation | None:
 
 def beyond(spec: ProgramSpec, fault: Mutation) -> str:
     """Why a search of sound hosts cannot find a fault; "" if it should find it."""
-    unsearched = verification_of(spec).unsearched(spec)
-    return unsearched.get(fault.name, unsearched.get(fault.module, ""))
+    said = said_of(spec)
+    unsearched = said.unsearched(spec)
+    return unsearched.get(fault.name, unsearched.get(fault.module, "")) or said.unfit(spec)
 
 
 def _shown(spec: ProgramSpec, fault: Mutation) -> str:
-    return verification_of(spec).shown(spec).get(fault.name, "")
+    return said_of(spec).shown(spec).get(fault.name, "")
 
 
 def doubt(system: System, problem: Problem) -> str:
