@@ -7,20 +7,25 @@ from typing import Any
 import pytest
 
 from p4gen.bench.workload import workloads
-from p4gen.errors import InputError
 from p4gen.families.scin.conformance import small
-from p4gen.families.scin.spec import ScinSpec
 from p4gen.model import Model, Trace
 from p4gen.p4.compile import compile_text
 from p4gen.program import compose
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import parse
 
+PROGRAMS: tuple[dict[str, Any], ...] = (
+    {},
+    {"completion": "ordered"},
+    {"variant": "early-release"},
+    {"dtype": "int8_float16", "lanes": 32, "block": 32},
+)
 
-@pytest.mark.parametrize("fields", [{}, {"completion": "ordered"}, {"variant": "early-release"}], ids=str)
+
+@pytest.mark.parametrize("fields", PROGRAMS, ids=str)
 def test_calls_end_and_nothing_is_lost(fields: dict[str, Any]) -> None:
     spec = small(contexts=1, wave=2, **fields)
-    two, every = workloads(spec, 150, 1)
+    two, every = workloads(spec, 180 if spec.scaled else 150, 1)
     assert [work.load for work in (two, every)] == [f"AllReduces of {ranks} ranks, 16 packets each" for ranks in (2, 4)]
     model = two.configure(Model(compile_text(two.text, "bench.p4").program, engine="interp"))
     sent = [parse(frame) for port, packet in two.packets for _, frame in model.process(port, packet)]
@@ -35,10 +40,11 @@ def test_calls_end_and_nothing_is_lost(fields: dict[str, Any]) -> None:
     assert model.counter(*two.counter).packets > 0
 
 
-@pytest.mark.parametrize("fields", [{}, {"completion": "ordered"}, {"variant": "early-release"}], ids=str)
+@pytest.mark.parametrize("fields", PROGRAMS, ids=str)
 def test_passes_are_those_of_a_call(fields: dict[str, Any]) -> None:
     spec = small(contexts=1, wave=2, **fields)
-    whole = workloads(spec, 2 * (1 + 16 + 8 + (not spec.ordered)), 1)[0]
+    waves = 16 if spec.scaled else 8  # those of scales, too
+    whole = workloads(spec, 2 * (1 + 16 + waves + (not spec.ordered)), 1)[0]
     model = whole.configure(Model(compile_text(whole.text, "bench.p4").program, engine="interp"))
     passes = 0
     for port, packet in whole.packets:
@@ -51,9 +57,3 @@ def test_passes_are_those_of_a_call(fields: dict[str, Any]) -> None:
 def test_a_load_can_be_drawn_again() -> None:
     assert workloads(small(), 64, 1) == workloads(small(), 64, 1)
     assert workloads(small(), 64, 1) != workloads(small(), 64, 2)
-
-
-def test_numbers_with_scales_are_refused() -> None:
-    spec = ScinSpec.model_validate({"dtype": "mxint8", "lanes": 64})
-    with pytest.raises(InputError, match="a benchmark has ranks with whole numbers"):
-        workloads(spec, 64, 1)

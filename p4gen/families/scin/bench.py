@@ -1,7 +1,7 @@
 """The loads of SCIN's benchmarks: AllReduces of two ranks and of all, without loss.
 
-A call has four times as many packets as a context has slots. Sources answer a wave after the other, destinations
-acknowledge each, and all take their flags. Calls of several contexts follow each other.
+A call has four times as many packets as a context has slots. Sources answer a wave after the other, its scales first if
+there are any, destinations acknowledge each, and all take their flags. Calls of several contexts follow each other.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from itertools import count, islice
 from typing import Final
 
 from p4gen.bench.workload import Benchmark, Workload, dropped
-from p4gen.errors import InputError
 from p4gen.families.scin.control import Pattern, PullContext, Role
+from p4gen.families.scin.draws import scales
 from p4gen.families.scin.frames import Star, answer, arrival, response
 from p4gen.families.scin.headers import BUFFERS
 from p4gen.families.scin.spec import ScinSpec
@@ -39,7 +39,7 @@ def _opcode(spec: ScinSpec, index: int) -> Opcode:
 
 def _call(spec: ScinSpec, context: PullContext, number: int, rng: random.Random) -> Iterator[Frame]:
     """What ranks send in a call."""
-    packets = _TIMES * spec.slots
+    packets, waves = _TIMES * spec.slots, _TIMES * spec.waves
 
     def sent(edge: int, packet: RocePacket) -> Frame:
         return edge - 1, packet.sealed().to_bytes()
@@ -47,7 +47,10 @@ def _call(spec: ScinSpec, context: PullContext, number: int, rng: random.Random)
     for edge in context.edges:
         where = rng.randbytes(BUFFERS.size)
         yield sent(edge.edge, arrival(spec, context, edge, number, packets, where))
-    for first in range(0, packets, spec.wave):
+    for wave, first in enumerate(range(0, packets, spec.wave)):
+        for edge in context.edges if spec.scaled else ():
+            psn, opcode = number * waves + wave, Opcode.READ_RESPONSE_ONLY
+            yield sent(edge.edge, response(context, edge, psn, scales(spec, rng), opcode, Role.SCALES))
         for index in range(first, first + spec.wave):
             for edge in context.edges:
                 data, psn = rng.randbytes(spec.payload), number * packets + index
@@ -63,7 +66,7 @@ def _passes(spec: ScinSpec, ranks: int) -> float:
     """Of a packet. Round go a cursor that starts a call, and one for each READ that no ACK issues, or behind each that
     one does; where what leaves makes room, another one for each wave."""
     waves = _TIMES * spec.waves
-    own = ranks * (1 + _TIMES * spec.slots + waves + (not spec.ordered))
+    own = ranks * (1 + _TIMES * spec.slots + waves * (2 if spec.scaled else 1) + (not spec.ordered))
     return 1 + (2 + waves * (2 if spec.releases_early else 1)) / own
 
 
@@ -79,8 +82,6 @@ def _workload(spec: ScinSpec, text: str, packets: int, ranks: int, rng: random.R
 
 
 def _workloads(spec: ScinSpec, packets: int, seed: int) -> tuple[Workload, ...]:
-    if spec.scaled:
-        raise InputError(f"{spec.program}: a benchmark has ranks with whole numbers")
     text, rng = render(compose(spec)).text, random.Random(seed)  # noqa: S311 - a load, to be repeatable
     return tuple(_workload(spec, text, packets, ranks, rng) for ranks in sorted({2, spec.edges}))
 
