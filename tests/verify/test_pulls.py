@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ from p4gen.errors import InputError
 from p4gen.families.scin.control import Pattern, Role
 from p4gen.families.scin.faults import SEEDING
 from p4gen.families.scin.judging import Pulls
-from p4gen.families.scin.searching import PullScope, operand, result
+from p4gen.families.scin.operands import operand, operands, pieces, result, results
+from p4gen.families.scin.searching import PullScope
 from p4gen.families.scin.shown import ladder
 from p4gen.families.scin.spec import ScinSpec
 from p4gen.families.scin.unsearched import unsearched
-from p4gen.families.scin.verification import SMALL
+from p4gen.families.scin.verification import SMALL, small
 from p4gen.rocev2.headers import BTH, RETH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket
@@ -64,6 +66,19 @@ def test_masks_barriers_and_psns_that_wrap(completion: str) -> None:
     of = replace(base, pattern=MIXED, first_psn=0xFFFFFE, budget=Budget())
     result = search(of).run()
     assert result.complete, result.sentence()
+
+
+@pytest.mark.long
+def test_blocks_with_scales_in_place() -> None:
+    """A WRITE of the last packet of a wave changes its scales, too, which nobody may read again."""
+    blocks: dict[str, Any] = {"dtype": "int8_float16", "block": 32, "lanes": 64}
+    fields: dict[str, Any] = {**small(ScinSpec.model_validate(blocks)), **blocks}
+    of = scope(calls=(2, 1), budget=Budget(), **fields)
+    result = search(of).run()
+    assert result.complete, result.sentence()
+    problem = search(seeded(of, "emax-is-last")).run(states=5_000).problem
+    assert problem is not None
+    assert "is not the sum" in problem.text
 
 
 @pytest.mark.long
@@ -144,6 +159,14 @@ def test_a_switch_reads_no_results() -> None:
     assert judged((2, (0,)), read) == "packet 2 of rank 0 is read when its result has been written"
 
 
+def test_a_switch_reads_no_scales_of_results() -> None:
+    rules = Pulls(5, SUMS, (2, 3), 0b1, False, NEAR, FAR, waves=(2, 3))
+    read = frame(Role.SCALES, Opcode.READ_REQUEST, 5, reth=RETH(0, 0, 4))
+    assert rules.step((1, (0,)), 0, (), [(0, (read,))])[1] == ""
+    told = rules.step((2, (0,)), 0, (), [(0, (read,))])[1]
+    assert told == "the scales of wave 1 of rank 0 are read when the result's have been written"
+
+
 def test_a_switch_writes_the_sums() -> None:
     assert judged((0, (0,)), write_of(0, SUMS[0])) == ""
     assert "packet 2 of the result is not the sum" in judged((1, (0,)), write_of(1, SUMS[0]))
@@ -167,6 +190,20 @@ def test_operands_tell_ranks_calls_and_packets_apart() -> None:
     assert result(2, 0b101, 32)[:4] == bytes([0, 3, 0, 3])
 
 
+@pytest.mark.parametrize("dtype", ["mxint8", "int8_float16"])
+def test_blocks_tell_ranks_and_packets_apart(dtype: str) -> None:
+    spec = ScinSpec.model_validate({"dtype": dtype, "block": 32, "lanes": 64, "wave": 2})
+    own = [operands(spec, range(3), rank) for rank in (0, 1)]
+    total = results(spec, range(3), 0b11)
+    size = 3 * 64 + 2 * spec.scale_bytes
+    assert [len(memory) for memory in (*own, total)] == [size] * 3
+    cut = pieces(spec, 3)
+    assert (cut[0].start, cut[-1].stop) == (0, size)
+    assert all(one.stop == other.start for one, other in pairwise(cut))
+    assert len({memory[piece] for memory in (*own, total) for piece in cut}) == 9
+    assert results(spec, range(3, 5), 0b11)[cut[0]] != total[cut[0]]
+
+
 def test_scopes_have_names_and_can_be_written_down() -> None:
     scopes = dict(ladder(SPEC))
     for of in scopes.values():
@@ -182,5 +219,5 @@ def test_what_a_scope_refuses() -> None:
         replace(scope(), topology=load_topology("star-4")).world()
     with pytest.raises(InputError, match="70 packets; a search has 60 at most"):
         scope(calls=(70,)).world()
-    with pytest.raises(InputError, match="a search is of sums of int32 or uint32"):
+    with pytest.raises(InputError, match="a search is of sums of whole numbers or of blocks"):
         scope(op="max").world()

@@ -40,6 +40,8 @@ class Pulls:
     """Rank and role of the switch's queue pairs, by number."""
     far: Mapping[int, tuple[int, Role]]
     """Of the ranks'."""
+    waves: Sequence[int] = ()
+    """Of each wave of elements with scales: how many results there are with its own, the last of which has them."""
     violates: str = "results"
     excused: bool = False
 
@@ -62,7 +64,11 @@ class Pulls:
                 acked[rank] = max(acked[rank], min(through, written))
         for rank, role, packet in self._left(sent):
             index = self._index(packet.bth.psn)
-            if packet.bth.opcode == Opcode.READ_REQUEST:
+            if packet.bth.opcode == Opcode.READ_REQUEST and role is Role.SCALES:
+                if index < len(self.waves) and self.waves[index] <= written:
+                    text = f"the scales of wave {index + 1} of rank {rank} are read when the result's have been written"
+                    problem = problem or text
+            elif packet.bth.opcode == Opcode.READ_REQUEST:
                 if index < written:
                     problem = problem or f"packet {index + 1} of rank {rank} is read when its result has been written"
             elif role is Role.WRITE:

@@ -20,6 +20,8 @@ from p4gen.families.scin.codes import Status
 from p4gen.families.scin.control import Pattern, PullContext, Role, configuration
 from p4gen.families.scin.hosts import Buffer, Member
 from p4gen.families.scin.judging import Pulls
+from p4gen.families.scin.memory import Layout
+from p4gen.families.scin.operands import MOST_RANKS, operands, pieces, results
 from p4gen.families.scin.placing import Place, Plain, tick_of
 from p4gen.families.scin.spec import ScinSpec
 from p4gen.groups.group import SwitchConfig
@@ -38,23 +40,8 @@ from p4gen.verify.hosts import Task
 from p4gen.verify.world import Budget, Rules, World, links_of
 
 TOPOLOGY: Final = "star-2"
-_ELEMENT: Final = 4
-"""Bytes of an element."""
-MOST_RANKS: Final = 3
-"""An operand has a byte of its own of each element for each rank."""
 MOST_PACKETS: Final = 60
 """Of all calls: operands tell them apart."""
-
-
-def operand(number: int, rank: int, payload: int) -> bytes:
-    """The packet ``number`` of a rank's operands, from 0 in all calls together."""
-    return ((number + 1) << 8 * rank).to_bytes(_ELEMENT) * (payload // _ELEMENT)
-
-
-def result(number: int, sources: int, payload: int) -> bytes:
-    """The sum of it over the sources."""
-    total = sum((number + 1) << 8 * rank for rank in range(MOST_RANKS) if sources >> rank & 1)
-    return total.to_bytes(_ELEMENT) * (payload // _ELEMENT)
 
 
 class Rank:
@@ -64,11 +51,15 @@ class Rank:
 
     def __init__(self, nic: Nic, place: Place, config: QpConfig, scope: PullScope) -> None:
         self.name = f"rank {place.rank}"
-        self._rank, self._scope, self._payload = place.rank, scope, scope.program.payload
+        self._rank, self._scope, self._spec = place.rank, scope, scope.program
         self._member = Member(nic, scope.program, scope.first_psn)
         self._member.connect(place.ends, config)
         self._member.told = self._told
-        self._memory = nic.domain.register(bytearray(max(scope.calls) * self._payload))
+        calls = [scope.packets_of(call) for call in range(len(scope.calls))]
+        gets = scope.pattern.destinations >> self._rank & 1
+        self._operands = [operands(self._spec, call, self._rank) for call in calls]
+        self._results = [results(self._spec, call, scope.pattern.sources) for call in calls] if gets else self._operands
+        self._memory = nic.domain.register(bytearray(Layout(self._spec).size(max(scope.calls))))
         self._wrong = ""
 
     def parts(self) -> dict[str, object]:
@@ -104,26 +95,22 @@ class Rank:
                 self._call()
 
     def _call(self) -> None:
-        numbers = self._scope.packets_of(self._member.calls)
-        for at, number in enumerate(numbers):
-            self._put(at, operand(number, self._rank, self._payload))
-        buffer = Buffer(self._memory)
+        given = self._operands[self._member.calls]
+        self._memory.buffer[: len(given)] = given
+        buffer, packets = Buffer(self._memory), self._scope.calls[self._member.calls]
         pattern = self._scope.pattern
         reads, writes = pattern.sources >> self._rank & 1, pattern.destinations >> self._rank & 1
-        self._member.arrive(len(numbers), buffer if reads else None, buffer if writes else None)
-
-    def _put(self, at: int, packet: bytes) -> None:
-        self._memory.buffer[at * self._payload : (at + 1) * self._payload] = packet
+        self._member.arrive(packets, buffer if reads else None, buffer if writes else None)
 
     def _memory_problem(self, *, results: bool) -> str:
         """What is wrong with a packet of the memory: while a call runs, a rank may have results already."""
         call = self._member.calls - 1
-        for at, number in enumerate(self._scope.packets_of(call) if call >= 0 else ()):
-            found = bytes(self._memory.buffer[at * self._payload : (at + 1) * self._payload])
-            own = operand(number, self._rank, self._payload)
-            gets = self._scope.pattern.destinations >> self._rank & 1
-            total = result(number, self._scope.pattern.sources, self._payload) if gets else own
-            if found != total and (results or found != own):
+        if call < 0:
+            return ""
+        own, total = self._operands[call], self._results[call]
+        held = bytes(self._memory.buffer[: len(own)])
+        for at, piece in enumerate(pieces(self._spec, self._scope.calls[call])):
+            if held[piece] != total[piece] and (results or held[piece] != own[piece]):
                 what = "the result" if results else "its operand or the result"
                 return f"{self.name}: call {call + 1}: packet {at + 1} of its memory is not {what}"
         return ""
@@ -255,8 +242,9 @@ class PullScope:
         ranks = len(self.topology.rank_hosts)
         if ranks > MOST_RANKS:
             raise InputError(f"{self.topology.name} has {ranks} ranks; a search of SCIN has {MOST_RANKS} at most")
-        if (self.program.op, self.program.dtype) not in (("sum", "int32"), ("sum", "uint32")):
-            raise InputError(f"a search is of sums of int32 or uint32, not of {self.program.program}")
+        program = self.program
+        if (program.op, program.dtype) not in (("sum", "int32"), ("sum", "uint32")) and not program.scaled:
+            raise InputError(f"a search is of sums of whole numbers or of blocks, not of {program.program}")
         if sum(self.calls) > MOST_PACKETS:
             raise InputError(f"{sum(self.calls)} packets; a search has {MOST_PACKETS} at most")
 
@@ -268,7 +256,12 @@ class PullScope:
         return [Rank(nic, place, config, self)]
 
     def _monitor(self, places: Sequence[Place]) -> Pulls:
-        sums = tuple(result(number, self.pattern.sources, self.program.payload) for number in range(sum(self.calls)))
+        sums: list[bytes] = []
+        ends: list[int] = []
+        for call, packets in enumerate(self.calls):
+            memory = results(self.program, self.packets_of(call), self.pattern.sources)
+            ends += [min(at + self.program.wave, packets) + len(sums) for at in range(0, packets, self.program.wave)]
+            sums += [memory[piece] for piece in pieces(self.program, packets)]
         return Pulls(
             self.first_psn,
             sums,
@@ -277,6 +270,7 @@ class PullScope:
             self.program.ordered,
             {end.qp: (place.rank, Role(role)) for place in places for role, end in enumerate(place.near)},
             {end.qp: (place.rank, Role(role)) for place in places for role, end in enumerate(place.far)},
+            ends,
         )
 
 

@@ -14,6 +14,8 @@ from p4gen.verify.family import OwnScopes, ScopeOrder, Verification
 
 SMALL: Final[dict[str, object]] = {"lanes": 8, "waves": 2, "wave": 1, "contexts": 1, "edges": 3, "ports": 4}
 """Two slots, so that a call of three packets uses one again."""
+_WORD: Final = 4
+"""Bytes of the scales of a packet of a small program, whose waves have one."""
 
 _FEWER: Final[dict[str, object]] = {"wave": 2, "contexts": 1, "edges": 3, "ports": 4}
 """Of programs in which listed faults are searched for."""
@@ -33,15 +35,17 @@ def _scope(spec: Any, order: ScopeOrder) -> PullScope:
     )
 
 
-def _unfit(spec: ScinSpec) -> str:
-    return f"{spec.program}: ranks of a search have whole numbers" if spec.scaled else ""
+def small(spec: ScinSpec) -> dict[str, object]:
+    """The fields of a small program like ``spec``'s."""
+    if not spec.scaled:
+        return SMALL
+    return SMALL | {"lanes": spec.scale_block * _WORD // spec.scaling.scale_bytes}
 
 
 FACET = Verification(
     clocks=("IncIngress.watch_progress.watched",),
     ticks=2,
-    unfit=_unfit,
-    small=lambda _: SMALL,
+    small=small,
     unsearched=unsearched,
     shown=shown,
     searched=lambda _: (_FEWER,),
