@@ -49,8 +49,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("host.collectives",),
     ("groups",),
     ("placement",),
-    ("flow", "manager", "net", "ptf", "route"),
-    ("difftest",),
+    ("flow", "manager", "net", "ptf"),
+    ("difftest", "route"),
     ("verify",),
     ("bench", "lab"),
     # papers and architectures: nobody imports them but tests, and the registries that find them

@@ -35,7 +35,7 @@ VERBS = {
     "switch": "Run the embedded switch, with a P4Runtime server.",
     "sim": "Run a collective over a virtual network that loses, reorders, duplicates and corrupts; sweeps and tables.",
     "flow": "Simulate training jobs as flows, under policies of sharing switches; the paper's tables of them.",
-    "route": "Find the fastest aggregation of workers to a parameter server on a leaf-spine fabric, with a bound.",
+    "route": "Find the fastest aggregation on a fabric, as flows to a server or as a group's tree, with a bound.",
     "lab": "Bring up switches, hosts and a manager under Mininet, with a prompt or a scenario.",
     "manager": "Manage groups on switches that register, for hosts and operators.",
     "top": "Show groups, rates, retransmissions and drops of a running manager, live.",

@@ -18,11 +18,14 @@ from p4gen.cli.verb import FiniteRange, verb
 from p4gen.errors import InputError
 
 DEFAULT_ADDRESS = "127.0.0.1:9560"
+PLAN = "P4GEN_PLAN"
+"""The environment variable in which the policy ``aro`` looks for a plan (``p4gen.route.policy``)."""
 
 
 @verb(
     examples=[
         ("--topology tree-3-2 --db groups.db", "groups on a known topology, kept in a file"),
+        ("--topology leaf-spine --policy aro --plan plan.json", "trees as fast as their links allow"),
         ("--listen unix:/run/p4gen.sock", "at a unix socket, with the switches that register"),
     ]
 )
@@ -37,6 +40,10 @@ DEFAULT_ADDRESS = "127.0.0.1:9560"
 )  # fmt: skip
 @click.option("--policy", type=POLICY, help="Where groups are put.  [lowest-common-switch]")
 @click.option(
+    "--plan", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
+    help="A plan of `p4gen route tree`, for the policy aro.  [P4GEN_PLAN]",
+)  # fmt: skip
+@click.option(
     "--tick-interval", metavar="MS", type=FiniteRange(1, 60_000), default=20.0,
     help="Between two ticks for an edge (Mode III): longer than packets in flight need to be acknowledged.  [20]",
 )  # fmt: skip
@@ -47,6 +54,7 @@ def command(
     topology: str | None,
     db: Path | None,
     policy: str | None,
+    plan: Path | None,
     tick_interval: float,
     log_file: Path | None,
     until_eof: bool,
@@ -55,6 +63,11 @@ def command(
 
     The service is p4gen.manager.v1.IncManager (p4gen/manager/incmanager.proto); p4gen.manager.client is its client.
     """
+    if plan is not None:
+        if policy != "aro":
+            raise click.UsageError("--plan is for --policy aro")
+        _check_plan(plan, topology)
+        os.environ[PLAN] = str(plan)
     ending = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ending.set())
@@ -67,6 +80,15 @@ def command(
         if until_eof:
             threading.Thread(target=_stop_with_parent, args=(ending,), daemon=True).start()
         ending.wait()
+
+
+def _check_plan(plan: Path, topology: str | None) -> None:
+    """Raises ``InputError`` for a plan that is not for the topology, where that is known."""
+    from p4gen.route.planfile import read_plan  # noqa: PLC0415 - only plans need it
+    from p4gen.spec.topology import load_topology  # noqa: PLC0415
+
+    if topology is not None:
+        read_plan(plan, load_topology(topology))
 
 
 def _stop_with_parent(ending: threading.Event) -> None:

@@ -18,6 +18,7 @@ from p4gen.model import EngineName
 from p4gen.net.faults import Faults
 from p4gen.placement.network import contexts_needed
 from p4gen.placement.placed import GroupRequest
+from p4gen.placement.tree import IncTree
 from p4gen.spec import CollectiveSpec, DType, Op
 from p4gen.spec.topology import TopologySpec
 
@@ -77,6 +78,8 @@ class Work:
     """Hosts in order of rank; by default the topology's ranks."""
     tree_root: str | None = None
     """Switch at the IncTree's root; chosen by default."""
+    tree: IncTree | None = None
+    """The whole tree; by default one of shortest paths to the root."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,11 @@ class SimConfig:
         """The hosts of each group, by rank."""
         return tuple(job.ranks or self.topology.rank_hosts for job in self.jobs)
 
+    @property
+    def trees(self) -> dict[int, IncTree]:
+        """The trees of groups, by number, that have one of their own."""
+        return {number: job.tree for number, job in enumerate(self.jobs) if job.tree is not None}
+
     def requests(self, initial_psns: tuple[int, ...]) -> list[GroupRequest]:
         """The requests to the placer, one for each group. Raises ``InputError`` when a group cannot make its calls."""
         found = []
@@ -166,7 +174,7 @@ class SimConfig:
     def fitted(self, requests: list[GroupRequest]) -> CollectiveSpec:
         """The program with as many contexts as the groups need. Raises ``InputError`` when it cannot have that many."""
         spec = self.program
-        needed = contexts_needed(self.topology, requests, pipelines=spec.pipelines, ports=spec.ports)
+        needed = contexts_needed(self.topology, requests, pipelines=spec.pipelines, ports=spec.ports, trees=self.trees)
         if needed <= spec.groups:
             return spec
         return load_collective(None, spec.model_dump(mode="json", exclude_unset=True) | {"groups": needed})

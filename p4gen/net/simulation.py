@@ -120,7 +120,7 @@ class Simulation:
                 "be reordered, and a duplicate must follow at once"
             )
         topology = config.topology
-        self.placement = place(topology, spec, requests)
+        self.placement = place(topology, spec, requests, trees=config.trees)
         program = program_of(spec) if text is None else program_from(text(spec), f"{spec.program}.p4")
         programs = dict.fromkeys(topology.switches, program)
         self.network = Network(topology, self.placement, programs, config.faults, config.seed, config.engine)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
 
 from p4gen.arch import Architecture
 from p4gen.errors import InputError
@@ -13,11 +15,13 @@ from p4gen.groups.family import group_entries
 from p4gen.groups.group import GroupContext, PlacedEdge, SwitchConfig, placed_edges
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.placement.placed import TREES, GroupRequest, PlacedGroup
-from p4gen.placement.placer import GATEWAY, Names, Placer, routes, switch_of, tree_routes
+from p4gen.placement.placer import GATEWAY, Names, Placer, parted, routes, switch_of, tree_routes
 from p4gen.placement.pools import Pools
 from p4gen.placement.tree import IncTree, build_tree
 from p4gen.spec import ServingSpec
 from p4gen.spec.topology import TopologySpec
+
+NO_TREES: Final[Mapping[int, IncTree]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,12 @@ class Placement:
     def tree_depths(self) -> Mapping[int, int]:
         """All addresses that switches answer to, each with the number of switches of its tree above."""
         return {
-            address: group.tree.depth(switch) for group in self.groups for switch, address in group.addresses.items()
+            address: group.tree.depth(switch)
+            for group in self.groups
+            for switch, address in (
+                *group.addresses.items(),
+                *((each.switch, each.address) for each in group.port_addresses),
+            )
         }
 
 
@@ -60,10 +69,12 @@ def place(
     groups: Sequence[GroupRequest] | None = None,
     *,
     sync: PsnSync = PsnSync.SUBGROUPS,
+    trees: Mapping[int, IncTree] = NO_TREES,
 ) -> Placement:
     """Place groups on a topology whose switches all run a program of ``spec``: all of them or none.
 
-    By default one group of all the topology's ranks, synchronised by ``sync``. Raises ``InputError`` with every
+    By default one group of all the topology's ranks, synchronised by ``sync``. ``trees`` has those of groups, by
+    number, that are not to be made of shortest paths. Raises ``InputError`` with every
     reason why the programs cannot serve them.
     """
     requests = [GroupRequest(topology.rank_hosts, sync=sync)] if groups is None else list(groups)
@@ -72,10 +83,10 @@ def place(
         for switch in topology.switches
         if len(topology.ports[switch]) > spec.ports
     ]
-    trees: list[IncTree] = []
+    chosen: list[IncTree] = []
     for number, request in enumerate(requests):
         try:
-            trees.append(_tree(topology, request, spec.pipelines, spec.ports))
+            chosen.append(trees.get(number) or _tree(topology, request, spec.pipelines, spec.ports))
         except InputError as error:
             problems += [f"group {number}: {diagnostic.message}" for diagnostic in error.diagnostics]
         problems += [f"group {number}: {reason}" for reason in request.problems()]
@@ -87,7 +98,7 @@ def place(
     names = Names.of(topology)
     specs = dict.fromkeys(topology.switches, spec)
     placer = Placer(topology, names, specs, Pools())
-    placed = tuple(placer.place(request, tree) for request, tree in zip(requests, trees, strict=True))
+    placed = tuple(placer.place(request, tree) for request, tree in zip(requests, chosen, strict=True))
     return _placement(topology, spec, names, placed)
 
 
@@ -101,6 +112,10 @@ def _placement(topology: TopologySpec, spec: ServingSpec, names: Names, groups: 
         edges += placed_edges(switch, contexts)
         if len(contexts) > spec.groups:
             problems.append(f"{switch}: {len(contexts)} contexts are needed; the program has {spec.groups} (groups)")
+            continue
+        own = {edge.local.ip for context in contexts for edge in context.edges}
+        if len(own) > spec.groups:
+            problems.append(f"{switch}: {len(own)} addresses are needed; the program has {spec.groups} (groups)")
             continue
         try:
             switches[switch] = configure(
@@ -119,14 +134,24 @@ def _placement(topology: TopologySpec, spec: ServingSpec, names: Names, groups: 
 
 
 def contexts_needed(
-    topology: TopologySpec, groups: Sequence[GroupRequest], *, pipelines: int = 1, ports: int = 32
+    topology: TopologySpec,
+    groups: Sequence[GroupRequest],
+    *,
+    pipelines: int = 1,
+    ports: int = 32,
+    trees: Mapping[int, IncTree] = NO_TREES,
 ) -> int:
-    """The contexts that the groups take on the switch where they take most: the least value of ``groups``."""
+    """The contexts that the groups take on the switch where they take most, or the addresses: the least value of
+    ``groups``."""
     taken: Counter[str] = Counter()
-    for request in groups:
-        for node in _tree(topology, request, pipelines, ports).nodes:
+    addresses: Counter[str] = Counter()
+    for number, request in enumerate(groups):
+        tree = trees.get(number) or _tree(topology, request, pipelines, ports)
+        for node in tree.nodes:
             taken[node.key.switch] += len(request.channels())
-    return max(taken.values(), default=0)
+        addresses.update({node.key.switch for node in tree.nodes})
+        addresses.update(switch for switch, _ in parted(tree))
+    return max((taken | addresses).values(), default=0)
 
 
 def _tree(topology: TopologySpec, request: GroupRequest, pipelines: int, ports: int) -> IncTree:

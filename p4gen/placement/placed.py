@@ -105,6 +105,15 @@ _CARRIED_BY = {
 
 
 @dataclass(frozen=True)
+class PortAddress:
+    """A second address of a node's switch, for the edges at one of its ports."""
+
+    switch: str
+    port: int
+    address: int
+
+
+@dataclass(frozen=True)
 class PlacedGroup:
     """A group on its tree."""
 
@@ -113,6 +122,13 @@ class PlacedGroup:
     addresses: Mapping[str, int]
     """The addresses of the tree's switches."""
     channels: tuple[Channel, ...]
+    port_addresses: tuple[PortAddress, ...] = field(default=(), metadata={"later": True})
+    """Of switches that edges reach over different paths through the same switch: one address has one path there."""
+
+    def address(self, switch: str, port: int | None) -> int:
+        """What the far end of an edge at a port of a node's switch sends to."""
+        own = (each.address for each in self.port_addresses if (each.switch, each.port) == (switch, port))
+        return next(own, self.addresses[switch])
 
     def channel(self, collective: Collective, root: int = 0) -> Channel:
         """The channel of a collective; for a phase of ReduceScatter or AllGather that of its Reduce or Broadcast.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from p4gen.arch import Architecture
@@ -12,7 +12,7 @@ from p4gen.groups.group import Edge, Endpoint, GroupContext, NextHop, Pattern, R
 from p4gen.groups.psns import stream_psn
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.verbs import Peer
-from p4gen.placement.placed import TREE_NETWORK, Channel, GroupRequest, PlacedGroup, RankEnd, Serves
+from p4gen.placement.placed import TREE_NETWORK, Channel, GroupRequest, PlacedGroup, PortAddress, RankEnd, Serves
 from p4gen.placement.pools import HOST_QP, Need, NoRoomError, Pools, Taken
 from p4gen.placement.tree import NOTHING_DOWN, IncTree, NodeKey, TreeNode, port_to
 from p4gen.rocev2.headers import ipv4, ipv4_text
@@ -69,13 +69,18 @@ class Placer:
         """The group on its tree. Raises ``NoRoomError`` with what each switch lacks; then what has been taken so
         far stays taken."""
         names = dict.fromkeys(node.key.switch for node in tree.nodes)
-        if len(names) > 255:
-            raise InputError(f"{len(names)} switches; there are addresses for 255")
+        ports = parted(tree)
+        if len(names) + len(ports) > 255:
+            more = f" and {len(ports)} ports" if ports else ""
+            raise InputError(f"{len(names)} switches{more}; there are addresses for 255")
         self._check_contexts(request, tree)
+        for switch in names:
+            self._pools.addresses(switch, 1 + sum(at == switch for at, _ in ports))
         first = TREE_NETWORK | self._pools.tree() << 8 | 1
         addresses = {switch: first + i for i, switch in enumerate(names)}
-        channels = tuple(self._channel(request, tree, addresses, serves) for serves in request.channels())
-        return PlacedGroup(request, tree, addresses, channels)
+        second = tuple(PortAddress(*at, address) for address, at in enumerate(ports, start=first + len(names)))
+        group = PlacedGroup(request, tree, addresses, (), second)
+        return replace(group, channels=tuple(self._channel(group, serves) for serves in request.channels()))
 
     def _check_contexts(self, request: GroupRequest, tree: IncTree) -> None:
         """Checks all contexts together, so that the reason gives the total number."""
@@ -93,7 +98,8 @@ class Placer:
         if problems:
             raise NoRoomError(*problems)
 
-    def _channel(self, request: GroupRequest, tree: IncTree, addresses: Mapping[str, int], serves: Serves) -> Channel:
+    def _channel(self, group: PlacedGroup, serves: Serves) -> Channel:
+        request, tree = group.request, group.tree
         taken = self._take(request, tree, serves)
         first_qp = self._pools.qps(len(tree.ranks))
         qps = [first_qp + rank for rank in range(len(tree.ranks))]
@@ -101,7 +107,8 @@ class Placer:
 
         def local(node: TreeNode, index: int) -> Endpoint:
             switch = node.key.switch
-            return Endpoint(mac[switch], addresses[switch], SWITCH_QP + taken[node.key].edge_ids[index] - 1)
+            address = group.address(switch, node.edges[index].port)
+            return Endpoint(mac[switch], address, SWITCH_QP + taken[node.key].edge_ids[index] - 1)
 
         def edge(node: TreeNode, index: int) -> Edge:
             seen = node.edges[index]
@@ -182,6 +189,30 @@ class Placer:
         return request.slots or self._specs[node.switch].slots_per_group
 
 
+def parted(tree: IncTree) -> list[tuple[str, int]]:
+    """The ports (of a node's switch, and their numbers) that need an address of their own: of switches that the edges
+    of the tree reach over different next hops of a switch on the way. Raises ``InputError`` where edges at the same
+    port do."""
+    ways: dict[tuple[str, int], dict[str, str]] = {}
+    for node in tree.nodes:
+        for edge in node.edges:
+            if edge.port is None:
+                continue
+            way = ways.setdefault((node.key.switch, edge.port), {})
+            for behind, here in zip(edge.path, edge.path[1:-1], strict=False):
+                if way.setdefault(here, behind) != behind:
+                    raise InputError(
+                        f"{here} would have to forward to port {edge.port} of {node.key.switch} by way of both "
+                        f"{way[here]} and {behind}: an address has one path"
+                    )
+    whole: dict[tuple[str, str], set[str]] = {}
+    for (switch, _), way in ways.items():
+        for here, behind in way.items():
+            whole.setdefault((switch, here), set()).add(behind)
+    several = {switch for (switch, _), behind in whole.items() if len(behind) > 1}
+    return sorted((switch, port) for (switch, port), way in ways.items() if way and switch in several)
+
+
 _ANY_EDGE = Edge(1, 0, Endpoint(0, 0, 0), Endpoint(0, 0, 0))
 
 
@@ -241,5 +272,6 @@ def tree_routes(topology: TopologySpec, groups: Iterable[PlacedGroup]) -> dict[s
         for node in group.tree.nodes:
             for edge in node.edges:
                 for behind, here in zip(edge.path, edge.path[1:-1], strict=False):
-                    found[here][group.addresses[node.key.switch]] = port_to(topology, here, behind)
+                    address = group.address(node.key.switch, edge.port)
+                    found[here][address] = port_to(topology, here, behind)
     return found

@@ -306,12 +306,14 @@ class Pools:
         self._live: defaultdict[str, list[GroupContext]] = defaultdict(list)
         self._trees: set[int] = set()
         self._qps = Spans()
+        self._addresses: defaultdict[str, set[int]] = defaultdict(set)
         self._pools: dict[str, SwitchPool] = {}
         self.next_tree, self.next_qp = next_tree, next_qp
         for placed in live:
             self._trees.add(placed.number)
             for key, context in placed.contexts:
                 self._live[key.switch].append(context)
+                self._addresses[key.switch].update(edge.local.ip for edge in context.edges)
             for channel in placed.channels:
                 for end in channel.ends:
                     self._qps.add(end.qp, end.qp + 1)
@@ -325,6 +327,14 @@ class Pools:
             history = self._histories.get(name, History())
             self._pools[name] = SwitchPool(name, limits, history, self._live[name])
         return self._pools[name]
+
+    def addresses(self, switch: str, count: int) -> None:
+        """Check that a switch has room for so many addresses more: it has one for each context. Raises
+        ``NoRoomError``."""
+        limit = self.switch(switch).limits.contexts
+        free = limit - len(self._addresses[switch])
+        if count > free:
+            raise NoRoomError(f"{switch}: {count} addresses are needed; {free} of {limit} are free (groups)")
 
     def tree(self) -> int:
         """A number for a tree. Raises ``InputError`` when all have one."""

@@ -162,7 +162,19 @@ def build_tree(
     while len(below[top]) == 1 and below[top][0] in below:
         top = below[top][0]
     per_pipeline = ports_per_pipeline or dict.fromkeys(topology.switches, ports // pipelines)
-    return IncTree(tuple(ranks), tuple(_Builder(topology, ranks, below, per_pipeline, every_switch).walk(top)))
+    return tree_along(topology, ranks, top, _spans(below, top, every_switch), per_pipeline)
+
+
+def tree_along(
+    topology: TopologySpec,
+    ranks: Sequence[str],
+    root: str,
+    paths: Mapping[str, Sequence[tuple[str, ...]]],
+    ports_per_pipeline: Mapping[str, int],
+) -> IncTree:
+    """The IncTree whose edges take these paths: for each switch that is a node those down to its children and to ranks,
+    from the switch to the other end. What is between the ends only forwards."""
+    return IncTree(tuple(ranks), tuple(_Builder(topology, ranks, paths, ports_per_pipeline).walk(root)))
 
 
 def tree_links(tree: IncTree, topology: TopologySpec) -> frozenset[str]:
@@ -248,27 +260,43 @@ def _children(topology: TopologySpec, ranks: Sequence[str], root: str, down: Map
     return found
 
 
+def _spans(below: Mapping[str, list[str]], root: str, every_switch: bool) -> dict[str, list[tuple[str, ...]]]:
+    """The paths from each node down to the next ones and to ranks: switches with one child only are passed through,
+    unless ``every_switch`` is a node."""
+    found: dict[str, list[tuple[str, ...]]] = {}
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        found[node] = []
+        for child in below[node]:
+            path = [node, child]
+            while not every_switch and len(below.get(path[-1], ())) == 1:
+                path.append(below[path[-1]][0])
+            found[node].append(tuple(path))
+            if path[-1] in below:
+                todo.append(path[-1])
+    return found
+
+
 class _Builder:
-    """Turns the switches below a root into nodes."""
+    """Turns the switches at the ends of paths into nodes."""
 
     def __init__(
         self,
         topology: TopologySpec,
         ranks: Sequence[str],
-        below: Mapping[str, list[str]],
+        paths: Mapping[str, Sequence[tuple[str, ...]]],
         ports_per_pipeline: Mapping[str, int],
-        every_switch: bool,
     ) -> None:
         self._topology = topology
-        self._below = below
+        self._paths = paths
         self._rank = {host: rank for rank, host in enumerate(ranks)}
         self._everyone = frozenset(range(len(ranks)))
         self._ports_per_pipeline = ports_per_pipeline
-        self._every_switch = every_switch
 
     def walk(self, switch: str, up: tuple[str, ...] = (), above: NodeKey | None = None) -> Iterator[TreeNode]:
         """The nodes of a switch and of all below; ``up`` is the path to its parent, the node ``above``."""
-        paths = [self._path(switch, child) for child in self._below[switch]]
+        paths = self._paths[switch]
         pipelines: dict[int, list[tuple[str, ...]]] = defaultdict(list)
         for path in paths:
             pipelines[self._pipeline(switch, path)].append(path)
@@ -293,20 +321,13 @@ class _Builder:
             inward = TreeEdge((switch,), None, main_key, self._everyone - reached)
             yield TreeNode(NodeKey(switch, pipeline), (*mine, inward), len(mine))
         for path in paths:
-            if path[-1] in self._below:
+            if path[-1] in self._paths:
                 yield from self.walk(path[-1], path[::-1], NodeKey(switch, self._pipeline(switch, path)))
 
     def _down(self, path: tuple[str, ...]) -> TreeEdge:
         end = path[-1]
-        far = NodeKey(end, self._pipeline(end, path[::-1])) if end in self._below else None
+        far = NodeKey(end, self._pipeline(end, path[::-1])) if end in self._paths else None
         return TreeEdge(path, port_to(self._topology, path[0], path[1]), far, self._ranks(end))
-
-    def _path(self, switch: str, child: str) -> tuple[str, ...]:
-        """From a node by way of ``child`` to the next one, or to a rank."""
-        path = [switch, child]
-        while not self._every_switch and len(self._below.get(path[-1], ())) == 1:
-            path.append(self._below[path[-1]][0])
-        return tuple(path)
 
     def _pipeline(self, switch: str, path: tuple[str, ...]) -> int:
         return port_to(self._topology, switch, path[1]) // self._ports_per_pipeline[switch]
@@ -314,4 +335,4 @@ class _Builder:
     def _ranks(self, node: str) -> frozenset[int]:
         if node in self._rank:
             return frozenset({self._rank[node]})
-        return frozenset[int]().union(*(self._ranks(child) for child in self._below[node]))
+        return frozenset[int]().union(*(self._ranks(path[-1]) for path in self._paths[node]))

@@ -21,6 +21,7 @@ GROUPS = {
     "bench": ("program", "net", "flow", "wire"),
     "flow": ("run", "table"),
     "ptf": ("run", "mutate", "list"),
+    "route": ("run", "tree", "confirm"),
     "sim": ("run", "sweep", "traffic", "table", "figure"),
     "verify": ("run", "table", "faults", "replay"),
 }
@@ -67,6 +68,9 @@ OWN = {
     "bench net": set(),
     "bench flow": {"--jobs"},
     "bench wire": {"--packets"},
+    "route run": {"--mapping"},
+    "route tree": {"--inc"},
+    "route confirm": {"--count"},
 }
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -48,3 +49,42 @@ def test_baselines_need_no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_fabrics_that_are_none_are_refused(fabric: str) -> None:
     with pytest.raises(InputError, match="leaves x spines x hosts"):
         CliRunner().invoke(cli, ["route", "--fabric", fabric, "--algorithm", "random"], catch_exceptions=False)
+
+
+TREE = ["route", "tree", "clos:2x2x2", "--inc", "leaf0"]
+
+
+def test_a_tree_is_planned_written_and_run(tmp_path: Path) -> None:
+    plan = tmp_path / "tree.json"
+    done = CliRunner().invoke(cli, [*TREE, "--out", str(plan)], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "no tree is faster than 100.00 Gb/s: gap 0.0%" in done.output
+    assert "lcs: refused, since branches meet in switches that do not aggregate" in done.output
+    arguments = ["sim", "clos:2x2x2", "--plan", str(plan), "--lanes", "8", "--size", "256", "--engine", "interp"]
+    done = CliRunner().invoke(cli, [*arguments, "--seed", "1"], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "plan by aro: 100.00 Gb/s with headers, gap 0.0%; goodput" in done.output
+    for more, reason in (
+        (["--pipelines", "2"], "is for programs of 32 ports and 1 pipelines; this one has 32 and 2"),
+        (["--mode", "scin"], "--plan is for collectives of IncTrees"),
+        (["--concurrent", "2"], "--plan is for one group"),
+    ):
+        with pytest.raises((InputError, click.UsageError), match=reason):
+            cli.main([*arguments, *more], standalone_mode=False)
+    with pytest.raises(InputError, match="it is for the topology 'clos-2x2x2'"):
+        cli.main(["sim", "clos:2x2x4", *arguments[2:]], standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        (["--inc", "leaf7"], "there is no switch 'leaf7'"),
+        (["--ranks", "h0,h9"], "there is no host 'h9'"),
+        (["--ranks", "9"], "clos-2x2x2 has 4 hosts"),
+        (["--ports", "2"], "switches have up to 4 links"),
+        (["--inc", "leaf0", "--ina", "40%"], "give one of them"),
+    ],
+)
+def test_trees_that_cannot_be_are_refused(more: list[str], reason: str) -> None:
+    with pytest.raises((InputError, click.UsageError), match=reason):
+        cli.main([*TREE, *more], standalone_mode=False)

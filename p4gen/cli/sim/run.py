@@ -17,9 +17,11 @@ from p4gen.cli.options import report_console, spec_fields, spec_from
 from p4gen.cli.sim.config import configuration
 from p4gen.cli.sim.options import simulation_options
 from p4gen.cli.sim.own import collective_names, own_options, own_run, refuse_own
+from p4gen.cli.sim.plan import compared, planned
 from p4gen.cli.sim.report import show_own, show_problems, show_traffic, traffic_json
 from p4gen.cli.sim.schedule import play_schedule
 from p4gen.cli.verb import verb
+from p4gen.families import family_of
 from p4gen.host.collectives.arrays import agreement
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import SECOND, duration_text
@@ -28,7 +30,7 @@ from p4gen.net.ladder import Ladder
 from p4gen.net.link import Passage, Watcher
 from p4gen.net.network import Network
 from p4gen.net.notes import observe
-from p4gen.net.own import OwnRun
+from p4gen.net.own import OwnRun, OwnRuns
 from p4gen.net.simulation import SimResult, Simulation
 from p4gen.spec import ProgramSpec
 
@@ -42,6 +44,7 @@ R = TypeVar("R")
         ("star-4 --script 'drop the 3rd UP_DATA of rank 2' --ladder run.svg", "one loss, drawn as a diagram"),
         ("leaf-spine --mode multiwrite --collective dispatch --loss 1%", "tokens to their experts, by MultiWrite"),
         ("star-8 --mode scin --collective allgather --loss 1%", "started by the switch, which reads operands: SCIN"),
+        ("leaf-spine --plan plan.json --size 4M", "over a tree of `p4gen route tree`"),
         ("--schedule build/counterexample/schedule.yaml", "the events that `p4gen verify --out` has written"),
     ]
 )
@@ -52,6 +55,11 @@ R = TypeVar("R")
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="Play the events that `p4gen verify --out` has written; the file says what runs.",
 )
+@click.option(
+    "--plan",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Ranks and IncTree of a plan that `p4gen route tree --out` has written.",
+)
 @click.option("--capture", type=click.Path(path_type=Path, dir_okay=False), help="Write a pcapng file of all links.")
 @click.option("--ladder", type=click.Path(path_type=Path, dir_okay=False), help="Draw the first packets as SVG.")
 @click.pass_context
@@ -61,6 +69,7 @@ def command(
     topology: str | None,
     spec_file: Path | None,
     schedule: Path | None,
+    plan: Path | None,
     capture: Path | None,
     ladder: Path | None,
     **options: Any,
@@ -83,16 +92,24 @@ def command(
     if topology is None:
         raise click.UsageError("Missing argument 'TOPOLOGY'.", ctx)
     spec = spec_from(spec_file, {name: options[name] for name in spec_fields()})
+    if plan is not None and family_of(spec).answers(OwnRuns):
+        raise click.UsageError(f"--plan is for collectives of IncTrees, not for {spec.program}", ctx)
     own = own_run(topology, spec, options)
     if own is not None:
         ctx.exit(0 if _own(*own, capture, ladder, options, console) else 1)
     refuse_own(options)
-    config = configuration(topology, spec_file, options, studied=False)
+    tree_plan = None
+    if plan is None:
+        config = configuration(topology, spec_file, options, studied=False)
+    else:
+        config, tree_plan = planned(topology, spec_file, options, plan)
     console.print(f"seed {config.seed}")
     simulation = Simulation(config)
     specs = dict.fromkeys(config.topology.switches, config.program)
     result = _run(simulation.run, simulation.network, specs, str(config.collective), capture, ladder, console)
     _show(result, console)
+    if tree_plan is not None:
+        console.print(compared(tree_plan, result))
     passed = result.ok and not result.silent
     if options["as_json"]:
         click.echo(json.dumps({"seed": config.seed, "passed": passed} | _json(result)))

@@ -1,4 +1,4 @@
-"""``p4gen route``: aggregator-aware routing of one task on random leaf-spine fabrics, beside the paper's baselines."""
+"""``p4gen route run``: aggregator-aware routing on random leaf-spine fabrics, beside the paper's baselines."""
 
 from __future__ import annotations
 

@@ -1,0 +1,120 @@
+"""``p4gen route confirm``: plans of random fabrics on packets."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from p4gen.cli.common import engine_option
+from p4gen.cli.options import json_option, report_console
+from p4gen.cli.seeds import drawn, seed_option
+from p4gen.cli.values import parsed
+from p4gen.cli.verb import verb
+from p4gen.model import ENGINES
+from p4gen.route.confirm import HIGH, LOW, Confirmed, confirm
+from p4gen.spec import units
+
+
+@verb(
+    examples=[
+        ("--seed 0 --count 20", "twenty fabrics in Mode II: some minutes"),
+        ("--seed 0 --count 5 --mode III --size 1M", "less data, Mode III"),
+    ]
+)
+@click.option("--count", type=click.IntRange(1, 1000), default=20, show_default=True, help="Fabrics.")
+@click.option("--mode", type=click.Choice(["II", "III"]), default="II", show_default=True, help="Of EPIC.")
+@click.option("--size", default="4M", show_default=True, metavar="BYTES", help="Each rank's data.")
+@click.option("--lanes", type=click.Choice(["8", "16", "32", "64", "128", "256"]), default=None,
+              help="Elements in a packet.  [256, in Mode III 64]")  # fmt: skip
+@click.option("--message", type=click.IntRange(1, 256), default=None,
+              help="Packets in a message.  [8, in Mode III 4]")  # fmt: skip
+@engine_option
+@seed_option("the first fabric; the others follow.")
+@json_option
+def command(
+    count: int,
+    mode: str,
+    size: str,
+    lanes: str | None,
+    message: int | None,
+    engine: str,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Run the fastest trees of random fabrics with packets.
+
+    Each fabric has 4 leaves and 4 spines, links of 10 Gb/s, 8 to 32 ranks, 20 to 70 % of switches that aggregate, with
+    1, 2 or 4 pipelines. Predicted goodput is the plan's rate times the payload's share of the wire. Where the plan
+    promises at least a tenth more than shortest paths to one root, these are run too. Exit status 1 if a result is
+    wrong, a packet is dropped, or a goodput is not 0.95 to 1.02 of that predicted.
+    """
+    bytes_each = parsed("--size", units.size, size)
+    chosen = next(name for name in ENGINES if name == engine)
+    seed = drawn(seed)
+    console = report_console(quiet=as_json)
+    console.print(f"seed {seed}; AllReduce of {bytes_each:,} bytes, Mode {mode}; rates and goodput in Gb/s")
+    found = []
+    for number in range(seed, seed + count):
+        each = confirm(number, mode, bytes_each, lanes=int(lanes) if lanes else None, message=message, engine=chosen)
+        found.append(each)
+        if console.is_terminal:
+            console.print(f"  seed {number}: {each.best.ratio:.3f} of {each.best.predicted / 1e9:.2f} Gb/s")
+    _show(found, console)
+    if as_json:
+        click.echo(json.dumps({"seed": seed, "fabrics": [_json(each) for each in found]}))
+    sys.exit(0 if all(each.ok for each in found) else 1)
+
+
+def _show(found: list[Confirmed], console: Console) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    heads = ("seed", "ranks", "INC", "P", "rate", "gap", "predicted", "measured", "ratio", "busiest", "drops",
+             "one root", "measured", "")  # fmt: skip
+    for head in heads:
+        table.add_column(head, justify="right")
+    for each in found:
+        best, other = each.best, each.one_root
+        table.add_row(
+            str(each.seed),
+            str(len(best.plan.ranks)),
+            str(len(best.plan.inc)),
+            str(each.pipelines),
+            f"{best.plan.rate / 1e9:.2f}",
+            f"{best.plan.gap:.0%}",
+            f"{best.predicted / 1e9:.2f}",
+            f"{best.result.throughput / 1e9:.2f}",
+            f"{best.ratio:.3f}",
+            f"{best.hottest:.1%}",
+            str(best.result.drops.total()),
+            "" if other is None else f"{other.plan.rate / 1e9:.2f}",
+            "" if other is None else f"{other.result.throughput / 1e9:.2f}",
+            "" if each.ok else "MISSED",
+        )
+    console.print(table)
+    ratios = [measured.ratio for each in found for measured in (each.best, each.one_root) if measured is not None]
+    console.print(
+        f"{len(ratios)} runs on {len(found)} fabrics: measured over predicted {min(ratios):.3f} to {max(ratios):.3f}; "
+        f"asked are {LOW} to {HIGH}"
+    )
+
+
+def _json(each: Confirmed) -> dict[str, object]:
+    best, other = each.best, each.one_root
+    return {
+        "seed": each.seed,
+        "ranks": len(best.plan.ranks),
+        "aggregating": sorted(best.plan.inc),
+        "pipelines": each.pipelines,
+        "rate_gbps": best.plan.rate / 1e9,
+        "gap": best.plan.gap,
+        "predicted_gbps": best.predicted / 1e9,
+        "gbps": best.result.throughput / 1e9,
+        "ratio": best.ratio,
+        "hottest": best.hottest,
+        "drops": best.result.drops.total(),
+        "one_root_gbps": None if other is None else other.result.throughput / 1e9,
+        "ok": each.ok,
+    }

@@ -1,0 +1,138 @@
+"""``p4gen route tree``: the fastest IncTree of a group on a topology."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from p4gen.cli.files import write_text
+from p4gen.cli.options import json_option, report_console
+from p4gen.cli.seeds import drawn, seed_option
+from p4gen.cli.values import TOPOLOGY, parsed
+from p4gen.cli.verb import FiniteRange, verb
+from p4gen.errors import Diagnostic, InputError
+from p4gen.route.fabric import Fabric
+from p4gen.route.trees import Compared, compare
+from p4gen.spec import units
+from p4gen.spec.topology import TopologySpec, load_topology
+
+
+@verb(
+    examples=[
+        ("leaf-spine --inc leaf0,leaf1,spine1 --out plan.json", "some switches aggregate; p4gen sim --plan runs it"),
+        ("clos:4x4x8 --ranks 24 --ina 40% --seed 1", "ranks and switches are drawn"),
+        ("fat-tree-k4 --pipelines 2", "all switches aggregate"),
+    ]
+)
+@click.argument("topology", type=TOPOLOGY)
+@click.option("--ranks", default=None, metavar="NAMES|N",
+              help="Hosts in order of rank, such as h0,h5,h2; or how many are drawn.  [the topology's]")  # fmt: skip
+@click.option("--inc", default=None, metavar="NAMES", help="Switches that aggregate, such as leaf0,spine1.  [all]")
+@click.option("--ina", default=None, metavar="SHARE", help="Share of the switches that aggregate, drawn.")
+@click.option("--pipelines", type=click.Choice(["1", "2", "4"]), default="1", show_default=True,
+              help="Of the switches' programs; internal edges join them.")  # fmt: skip
+@click.option("--ports", type=click.IntRange(1, 512), default=None, help="Of the switches' programs.  [32, or more]")
+@click.option("--fan-in", type=click.IntRange(2, 32), default=32, show_default=True, help="Most edges of a node.")
+@click.option("--time-limit", type=FiniteRange(min=0.01, max=86_400), default=60.0, show_default=True,
+              help="Seconds for the integer program.")  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the best tree as a plan.")
+@seed_option("what is drawn.")
+@json_option
+def command(
+    topology: str,
+    ranks: str | None,
+    inc: str | None,
+    ina: str | None,
+    pipelines: str,
+    ports: int | None,
+    fan_in: int,
+    time_limit: float,
+    out: Path | None,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Find the fastest IncTree of a group on a topology.
+
+    TOPOLOGY is a YAML file or a name, as for `p4gen sim`. Switches that aggregate are the tree's nodes where its flows
+    meet them; the others forward. The rate is that of the slowest rank, when every link divides itself equally among
+    its flows. Algorithms: lcs (what the manager places by default), one-root (shortest paths to one root), quick (a
+    search without a solver) and aro (the optimum, by HiGHS). Without the package highspy, exit status 3 where quick
+    does not reach the limit that the ranks' links set.
+    """
+    spec = load_topology(topology)
+    if inc is not None and ina is not None:
+        raise click.UsageError("--inc names the switches that aggregate, --ina draws them: give one of them")
+    draws = ina is not None or (ranks is not None and ranks.isdecimal())
+    console = report_console(quiet=as_json)
+    seed = drawn(seed) if draws else seed or 0
+    if draws:
+        console.print(f"seed {seed}")
+    chance = random.Random(seed)  # noqa: S311 - a simulation
+    hosts = _ranks(spec, ranks, chance)
+    switches = _aggregating(spec, inc, ina, chance)
+    most = max(len(spec.ports[switch]) for switch in spec.switches)
+    ports = ports or max(32, -(-most // 4) * 4)
+    if ports < most or ports % int(pipelines):
+        raise InputError(Diagnostic("--ports", f"switches have up to {most} links, and {pipelines} pipelines"))
+    found = compare(Fabric(spec, hosts, switches, fan_in=fan_in), int(pipelines), ports, time_limit)
+    _show(found, console)
+    content = found.plan.to_json()
+    if out is not None:
+        write_text(out, json.dumps(content, indent=1) + "\n")
+        console.print(f"wrote {out}")
+    if as_json:
+        rates = {name: None if s is None else s.rate(found.fabric) for name, s in found.shapes.items()}
+        click.echo(json.dumps({"seed": seed, "rates_bps": rates, **content}))
+
+
+def _ranks(topology: TopologySpec, given: str | None, chance: random.Random) -> tuple[str, ...]:
+    if given is None:
+        return topology.rank_hosts
+    if not given.isdecimal():
+        return tuple(given.split(","))
+    if not 1 <= int(given[:6]) <= len(topology.hosts):
+        raise InputError(Diagnostic("--ranks", f"{topology.name} has {len(topology.hosts)} hosts"))
+    return tuple(chance.sample(topology.hosts, int(given)))
+
+
+def _aggregating(topology: TopologySpec, inc: str | None, ina: str | None, chance: random.Random) -> frozenset[str]:
+    if inc is not None:
+        return frozenset(inc.split(","))
+    if ina is None:
+        return frozenset(topology.switches)
+    count = round(parsed("--ina", units.share, ina) * len(topology.switches))
+    return frozenset(chance.sample(topology.switches, max(1, count)))
+
+
+def _show(found: Compared, console: Console) -> None:
+    fabric, plan = found.fabric, found.plan
+    some = len(fabric.inc) < len(fabric.topology.switches)
+    names = f": {', '.join(sorted(fabric.inc))}" if some else ""
+    console.print(
+        f"{len(fabric.ranks)} ranks on {fabric.topology.name}; {len(fabric.inc)} of {len(fabric.topology.switches)} "
+        f"switches aggregate{names}; rates in Gb/s, with headers"
+    )
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("algorithm")
+    for head in ("rate", "most flows", "nodes", "s"):
+        table.add_column(head, justify="right")
+    for name, shape in found.shapes.items():
+        cells = ("none", "", "") if shape is None else (
+            f"{shape.rate(fabric) / 1e9:.2f}", str(max(shape.loads(fabric).values())), str(len(shape.below))
+        )  # fmt: skip
+        table.add_row(name, *cells, f"{found.seconds[name]:.2f}")
+    console.print(table)
+    console.print(f"no tree is faster than {plan.bound / 1e9:.2f} Gb/s: gap {plan.gap:.1%}")
+    if found.present_is_best:
+        console.print("the manager's tree of shortest paths to one root (lcs) is optimal")
+    elif found.shapes["lcs"] is None:
+        console.print("lcs: refused, since branches meet in switches that do not aggregate, whatever the root")
+    loads = plan.shape.loads(fabric)
+    slowest = [name for name, count in sorted(loads.items()) if fabric.bandwidths[name] / count <= plan.rate * 1.0001]
+    more = f" and {len(slowest) - 1} more" if len(slowest) > 1 else ""
+    console.print(f"the slowest link: {slowest[0]} with {loads[slowest[0]]} flows{more}")

@@ -1,0 +1,62 @@
+"""What a plan's rate comes to for a program's ranks: payload on the wire, and the window that keeps a link busy."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from p4gen.host.transport.clock import SECOND, US
+from p4gen.net.link import OVERHEAD
+from p4gen.rocev2.layouts import ICRC, ROCE
+from p4gen.route.planfile import TreePlan
+from p4gen.spec import CollectiveSpec
+from p4gen.spec.ticks import EVERY_US
+
+_HEADERS: Final = ROCE.size + ICRC.size + OVERHEAD
+_ACK: Final = _HEADERS + 4
+"""Bytes of an ACK: with its AETH."""
+MOST_WINDOW: Final = 1024
+_TRIPS: Final = 4
+"""Round trips whose data a window has: results take one, their ACKs another, and queues make them longer."""
+_LEAST: Final = 8
+"""Messages of a window, at least: it moves on by whole messages."""
+_FILLED: Final = 0.75
+"""Share of a queue that windows may fill."""
+
+
+def payload_share(spec: CollectiveSpec, ack_every: int) -> float:
+    """The payload's share of a link's bandwidth in AllReduce: each message goes with the ACKs of one that goes the
+    other way, at its end and after every ``ack_every`` packets of it."""
+    payload = spec.message * spec.payload_bytes
+    acks = -(-spec.message // ack_every)
+    return payload / (payload + spec.message * _HEADERS + acks * _ACK)
+
+
+def round_trip(plan: TreePlan, spec: CollectiveSpec) -> float:
+    """Seconds from a rank to the root and back, without queues."""
+    topology = plan.topology
+    packet = 8 * (spec.payload_bytes + _HEADERS)
+    slowest = min(plan.fabric.bandwidths[name] for name in plan.shape.loads(plan.fabric))
+    delay = max(topology.setting(link, "delay") for link in topology.links)
+    hop: float = (delay + topology.switch_latency) / SECOND + packet / slowest
+    return 2.0 * plan.shape.depth(plan.shape.root) * hop
+
+
+def window(plan: TreePlan, spec: CollectiveSpec) -> int:
+    """W with which the plan's rate is reached; less where the windows of a link's flows would overrun its queue, or
+    wait there longer than ticks do before an edge sends again."""
+    message = 8 * spec.message * (spec.payload_bytes + _HEADERS)
+    wanted = max(_LEAST, math.ceil(_TRIPS * plan.rate * round_trip(plan, spec) / message) + 3)
+    loads, topology = plan.shape.loads(plan.fabric), plan.topology
+    used = [(link, loads[link.name]) for link in topology.links if loads[link.name]]
+    room = _FILLED * 8 * min(topology.setting(link, "queue") / flows for link, flows in used)
+    if spec.wants_ticks:
+        room = min(room, EVERY_US / 1e6 * min(topology.setting(link, "bandwidth") / flows for link, flows in used))
+    return max(2, min(wanted, int(room / message), MOST_WINDOW))
+
+
+def timeout(plan: TreePlan, spec: CollectiveSpec) -> int:
+    """A retransmission timer in ps that is longer than the windows of all flows wait at the fullest link."""
+    window_bits = 8 * spec.window * spec.message * (spec.payload_bytes + _HEADERS)
+    waiting = 4 * window_bits / plan.rate
+    return 50 * US + int((waiting + 4 * round_trip(plan, spec)) * SECOND)
