@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from p4gen.errors import FailedError
 from p4gen.route.fabric import Fabric, Shape, Way
-from p4gen.route.greedy import quick, tidied
+from p4gen.route.greedy import quick, slimmed, tidied
 from p4gen.route.program import Program
 
 _SECOND_STAGE = 10.0
@@ -187,4 +187,4 @@ class _Model:
             for _ in range(round(values[column])):
                 start = way.nodes[0]
                 paths.append(way.nodes if start in fabric.inc else (left[start].pop(0), *way.nodes))
-        return tidied(Shape(paths[0][-1], tuple(paths)), fabric)
+        return slimmed(tidied(Shape(paths[0][-1], tuple(paths)), fabric), fabric)

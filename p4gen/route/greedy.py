@@ -115,6 +115,23 @@ def tidied(shape: Shape, fabric: Fabric) -> Shape:
         if not bare or len(paths) == 1:
             break
         paths = [path for path in paths if not bare & {path[0], path[-1]}]
+    return _rooted(paths, fabric)
+
+
+def slimmed(shape: Shape, fabric: Fabric) -> Shape:
+    """The tree without switches that would only pass on one flow: those between two neighbours."""
+    paths = list(shape.paths)
+    for node in sorted(shape.below):
+        mine = [path for path in paths if node in (path[0], path[-1])]
+        if len(mine) == 2 and all(len(path) == 2 for path in mine):
+            ends = sorted((path[0] if path[-1] == node else path[-1] for path in mine), key=fabric.inc.__contains__)
+            if ends[1] in fabric.inc:
+                paths = [path for path in paths if path not in mine] + [(ends[0], node, ends[1])]
+    return _rooted(paths, fabric)
+
+
+def _rooted(paths: list[tuple[str, ...]], fabric: Fabric) -> Shape:
+    """With the root from which the farthest rank is nearest."""
     nodes = sorted({path[-1] for path in paths}, key=fabric.topology.switches.index)
     root = min(nodes, key=Shape(nodes[0], tuple(paths)).depth)
     return Shape(root, tuple(paths))
@@ -130,7 +147,7 @@ def quick(fabric: Fabric) -> Shape | None:
         best = min(best, improved, key=lambda found: found[0])
         if best[1] is not None and best[0][0] <= 1 / fabric.limit * (1 + 1e-9):
             break
-    return best[1]
+    return None if best[1] is None else slimmed(best[1], fabric)
 
 
 def _improved(fabric: Fabric, cost: _Cost, shape: Shape | None) -> tuple[_Cost, Shape | None]:

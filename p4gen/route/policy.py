@@ -23,7 +23,7 @@ from p4gen.spec.topology import TopologySpec
 PLAN: Final = "P4GEN_PLAN"
 """The environment variable that names a plan's file."""
 MOST_WORK: Final = 4000
-"""Ways that a search looks at, times nodes: more would take longer than the manager's lock should be held."""
+"""Ways that a search looks at, times nodes: more would take longer than a placement should."""
 
 
 class Aro:

@@ -49,10 +49,24 @@ def test_a_tree_of_faster_links_is_found_where_the_nearest_root_has_slow_ones() 
     spec = GroupSpec("g", ("h0", "h1"))
     first, *rest = Aro().candidates(view(topology), spec)
     assert first.tree is not None
-    assert {node.key.switch for node in first.tree.nodes} == {"leaf0", "leaf1", "spine1"}
+    assert {node.key.switch for node in first.tree.nodes} == {"spine1"}
     assert rest[0].root == "spine0"
     # With the faster spine cut off there is nothing to search for.
     assert searched(view(topology, {"leaf1-spine1": "down"}), spec) is None
+
+
+def test_a_group_moves_when_a_link_of_its_tree_fails() -> None:
+    topology = narrow()
+    rig = Rig(topology, small(), policy="aro")
+    with rig.register() as manager:
+        assert dict(manager.init_group(group("g", "h0", "h1")).tree) == {"spine1": None}
+        ports = topology.ports["leaf0"]
+        port = next(i for i, link in enumerate(ports) if link.other("leaf0") == "spine1")
+        manager.report_links("leaf0", {port: False})
+        rig.wait(rig.settled)
+        (status,) = manager.groups()
+        assert dict(status.tree) == {"spine0": None}
+        rig.check()
 
 
 def run(topology: TopologySpec, tree: IncTree) -> SimResult:
@@ -121,7 +135,7 @@ def test_a_plan_is_taken_for_its_ranks_in_any_order(tmp_path: Path, monkeypatch:
 
 
 def test_a_search_is_short_or_left_out(seed: int) -> None:
-    """The manager's lock is held meanwhile. A large fabric gets the lowest common switch."""
+    """A large fabric gets the lowest common switch."""
     topology = load_topology("clos:12x12x8")
     some = view(topology, None, *[f"leaf{i}" for i in range(0, 12, 2)], *[f"spine{i}" for i in range(12)])
     ranks = tuple(f"h{i}" for i in range(seed % 7, 96, 4))

@@ -102,7 +102,10 @@ def test_the_quick_search_makes_trees_that_are_forwarded(seed: int) -> None:
     for number in range(8):
         fabric = drawn(seed * 1000 + number, ("clos:4x4x2", "clos:4x3x4", "fat-tree-k4")[number % 3], 6, 2 + number % 4)
         shape, other = quick(fabric), one_root(fabric)
-        assert shape is not None
+        if shape is None:  # leaves of a fat tree divide results among ways
+            with pytest.raises(InputError, match="no switch that aggregates is reached"):
+                fabric.check()
+            continue
         assert possible(shape, fabric)
         assert shape.rate(fabric) <= fabric.limit * (1 + 1e-9)
         if other is not None:
