@@ -54,25 +54,34 @@ def test_fabrics_that_are_none_are_refused(fabric: str) -> None:
 TREE = ["route", "tree", "clos:2x2x2", "--inc", "leaf0"]
 
 
-def test_a_tree_is_planned_written_and_run(tmp_path: Path) -> None:
+def run_of(plan: Path) -> list[str]:
+    return ["sim", "clos:2x2x2", "--plan", str(plan), "--lanes", "8", "--size", "256", "--engine", "interp"]
+
+
+def test_a_tree_is_planned_and_written(tmp_path: Path) -> None:
     plan = tmp_path / "tree.json"
     done = CliRunner().invoke(cli, [*TREE, "--out", str(plan)], catch_exceptions=False)
     assert done.exit_code == 0
     assert "no tree is faster than 100.00 Gb/s: gap 0.0%" in done.output
     assert "lcs: refused, since branches meet in switches that do not aggregate" in done.output
-    arguments = ["sim", "clos:2x2x2", "--plan", str(plan), "--lanes", "8", "--size", "256", "--engine", "interp"]
-    done = CliRunner().invoke(cli, [*arguments, "--seed", "1"], catch_exceptions=False)
-    assert done.exit_code == 0
-    assert "plan by aro: 100.00 Gb/s with headers, gap 0.0%; goodput" in done.output
     for more, reason in (
         (["--pipelines", "2"], "is for programs of 32 ports and 1 pipelines; this one has 32 and 2"),
         (["--mode", "scin"], "--plan is for collectives of IncTrees"),
         (["--concurrent", "2"], "--plan is for one group"),
     ):
         with pytest.raises((InputError, click.UsageError), match=reason):
-            cli.main([*arguments, *more], standalone_mode=False)
+            cli.main([*run_of(plan), *more], standalone_mode=False)
     with pytest.raises(InputError, match="it is for the topology 'clos-2x2x2'"):
-        cli.main(["sim", "clos:2x2x4", *arguments[2:]], standalone_mode=False)
+        cli.main(["sim", "clos:2x2x4", *run_of(plan)[2:]], standalone_mode=False)
+
+
+@pytest.mark.long
+def test_a_plan_is_run(tmp_path: Path) -> None:
+    plan = tmp_path / "tree.json"
+    cli.main([*TREE, "--out", str(plan)], standalone_mode=False)
+    done = CliRunner().invoke(cli, [*run_of(plan), "--seed", "1"], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "plan by aro: 100.00 Gb/s with headers, gap 0.0%; goodput" in done.output
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,7 @@ def run(topology: TopologySpec, tree: IncTree) -> SimResult:
     return Simulation(SimConfig(topology, spec, size=2048, seed=1, work=work)).run()
 
 
+@pytest.mark.long
 def test_packets_are_faster_on_the_tree_of_the_policy_than_on_the_managers() -> None:
     topology = narrow()
     first = next(iter(Aro().candidates(view(topology), GroupSpec("g", ("h0", "h1")))))
