@@ -100,16 +100,23 @@ class Groups:
     def wait_for(self, name: str, state: GroupState, after: int = 0, timeout: float = JOIN_S) -> GroupStatus:
         """Wait until a group is in a state, in a generation after ``after``. Raises ``FailedError`` when it is not in
         time."""
+        return self.wait_until(name, lambda now: now.state is state and now.generation > after, str(state), timeout)
+
+    def wait_until(
+        self, name: str, reached: Callable[[GroupStatus], bool], expected: str, timeout: float = JOIN_S
+    ) -> GroupStatus:
+        """Wait until the status of a group is one that ``reached`` accepts. Raises ``FailedError``, which says what was
+        ``expected``, when it is not in time."""
         deadline = time.monotonic() + timeout
         while True:
             status = self._lab.manager.group(name)
-            if status.state is state and status.generation > after:
+            if reached(status):
                 return status
             if time.monotonic() > deadline:
                 why = f" ({status.reason})" if status.reason else ""
                 raise FailedError(
                     f"group {name} is {status.state}{why}, generation {status.generation}, after {timeout:g} s; "
-                    f"expected: {state}"
+                    f"expected: {expected}"
                 )
             time.sleep(0.02)
 

@@ -177,24 +177,24 @@ class Suite:
 
     def cut(self) -> str:
         """Cut a link of the tree during calls of the first kind. If another tree exists the group moves to it;
-        otherwise it is broken until the link is restored. All results must be right in the end."""
+        otherwise it is broken, or on its ring, until the link is restored. All results must be right in the end."""
         lab = self._lab
         link = tree_link(lab.topology, self.group)
         elsewhere = connected_without(lab.topology, link)
         calls = self._calls.all(self.group, self._long)[:1] * _LONG_CALLS
         running = self._calls.begin(self.group, calls, self._seed)
         time.sleep(_CUT_AFTER_S)
-        before = self.group.generation
+        before = lab.manager.group("suite").generation  # with leases calls have changed it
         lab.network.set_link(*link.ends, up=False)
         try:
-            state = GroupState.ACTIVE if elsewhere else GroupState.BROKEN
-            after = before if elsewhere else before - 1
-            status = lab.groups.wait_for("suite", state, after)
-            if not elsewhere:
+            if elsewhere:
+                status = lab.groups.wait_for("suite", GroupState.ACTIVE, before)
+            else:
+                status = lab.groups.wait_until("suite", lambda now: _without_tree(now, before), "broken, or on a ring")
                 if running.done:
                     raise FailedError("the collectives ended before the link was cut, so nothing was tested")
                 if not status.reason:
-                    raise FailedError("the group is broken, and no reason is given")
+                    raise FailedError(f"the group is {_broken(status)}, and no reason is given")
         finally:
             if not elsewhere:
                 lab.network.set_link(*link.ends, up=True)
@@ -208,7 +208,7 @@ class Suite:
             if frozenset(link.ends) in used:
                 raise FailedError(f"the group still uses {link.name}, which was down")
             return f"{link.name} cut; now {', '.join(self.group.tree)}, generation {self.group.generation}"
-        return f"{link.name} cut: broken ({status.reason}); restored: generation {self.group.generation}"
+        return f"{link.name} cut: {_broken(status)} ({status.reason}); restored: generation {self.group.generation}"
 
     def destroy(self) -> str:
         """Destroy the group, and check that the manager has no resources in use."""
@@ -270,6 +270,15 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     passed = not done[-1].problem
     told = [{"name": s.name, "seconds": s.seconds, "problem": s.problem, "note": s.note} for s in done]
     return 0 if passed else 1, {"passed": passed, "seed": seed, "steps": told}
+
+
+def _without_tree(status: GroupStatus, before: int) -> bool:
+    """Whether a group is broken, or calls on its ring in a generation after ``before``."""
+    return status.state is GroupState.BROKEN or (status.ring and status.generation > before)
+
+
+def _broken(status: GroupStatus) -> str:
+    return "on its ring" if status.ring else "broken"
 
 
 def tree_edges(topology: TopologySpec, group: GroupStatus) -> set[frozenset[str]]:
