@@ -160,10 +160,18 @@ def divided_by_rates(flows_of: Sequence[Mapping[tuple[int, Group], int]], rates:
     return tuple(Plan("aro", dict(up)) for up in found)
 
 
-def jointly(tasks: Tasks, seed: int, limit: float = 60.0, allowed: Sequence[Allowed] | None = None) -> Joint:
+def jointly(
+    tasks: Tasks,
+    seed: int,
+    limit: float = 60.0,
+    allowed: Sequence[Allowed] | None = None,
+    start: Joint | None = None,
+) -> Joint:
     """The best plans that are found within about ``limit`` seconds over what each task is ``allowed`` (everything), and
-    the bound of all such. Raises ``FailedError`` if the relaxation cannot be solved in that time, or a task has no
-    plan of its own that is allowed."""
+    the bound of all such; never worse than ``start``.
+
+    Raises ``FailedError`` if the relaxation cannot be solved in that time, or a task has no plan that is allowed.
+    """
     began = time.monotonic()
     own = allowed or everything(tasks)
 
@@ -183,6 +191,8 @@ def jointly(tasks: Tasks, seed: int, limit: float = 60.0, allowed: Sequence[Allo
             raise FailedError(f"no plan of task {alone.index(None)} was found within {limit:g} s")
     fewest = [1 if plan is None else plan.least for plan in alone]
     bound = relaxation(tasks, [1 / flows for flows in fewest], left(), own)
+    if start is not None:
+        starts.append(start.plans)
     best = max((rated(tasks, Joint("aro", plans, ())) for plans in starts), key=lambda j: tasks.value(j.rates))
     for rates in _proposals(tasks, fewest):
         known = tasks.value(best.rates)
