@@ -192,7 +192,7 @@ def _figure_7a(table: Table) -> list[Statement]:
     (means,) = table.values()
     near = [
         Statement(
-            f"{name}: {means[name].least:.2f} Gb/s, the paper's {PAPER[name]:.2f} within {tolerance:.0%}",
+            f"{name}: {means[name].least:.2f} Gb/s, the paper's {PAPER[name]:.2f} within {tolerance:.1%}",
             abs(means[name].least / PAPER[name] - 1) <= tolerance,
         )
         for name, tolerance in (("random", 0.1), ("aggtree", 0.1), ("aro", 0.045))
@@ -266,7 +266,7 @@ _LARGE: Final = Setting(LeafSpine(72, 72, 72), 300)
 """Of Figures 11 and 12: three times as large (§IV-C)."""
 
 FIGURES: Final[Mapping[str, Figure]] = {
-    "7a": Figure("one task of 200 workers", "", {"200 workers": Setting()}, USUAL, 30, _figure_7a),
+    "7a": Figure("one task of 200 workers", "one task", {"200 workers": Setting()}, USUAL, 30, _figure_7a),
     "7b": Figure(
         "one task, by switches that aggregate", "switches that aggregate",
         {f"{share}%": Setting(ina=share / 100) for share in range(10, 80, 10)}, USUAL, 30, _figure_7b,

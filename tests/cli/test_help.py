@@ -21,7 +21,7 @@ GROUPS = {
     "bench": ("program", "net", "flow", "wire"),
     "flow": ("run", "table"),
     "ptf": ("run", "mutate", "list"),
-    "route": ("run", "tree", "confirm"),
+    "route": ("run", "figure", "tree", "confirm"),
     "sim": ("run", "sweep", "traffic", "table", "figure"),
     "verify": ("run", "table", "faults", "replay"),
 }
@@ -69,6 +69,7 @@ OWN = {
     "bench flow": {"--jobs"},
     "bench wire": {"--packets"},
     "route run": {"--mapping"},
+    "route figure": {"--repeat"},
     "route tree": {"--inc"},
     "route confirm": {"--count"},
 }

@@ -1,0 +1,118 @@
+"""``p4gen route figure``: ARO's Figures 7 to 13, with what must hold of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from p4gen.cli.files import write_text
+from p4gen.cli.options import json_option, report_console
+from p4gen.cli.seeds import drawn, seed_option
+from p4gen.cli.verb import verb
+from p4gen.errors import InputError
+from p4gen.inputs import shown
+from p4gen.route.figures import FIGURES, Drawn, draw_figure
+from p4gen.route.program import solver
+
+
+@verb(
+    examples=[
+        ("7a,7b,7c --seed 0", "one task: by aggregators, by workers; two minutes"),
+        ("10 --seed 0", "jobs of two tasks: ten minutes"),
+    ]
+)
+@click.argument("figures", metavar="N,...|all")
+@click.option("--repeat", type=click.IntRange(1, 10_000),
+              help="Instances at each point, of seeds from the given one on.  [what statements need]")  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("build/route"),
+              help="Folder for CSV.  [build/route]")  # fmt: skip
+@seed_option("the instances.")
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context, /, figures: str, repeat: int | None, out: Path, seed: int | None, as_json: bool
+) -> None:
+    """Repeat ARO's figures: mean rates by algorithm, where one thing is varied.
+
+    The paper's curves are pictures, so that what must hold is mostly what it says of them. Exit status 1 when something
+    does not hold; with few instances means may miss it.
+    """
+    chosen = list(FIGURES) if figures == "all" else [name.strip() for name in figures.split(",")]
+    for name in chosen:
+        if name not in FIGURES:
+            raise InputError(f"there is no figure {shown(name)}; there are {', '.join(FIGURES)}")
+    solver()
+    seed = drawn(seed)
+    console = report_console(quiet=as_json)
+    console.print(f"seed {seed}")
+    found = []
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    for name in chosen:
+        with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+            task = bar.add_task(f"figure {name}")
+
+            def told(point: str, done: int, of: int, name: str = name, bar: Progress = bar, task: int = task) -> None:
+                bar.update(task, description=f"figure {name}, {point}", completed=done, total=of)  # type: ignore[arg-type]
+
+            found.append(draw_figure(name, seed, repeat, told))
+        _show(found[-1], console)
+        path = out / f"figure-{name}.csv"
+        write_text(path, _csv(found[-1]))
+        console.print(f"wrote {path}")
+    passed = all(drawn_.ok for drawn_ in found)
+    if as_json:
+        click.echo(json.dumps({"seed": seed, "passed": passed, "figures": [_json(each) for each in found]}))
+    ctx.exit(0 if passed else 1)
+
+
+def _show(found: Drawn, console: Console) -> None:
+    figure = found.figure
+    several = any(setting.jobs * setting.tasks > 1 for setting in figure.points.values())
+    console.print(
+        f"\nFigure {found.name}: {figure.caption}; mean rates in Gb/s{', slowest and all' if several else ''}"
+    )
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(figure.axis)
+    for name in figure.algorithms:
+        table.add_column(name, justify="right")
+    table.add_column("gap", justify="right")
+    for point, means in found.table.items():
+        cells = [f"{m.least:.2f}, {m.total:.2f}" if several else f"{m.least:.2f}" for m in means.values()]
+        gap = means["aro"].gap
+        table.add_row(point, *cells, "" if gap is None else f"{gap:.1%}")
+    console.print(table)
+    for statement in found.statements:
+        console.print(f"{'holds' if statement.ok else 'MISSED'}  {statement.text}")
+
+
+def _csv(found: Drawn) -> str:
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow((found.figure.axis, "algorithm", "slowest_gbps", "total_gbps", "gap", "slowest_s"))
+    for point, means in found.table.items():
+        for name, mean in means.items():
+            gap = "" if mean.gap is None else f"{mean.gap:.6g}"
+            writer.writerow((point, name, f"{mean.least:.6g}", f"{mean.total:.6g}", gap, f"{mean.seconds:.3g}"))
+    return file.getvalue()
+
+
+def _json(found: Drawn) -> dict[str, object]:
+    return {
+        "figure": found.name,
+        "passed": found.ok,
+        "points": {
+            point: {
+                name: {"slowest_gbps": m.least, "total_gbps": m.total, "gap": m.gap, "slowest_s": m.seconds}
+                for name, m in means.items()
+            }
+            for point, means in found.table.items()
+        },
+        "statements": [{"text": statement.text, "holds": statement.ok} for statement in found.statements],
+    }
