@@ -89,6 +89,13 @@ def test_a_tree_is_planned_and_written(tmp_path: Path) -> None:
         cli.main(["sim", "clos:2x2x4", *run_of(plan)[2:]], standalone_mode=False)
 
 
+def test_a_topology_asks_for_a_tree() -> None:
+    done = CliRunner().invoke(cli, ["route", "clos:2x2x2", "--inc", "leaf0", "--json"], catch_exceptions=False)
+    assert json.loads(done.stdout)["rate_bps"] == 100e9
+    with pytest.raises(click.UsageError, match="there is no command 'tre'; did you mean 'tree'"):
+        cli.main(["route", "tre"], standalone_mode=False)
+
+
 @pytest.mark.long
 def test_a_plan_is_run(tmp_path: Path) -> None:
     plan = tmp_path / "tree.json"

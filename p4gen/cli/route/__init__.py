@@ -5,8 +5,16 @@ import click
 from p4gen.cli.commands import Commands
 
 
+class _Routing(Commands):
+    """A topology as the first argument is for ``tree``: ``run`` takes none."""
+
+    def _named(self, ctx: click.Context, args: list[str]) -> list[str]:
+        found = super()._named(ctx, args)
+        return ["tree", *args] if args and not args[0].startswith("-") else found
+
+
 @click.command(
-    cls=Commands,
+    cls=_Routing,
     package=__name__,
     about={
         "run": "Route workers to parameter servers on random fabrics, beside the paper's baselines.",
@@ -17,4 +25,7 @@ from p4gen.cli.commands import Commands
     default="run",
 )
 def command() -> None:
-    """Find the fastest aggregation, with a bound (ARO)."""
+    """Find the fastest aggregation, with a bound (ARO).
+
+    'p4gen route TOPOLOGY ...' is 'p4gen route tree TOPOLOGY ...'.
+    """
