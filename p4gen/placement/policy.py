@@ -123,12 +123,12 @@ class Ring:
 
 BUILT_IN: Final[Mapping[str, str]] = {
     "lowest-common-switch": "p4gen.placement.policy:LowestCommonSwitch",
-    "aro": "p4gen.route.policy:Aro",
     "edge-disjoint": "p4gen.placement.sharing:EdgeDisjoint",
     "widest-path": "p4gen.placement.sharing:WidestPath",
     "widest-path-near": "p4gen.placement.sharing:WidestPathNear",
     "time-shared": "p4gen.placement.sharing:TimeShared",
     "ring": "p4gen.placement.policy:Ring",
+    "aro": "p4gen.route.policy:Aro",
 }
 
 

@@ -184,6 +184,6 @@ def test_a_policy_is_asked_without_the_lock_and_again_if_the_fabric_has_changed(
 def test_a_policy_that_does_not_exist_is_refused_with_all_names() -> None:
     with pytest.raises(
         InputError,
-        match="there are lowest-common-switch, edge-disjoint, widest-path, widest-path-near, time-shared, ring",
+        match="there are lowest-common-switch, edge-disjoint, widest-path, widest-path-near, time-shared, ring, aro",
     ):
         find_policy("widest")
