@@ -20,7 +20,6 @@ def arguments(policy: str, *more: str) -> list[str]:
     return ["tree-3-2", *SMALL, "--groups", "1", "--policy", policy, *scenario, *GROUPS, *more]
 
 
-@pytest.mark.long
 def test_groups_have_the_switches_in_turns(tmp_path: Path, machine: Traces, seed: int) -> None:
     done = lab(tmp_path, *arguments("time-shared", "--seed", str(seed), "--json"))
     assert done.stdout, done.stderr
