@@ -348,6 +348,7 @@ def test_a_store_of_schema_2_is_read(tmp_path: Path) -> None:
     net.rig.kill()
     with sqlite3.connect(tmp_path / "db") as db:
         db.execute("DROP TABLE handshakes")
+        db.execute("DROP TABLE rings")
         db.execute("PRAGMA user_version = 2")
     db.close()
     with net.rig.again() as net.manager:
