@@ -43,6 +43,7 @@ def host_config(
     recovery: Recovery | None = None,
     retry_count: int | None = None,
     dcqcn: DcqcnConfig | None = None,
+    pace: int | None = None,
     flow: Flow = Flow.RESULTS,
     adaptive: bool = False,
 ) -> GroupConfig:
@@ -74,6 +75,7 @@ def host_config(
         retry_count=retry_count,
         rnr_retry=None,
         dcqcn=dcqcn,
+        pace=pace,
         selective_naks=selective_naks,
     )
     return GroupConfig(

@@ -80,6 +80,8 @@ class Work:
     """Switch at the IncTree's root; chosen by default."""
     tree: IncTree | None = None
     """The whole tree; by default one of shortest paths to the root."""
+    pace: int | None = None
+    """Bit/s that each rank sends at most over it, with the overhead on the wire."""
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ _LEFT, _RIGHT, _STAR = 0x1000, 0x1001, 0x1100
 class RingSimulation(Simulation):
     """A simulation whose ranks are ``Ring`` members. Its group has an IncTree, too, which is not used."""
 
-    def _members(self, placed: PlacedGroup) -> list[Ring]:
+    def _members(self, placed: PlacedGroup, pace: int | None) -> list[Ring]:
         hosts = placed.request.ranks
-        return [Ring(self.network.nics[host], self._ring(hosts, rank)) for rank, host in enumerate(hosts)]
+        return [Ring(self.network.nics[host], self._ring(hosts, rank, pace)) for rank, host in enumerate(hosts)]
 
-    def _ring(self, hosts: tuple[str, ...], rank: int) -> RingConfig:
+    def _ring(self, hosts: tuple[str, ...], rank: int, pace: int | None) -> RingConfig:
         config, spec = self.config, self.spec
         size = len(hosts)
         qp_config = QpConfig(
@@ -31,6 +31,7 @@ class RingSimulation(Simulation):
             retry_count=config.retry_count,
             rnr_retry=None,
             dcqcn=config.dcqcn,
+            pace=pace,
         )
 
         def connection(qp: int, to: int, their_qp: int) -> Connection:

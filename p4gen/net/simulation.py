@@ -134,7 +134,7 @@ class Simulation:
                 number,
                 work,
                 placed,
-                self._members(placed),
+                self._members(placed, work.pace),
                 [draw(call, spec, len(hosts), values, overflowing=config.overflowing) for call in work.calls],
                 [[] for _ in hosts],
                 f"group {number}, " if len(config.jobs) > 1 else "",
@@ -146,12 +146,13 @@ class Simulation:
         self._progress = -1, 0
         """The last observed progress: the number of packets that had arrived, and the time."""
 
-    def _members(self, placed: PlacedGroup) -> Sequence[Member]:
+    def _members(self, placed: PlacedGroup, pace: int | None) -> Sequence[Member]:
         """The communicators of a group, by rank."""
         hosts = placed.request.ranks
-        return [Communicator(self.network.nics[host], self._group(placed, rank)) for rank, host in enumerate(hosts)]
+        nics = self.network.nics
+        return [Communicator(nics[host], self._group(placed, rank, pace)) for rank, host in enumerate(hosts)]
 
-    def _group(self, placed: PlacedGroup, rank: int) -> GroupConfig:
+    def _group(self, placed: PlacedGroup, rank: int, pace: int | None) -> GroupConfig:
         config = self.config
         return host_config(
             self.spec,
@@ -165,6 +166,7 @@ class Simulation:
             recovery=config.nic_recovery,
             retry_count=config.retry_count,
             dcqcn=config.dcqcn,
+            pace=pace,
             flow=config.flow,
         )
 

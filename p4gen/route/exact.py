@@ -58,6 +58,15 @@ def fastest(fabric: Fabric, limit: float = 60.0) -> Found:
     return Found(best, rate, bound, "quick" if best is start else "exact", time.monotonic() - began)
 
 
+def cheapest(fabric: Fabric, prices: Mapping[str, float], limit: float) -> tuple[Shape, float] | None:
+    """The tree whose flows cost least, at prices of flows over links by their names, that is found within ``limit``
+    seconds; and a cost that no tree stays below. None if none was found."""
+    model = _Model(fabric, None)
+    ranks = sum(prices.get(fabric.between[host, leaf], 0.0) for leaf, hosts in fabric.under.items() for host in hosts)
+    found = model.at_prices(prices, limit)
+    return None if found is None else (found[0], found[1] + ranks)
+
+
 def _next_rate(fabric: Fabric, seconds: float) -> float:
     """The fastest rate that is a link's bandwidth over a whole number of flows, and needs at least these seconds."""
     if seconds <= 0:
@@ -178,6 +187,15 @@ class _Model:
             program.costs[column] = 1.0
         small = program.minimise(max(0.1, min(_SECOND_STAGE, limit - (time.monotonic() - began))))
         return self._shape((small or found).values), bound
+
+    def at_prices(self, prices: Mapping[str, float], limit: float) -> tuple[Shape, float] | None:
+        """The cheapest tree, without its ranks' own links, and a bound of what any costs; None if none was found."""
+        program = self._program
+        program.costs = [0.0] * len(program.costs)
+        for way, column in self._ways:
+            program.costs[column] = sum(prices.get(name, 0.0) for name in way.links)
+        found = program.minimise(limit)
+        return None if found is None else (self._shape(found.values), found.bound)
 
     def _shape(self, values: Mapping[int, float] | list[float]) -> Shape:
         fabric = self._fabric

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from p4gen import __version__
 from p4gen.errors import Diagnostic, InputError
@@ -19,6 +19,7 @@ from p4gen.route.fabric import Fabric, Shape
 from p4gen.spec.topology import TopologySpec
 
 FORM: Final = "inctree"
+_Plan = TypeVar("_Plan")
 
 
 def digest(topology: TopologySpec) -> str:
@@ -126,20 +127,25 @@ def _edge(edge: TreeEdge) -> dict[str, Any]:
 
 def read_plan(file: Path, topology: TopologySpec) -> TreePlan:
     """The plan in a file, which has to be one for this topology. Raises ``InputError`` with the file and the cause."""
+    return read_json(file, lambda content: parsed_plan(content, topology))
+
+
+def read_json(file: Path, parse: Callable[[Any], _Plan]) -> _Plan:
+    """What ``parse`` makes of a file's content. Raises ``InputError`` with the file and the cause."""
     try:
         content = json.loads(read_text(file))
     except json.JSONDecodeError as error:
         raise InputError(Diagnostic(str(file), f"is not JSON: {error}")) from None
     try:
-        plan = _parsed(content, topology)
+        return parse(content)
     except InputError as error:
         raise InputError(*(Diagnostic(str(file), each.message) for each in error.diagnostics)) from None
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(Diagnostic(str(file), f"is no plan with an IncTree: {error!r}")) from None
-    return plan
 
 
-def _parsed(content: Any, topology: TopologySpec) -> TreePlan:
+def parsed_plan(content: Any, topology: TopologySpec) -> TreePlan:
+    """A plan of a file's content. Raises ``InputError``, or what Python raises for missing or wrong parts."""
     if not isinstance(content, dict) or content.get("plan") != FORM:
         raise InputError("it has no IncTree; p4gen route TOPOLOGY --out makes one")
     if content["digest"] != digest(topology):

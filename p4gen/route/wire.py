@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Final
 
 from p4gen.host.transport.clock import SECOND, US
@@ -11,6 +12,7 @@ from p4gen.rocev2.layouts import ICRC, ROCE
 from p4gen.route.planfile import TreePlan
 from p4gen.spec import CollectiveSpec
 from p4gen.spec.ticks import EVERY_US
+from p4gen.spec.topology import TopologySpec
 
 _HEADERS: Final = ROCE.size + ICRC.size + OVERHEAD
 _ACK: Final = _HEADERS + 4
@@ -32,6 +34,11 @@ def payload_share(spec: CollectiveSpec, ack_every: int) -> float:
     return payload / (payload + spec.message * _HEADERS + acks * _ACK)
 
 
+def data_share(spec: CollectiveSpec, ack_every: int) -> float:
+    """The share of a link's bandwidth that messages have beside the ACKs of those that go the other way."""
+    return payload_share(spec, ack_every) * (spec.payload_bytes + _HEADERS) / spec.payload_bytes
+
+
 def round_trip(plan: TreePlan, spec: CollectiveSpec) -> float:
     """Seconds from a rank to the root and back, without queues."""
     topology = plan.topology
@@ -43,12 +50,16 @@ def round_trip(plan: TreePlan, spec: CollectiveSpec) -> float:
 
 
 def window(plan: TreePlan, spec: CollectiveSpec) -> int:
-    """W with which the plan's rate is reached; less where the windows of a link's flows would overrun its queue, or
-    wait there longer than ticks do before an edge sends again."""
+    """W with which the plan's rate is reached."""
+    return window_of(plan.topology, plan.shape.loads(plan.fabric), plan.rate, round_trip(plan, spec), spec)
+
+
+def window_of(topology: TopologySpec, loads: Mapping[str, int], rate: float, trip: float, spec: CollectiveSpec) -> int:
+    """W with which flows have this rate in bit/s, at a round trip in s; less where the windows of a link's flows, by
+    its name, would overrun its queue, or wait there longer than ticks do before an edge sends again."""
     message = 8 * spec.message * (spec.payload_bytes + _HEADERS)
-    wanted = max(_LEAST, math.ceil(_TRIPS * plan.rate * round_trip(plan, spec) / message) + 3)
-    loads, topology = plan.shape.loads(plan.fabric), plan.topology
-    used = [(link, loads[link.name]) for link in topology.links if loads[link.name]]
+    wanted = max(_LEAST, math.ceil(_TRIPS * rate * trip / message) + 3)
+    used = [(link, loads[link.name]) for link in topology.links if loads.get(link.name)]
     room = _FILLED * 8 * min(topology.setting(link, "queue") / flows for link, flows in used)
     if spec.wants_ticks:
         room = min(room, EVERY_US / 1e6 * min(topology.setting(link, "bandwidth") / flows for link, flows in used))
@@ -57,6 +68,10 @@ def window(plan: TreePlan, spec: CollectiveSpec) -> int:
 
 def timeout(plan: TreePlan, spec: CollectiveSpec) -> int:
     """A retransmission timer in ps that is longer than the windows of all flows wait at the fullest link."""
+    return timeout_of(plan.rate, round_trip(plan, spec), spec)
+
+
+def timeout_of(rate: float, trip: float, spec: CollectiveSpec) -> int:
+    """The same for flows of this rate in bit/s, at a round trip in s."""
     window_bits = 8 * spec.window * spec.message * (spec.payload_bytes + _HEADERS)
-    waiting = 4 * window_bits / plan.rate
-    return 50 * US + int((waiting + 4 * round_trip(plan, spec)) * SECOND)
+    return 50 * US + int((4 * window_bits / rate + 4 * trip) * SECOND)

@@ -17,6 +17,8 @@ from p4gen.cli.values import TOPOLOGY, parsed
 from p4gen.cli.verb import FiniteRange, verb
 from p4gen.errors import Diagnostic, InputError
 from p4gen.route.fabric import Fabric
+from p4gen.route.stripeplan import StripedPlan
+from p4gen.route.stripes import striped
 from p4gen.route.trees import Compared, compare
 from p4gen.spec import units
 from p4gen.spec.topology import TopologySpec, load_topology
@@ -27,6 +29,7 @@ from p4gen.spec.topology import TopologySpec, load_topology
         ("leaf-spine --inc leaf0,leaf1,spine1 --out plan.json", "some switches aggregate; p4gen sim --plan runs it"),
         ("clos:4x4x8 --ranks 24 --ina 40% --seed 1", "ranks and switches are drawn"),
         ("fat-tree-k4 --pipelines 2", "all switches aggregate"),
+        ("clos:4x4x2 --inc leaf0,spine1,spine2 --trees 3", "several trees, if they are faster together"),
     ]
 )
 @click.argument("topology", type=TOPOLOGY)
@@ -38,9 +41,13 @@ from p4gen.spec.topology import TopologySpec, load_topology
               help="Of the switches' programs; internal edges join them.")  # fmt: skip
 @click.option("--ports", type=click.IntRange(1, 512), default=None, help="Of the switches' programs.  [32, or more]")
 @click.option("--fan-in", type=click.IntRange(2, 32), default=32, show_default=True, help="Most edges of a node.")
+@click.option("--trees", type=click.IntRange(1, 8), default=1, show_default=True,
+              help="Most trees that divide each call's data among them.")  # fmt: skip
 @click.option("--time-limit", type=FiniteRange(min=0.01, max=86_400), default=60.0, show_default=True,
               help="Seconds for the integer program.")  # fmt: skip
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the best tree as a plan.")
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the best tree, or trees, as a plan."
+)
 @seed_option("what is drawn.")
 @json_option
 def command(
@@ -51,6 +58,7 @@ def command(
     pipelines: str,
     ports: int | None,
     fan_in: int,
+    trees: int,
     time_limit: float,
     out: Path | None,
     seed: int | None,
@@ -61,7 +69,8 @@ def command(
     TOPOLOGY is a YAML file or a name, as for `p4gen sim`. Switches that aggregate are the tree's nodes where its flows
     meet them; the others forward. The rate is that of the slowest rank, when every link divides itself equally among
     its flows. Algorithms: lcs (what the manager places by default), one-root (shortest paths to one root), quick (a
-    search without a solver) and aro (the optimum, by HiGHS). Without the package highspy, exit status 3 where quick
+    search without a solver) and aro (the optimum, by HiGHS). With --trees, several trees that share links, each for a
+    part of each call's data, with the highest rate in all. Without the package highspy, exit status 3 where quick
     does not reach the limit that the ranks' links set.
     """
     spec = load_topology(topology)
@@ -82,6 +91,10 @@ def command(
     found = compare(Fabric(spec, hosts, switches, fan_in=fan_in), int(pipelines), ports, time_limit)
     _show(found, console)
     content = found.plan.to_json()
+    if trees > 1:
+        several = StripedPlan.of(striped(found.fabric, trees, time_limit), int(pipelines), ports)
+        _show_several(several, console)
+        content = several.to_json() if len(several.plans) > 1 else content
     if out is not None:
         write_text(out, json.dumps(content, indent=1) + "\n")
         console.print(f"wrote {out}")
@@ -136,3 +149,11 @@ def _show(found: Compared, console: Console) -> None:
     slowest = [name for name, count in sorted(loads.items()) if fabric.bandwidths[name] / count <= plan.rate * 1.0001]
     more = f" and {len(slowest) - 1} more" if len(slowest) > 1 else ""
     console.print(f"the slowest link: {slowest[0]} with {loads[slowest[0]]} flows{more}")
+
+
+def _show_several(plan: StripedPlan, console: Console) -> None:
+    each = ", ".join(f"{rate / 1e9:.2f}" for rate in plan.rates)
+    what = f"{len(plan.plans)} trees have {plan.rate / 1e9:.2f} Gb/s together ({each})"
+    if len(plan.plans) == 1:
+        what = f"several trees are no faster than one, {plan.rate / 1e9:.2f} Gb/s"
+    console.print(f"{what}; none have more than {plan.bound / 1e9:.2f}: gap {plan.gap:.1%}")

@@ -1,4 +1,4 @@
-"""``p4gen sim run --plan``: a collective over the tree of a plan of ``p4gen route tree``."""
+"""``p4gen sim run --plan``: a collective over the trees of a plan of ``p4gen route tree``."""
 
 from __future__ import annotations
 
@@ -14,45 +14,47 @@ from p4gen.cli.sim.config import configuration
 from p4gen.errors import Diagnostic, InputError
 from p4gen.host.collectives.control import Collective
 from p4gen.net.simulation import SimConfig, SimResult
-from p4gen.route.planfile import TreePlan, read_plan
-from p4gen.route.wire import payload_share, timeout, window
+from p4gen.route.stripeplan import StripedPlan, read_striped
+from p4gen.route.wire import payload_share
 from p4gen.spec.topology import load_topology
 
 
 def planned(
     topology_name: str, spec_file: Path | None, options: Mapping[str, Any], file: Path
-) -> tuple[SimConfig, TreePlan]:
-    """The run that options describe, over the plan's tree: its pipelines and ports, and a window and a timer that fit
-    its rate, where nothing else is said. Raises ``InputError``."""
-    plan = read_plan(file, load_topology(topology_name))
+) -> tuple[SimConfig, StripedPlan]:
+    """The run that options describe, over the plan's trees: its pipelines and ports, and a window and a timer that fit
+    its rates, where nothing else is said. Raises ``InputError``."""
+    plan = read_striped(file, load_topology(topology_name))
     if options["concurrent"] != 1:
         raise click.UsageError("--plan is for one group, not for --concurrent")
     said: dict[str, Any] = dict(options)
+    first = plan.first
     if spec_file is None:
-        for name, value in (("pipelines", plan.pipelines), ("ports", plan.ports)):
+        for name, value in (("pipelines", first.pipelines), ("ports", first.ports)):
             said[name] = said[name] or str(value)
         spec = collective_from(None, {name: said[name] for name in spec_fields()})
-        said["window"] = said["window"] or str(window(plan, spec))
+        said["window"] = said["window"] or str(plan.window(spec))
     spec = collective_from(spec_file, {name: said[name] for name in spec_fields()})
-    if (spec.pipelines, spec.ports) != (plan.pipelines, plan.ports):
+    if (spec.pipelines, spec.ports) != (first.pipelines, first.ports):
         raise InputError(
             Diagnostic(
                 str(file),
-                f"is for programs of {plan.ports} ports and {plan.pipelines} pipelines; "
+                f"is for programs of {first.ports} ports and {first.pipelines} pipelines; "
                 f"this one has {spec.ports} and {spec.pipelines}",
             )
         )
-    said["timeout"] = said["timeout"] or f"{timeout(plan, spec)}ps"
+    said["timeout"] = said["timeout"] or f"{plan.timeout(spec)}ps"
     config = configuration(topology_name, spec_file, said, studied=False)
-    topology = config.topology.model_copy(update={"ranks": plan.ranks})
-    config = replace(config, topology=topology)
-    return replace(config, work=tuple(replace(job, ranks=plan.ranks, tree=plan.tree) for job in config.jobs)), plan
+    config = replace(config, topology=config.topology.model_copy(update={"ranks": first.ranks}))
+    (job,) = config.jobs
+    return replace(config, work=plan.work(job.calls, config.program, config.ack_every)), plan
 
 
-def compared(plan: TreePlan, result: SimResult) -> str:
+def compared(plan: StripedPlan, result: SimResult) -> str:
     """What was measured, and what the plan promises AllReduce."""
     config = result.config
-    kind = f"plan by {plan.algorithm}: {plan.rate / 1e9:.2f} Gb/s with headers, gap {plan.gap:.1%}"
+    by = f"plan by {plan.first.algorithm}" if len(plan.plans) == 1 else f"plan with {len(plan.plans)} trees"
+    kind = f"{by}: {plan.rate / 1e9:.2f} Gb/s with headers, gap {plan.gap:.1%}"
     if config.collective is not Collective.ALLREDUCE or not result.ended or not config.size:
         return kind
     predicted = plan.rate * payload_share(config.program, config.ack_every)

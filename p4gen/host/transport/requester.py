@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
 from p4gen.host.transport.clock import US
+from p4gen.host.transport.dcqcn import ReactionPoint
+from p4gen.host.transport.dcqcn_timed import TimedReactionPoint
+from p4gen.host.transport.pacing import Pace
 from p4gen.host.transport.parts import Pair
 from p4gen.host.transport.roundtrips import RoundTrips
-from p4gen.host.transport.verbs import Completion, Operation, Recovery, SendWr, Status
+from p4gen.host.transport.verbs import Completion, Operation, QpConfig, Recovery, SendWr, Status
 from p4gen.host.transport.wire import BODY_AT
 from p4gen.rocev2.headers import AETH, RETH, AtomicETH, ImmDt
 from p4gen.rocev2.opcodes import FIRST_NAK, Nak, NakCode, Opcode, RnrNak, decode_syndrome
@@ -68,6 +71,12 @@ class SendStats:
     """Sent, with the overhead on the wire."""
 
 
+def _rate_of(config: QpConfig) -> ReactionPoint | TimedReactionPoint | Pace | None:
+    if config.dcqcn is not None:
+        return config.dcqcn.point()
+    return None if config.pace is None else Pace(config.pace)
+
+
 class Requester:
     """Divides messages into packets, keeps them until they are acknowledged, and retransmits lost ones."""
 
@@ -115,7 +124,7 @@ class Requester:
         self._timer_set = False
         self.free_at = 0
         """The time at which the rate limiter allows the next packet."""
-        self.rate = self._c.dcqcn.point() if self._c.dcqcn is not None else None
+        self.rate = _rate_of(self._c)
         self._responses = 0
         """READs and atomic operations that are posted and have not completed."""
         self.stats = SendStats()

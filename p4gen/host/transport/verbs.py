@@ -138,6 +138,8 @@ class QpConfig:
     rnr_timer: int = 1
     """Code of the delay that this end's RNR NAKs ask for (InfiniBand 9.7.5.2.8); 1 is 10 us."""
     dcqcn: DcqcnConfig | TimedDcqcnConfig | None = None
+    pace: int | None = None
+    """Bit/s, with the overhead on the wire, that this end sends at most, where DCQCN does not say."""
     selective_naks: bool = False
     """Whether missing results are always requested with selective NAKs: ``ideal`` in Mode III, where a contribution is
     acknowledged before its result arrives."""
@@ -155,6 +157,8 @@ class QpConfig:
         for psn in (self.initial_psn, self.received_psn):
             if not 0 <= psn < 1 << 24:
                 raise ValueError(f"initial PSN {psn} does not fit into 24 bits")
+        if self.pace is not None and (self.pace < 1 or self.dcqcn is not None):
+            raise ValueError("pace must be positive, and is for connections without DCQCN")
         if not 0 < self.max_outstanding < 1 << 23 or self.ack_every < 1:
             raise ValueError("max_outstanding must be 1 to 2^23 - 1, ack_every at least 1")
 
