@@ -103,7 +103,8 @@ class StripedPlan:
         """W with which all trees reach their rates, together."""
         trip = max(round_trip(plan, spec) for plan in self.plans)
         flows = sum((plan.shape.loads(plan.fabric) for plan in self.plans), Counter[str]())
-        return window_of(self.first.topology, flows, max(self.rates), trip, spec)
+        paced = len(self.rates) > 1
+        return window_of(self.first.topology, flows, max(self.rates), trip, spec, paced=paced)
 
     def timeout(self, spec: CollectiveSpec) -> int:
         """A retransmission timer in ps that is longer than windows wait at the fullest link."""
@@ -131,6 +132,8 @@ def _parsed(content: Any, topology: TopologySpec) -> StripedPlan:
         plan = parsed_plan(content, topology)
         return StripedPlan((plan,), (plan.rate,), plan.bound)
     plans = tuple(parsed_plan(tree, topology) for tree in content["trees"])
+    if not plans:
+        raise InputError("it has no trees")
     found = StripedPlan(plans, tuple(float(tree[_STRIPE]) for tree in content["trees"]), float(content["bound_bps"]))
     found.check()
     return found

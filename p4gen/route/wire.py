@@ -51,17 +51,20 @@ def round_trip(plan: TreePlan, spec: CollectiveSpec) -> float:
 
 def window(plan: TreePlan, spec: CollectiveSpec) -> int:
     """W with which the plan's rate is reached."""
-    return window_of(plan.topology, plan.shape.loads(plan.fabric), plan.rate, round_trip(plan, spec), spec)
+    return window_of(plan.topology, plan.shape.loads(plan.fabric), plan.rate, round_trip(plan, spec), spec, paced=False)
 
 
-def window_of(topology: TopologySpec, loads: Mapping[str, int], rate: float, trip: float, spec: CollectiveSpec) -> int:
+def window_of(
+    topology: TopologySpec, loads: Mapping[str, int], rate: float, trip: float, spec: CollectiveSpec, *, paced: bool
+) -> int:
     """W with which flows have this rate in bit/s, at a round trip in s; less where the windows of a link's flows, by
-    its name, would overrun its queue, or wait there longer than ticks do before an edge sends again."""
+    its name, would overrun its queue, or wait there longer than ticks do before an edge sends again, which those of
+    ``paced`` flows do not."""
     message = 8 * spec.message * (spec.payload_bytes + _HEADERS)
     wanted = max(_LEAST, math.ceil(_TRIPS * rate * trip / message) + 3)
     used = [(link, loads[link.name]) for link in topology.links if loads.get(link.name)]
     room = _FILLED * 8 * min(topology.setting(link, "queue") / flows for link, flows in used)
-    if spec.wants_ticks:
+    if spec.wants_ticks and not paced:
         room = min(room, EVERY_US / 1e6 * min(topology.setting(link, "bandwidth") / flows for link, flows in used))
     return max(2, min(wanted, int(room / message), MOST_WINDOW))
 
