@@ -43,10 +43,9 @@ def draw_fabric(seed: int, *, bandwidth: str = "10G") -> tuple[Fabric, int]:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A plan that was run."""
+class Trial:
+    """A run beside what its plan promises."""
 
-    plan: TreePlan
     result: SimResult
     predicted: float
     """Goodput in bit/s."""
@@ -55,6 +54,18 @@ class Measured:
     def ratio(self) -> float:
         """Measured goodput over predicted."""
         return self.result.throughput / self.predicted
+
+    @property
+    def ok(self) -> bool:
+        """Whether results are NumPy's, nothing was dropped, and the goodput is that predicted."""
+        return self.result.ok and not self.result.drops.total() and LOW <= self.ratio <= HIGH
+
+
+@dataclass(frozen=True)
+class Measured(Trial):
+    """A plan with a tree that was run."""
+
+    plan: TreePlan
 
     @property
     def hottest(self) -> float:
@@ -65,30 +76,12 @@ class Measured:
         ends = {frozenset(link.ends) for link in fabric.topology.links if link.name in names}
         return max(use.utilisation for use in self.result.links if frozenset(use.name.split(">")) in ends)
 
-    @property
-    def ok(self) -> bool:
-        """Whether results are NumPy's, nothing was dropped, and the goodput is that predicted."""
-        return self.result.ok and not self.result.drops.total() and LOW <= self.ratio <= HIGH
-
 
 @dataclass(frozen=True)
-class MeasuredTogether:
+class MeasuredTogether(Trial):
     """A plan with several trees that was run."""
 
     plan: StripedPlan
-    result: SimResult
-    predicted: float
-    """Goodput in bit/s."""
-
-    @property
-    def ratio(self) -> float:
-        """Measured goodput over predicted."""
-        return self.result.throughput / self.predicted
-
-    @property
-    def ok(self) -> bool:
-        """As ``Measured.ok``."""
-        return self.result.ok and not self.result.drops.total() and LOW <= self.ratio <= HIGH
 
 
 @dataclass(frozen=True)
@@ -126,7 +119,7 @@ def measure(plan: TreePlan, spec: CollectiveSpec, size: int, seed: int, engine: 
     """Run AllReduce over a plan's tree."""
     config = configured(plan, spec, size, seed, engine)
     predicted = plan.rate * payload_share(config.program, config.ack_every)
-    return Measured(plan, Simulation(config).run(), predicted)
+    return Measured(Simulation(config).run(), predicted, plan)
 
 
 def program(plan: TreePlan, mode: str, lanes: int, message: int) -> CollectiveSpec:
@@ -181,13 +174,13 @@ def confirm(
 def _together(
     compared: Compared, best: Measured, mode: str, lanes: int, message: int, trees: int, limit: float
 ) -> MeasuredTogether | None:
-    single, result = best.plan, best.result.config
-    several = StripedPlan.of(striped(compared.fabric, trees, limit), single.pipelines, single.ports)
+    single, config = best.plan, best.result.config
+    several = StripedPlan.of(striped(compared.fabric, trees, limit, single.shape), single.pipelines, single.ports)
     if several.rate < _WORTH * single.rate:
         return None
     fields = _fields(single, mode, lanes, message)
     spec = load_collective(None, {**fields, "window": several.window(load_collective(None, fields))})
-    config = replace(result, program=spec, timeout=several.timeout(spec))
-    config = replace(config, work=several.work((Call(size=result.size),), spec, config.ack_every))
+    work = several.work((Call(size=config.size),), spec, config.ack_every)
+    config = replace(config, program=spec, timeout=several.timeout(spec), work=work)
     predicted = several.rate * payload_share(spec, config.ack_every)
-    return MeasuredTogether(several, Simulation(config).run(), predicted)
+    return MeasuredTogether(Simulation(config).run(), predicted, several)

@@ -138,14 +138,23 @@ class Fabric:
 
     @cached_property
     def limit(self) -> float:
-        """No tree is faster: the ranks' links, and what the links of forwarding leaves can carry away together."""
+        """No tree is faster: what several cannot exceed, and what the links of forwarding leaves carry of whole
+        flows."""
+        found = [self.limit_together]
+        for leaf in self.forwarding:
+            first = {way.links[0] for way in self.ways[leaf]}
+            if first:
+                most = -(-len(self.under[leaf]) // len(first))
+                found.append(max(self.bandwidths[name] for name in first) / most)
+        return min(found)
+
+    @cached_property
+    def limit_together(self) -> float:
+        """No trees are faster in all: the ranks' links, and what the links of forwarding leaves can carry away."""
         found = [self.rate({self.between[host, leaf]: 1}) for leaf, hosts in self.under.items() for host in hosts]
         for leaf in self.forwarding:
             first = {way.links[0] for way in self.ways[leaf]}
-            share = sum(self.bandwidths[name] for name in first) / len(self.under[leaf])
-            found.append(share)
-            most = -(-len(self.under[leaf]) // len(first)) if first else 1
-            found.append(max((self.bandwidths[name] for name in first), default=share) / most)
+            found.append(sum(self.bandwidths[name] for name in first) / len(self.under[leaf]))
         return min(found)
 
 

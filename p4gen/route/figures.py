@@ -12,6 +12,7 @@ from typing import Final
 
 from p4gen.errors import InputError
 from p4gen.inputs import shown
+from p4gen.net.figure import Check
 from p4gen.route.instance import LeafSpine
 from p4gen.route.study import PAPER, USUAL, Effort, joint_summary, solve, solve_jointly, summary
 
@@ -57,14 +58,6 @@ Table = Mapping[str, Mapping[str, Mean]]
 
 
 @dataclass(frozen=True)
-class Statement:
-    """Something that must hold of a figure."""
-
-    text: str
-    ok: bool
-
-
-@dataclass(frozen=True)
 class Figure:
     """A figure of the paper."""
 
@@ -75,7 +68,7 @@ class Figure:
     algorithms: tuple[str, ...]
     repeat: int
     """Instances at each point, if nothing else is said: with fewer, means may miss what must hold."""
-    holds: Callable[[Table], list[Statement]]
+    holds: Callable[[Table], list[Check]]
 
 
 @dataclass(frozen=True)
@@ -85,12 +78,12 @@ class Drawn:
     name: str
     figure: Figure
     table: Table
-    statements: tuple[Statement, ...]
+    checks: tuple[Check, ...]
 
     @property
     def ok(self) -> bool:
         """All that must hold does."""
-        return all(statement.ok for statement in self.statements)
+        return all(check.ok for check in self.checks)
 
 
 def measured(
@@ -157,24 +150,24 @@ def _values(curve: list[float]) -> str:
     return ", ".join(f"{value:.2f}" for value in curve)
 
 
-def _grows(table: Table, algorithm: str, *, total: bool = False) -> Statement:
+def _grows(table: Table, algorithm: str, *, total: bool = False) -> Check:
     curve = _curve(table, algorithm, total=total)
     ok = curve[-1] > curve[0] and all(after >= before * (1 - _SAME) for before, after in pairwise(curve))
-    return Statement(f"{algorithm} grows: {_values(curve)}", ok)
+    return Check(f"{algorithm} grows: {_values(curve)}", ok)
 
 
-def _falls(table: Table, algorithm: str) -> Statement:
+def _falls(table: Table, algorithm: str) -> Check:
     curve = _curve(table, algorithm)
     ok = curve[-1] < curve[0] and all(after <= before * (1 + _SAME) for before, after in pairwise(curve))
-    return Statement(f"{algorithm} falls: {_values(curve)}", ok)
+    return Check(f"{algorithm} falls: {_values(curve)}", ok)
 
 
-def _ahead(table: Table, factor: float, *, over: str = "aggtree", total: bool = False) -> Statement:
+def _ahead(table: Table, factor: float, *, over: str = "aggtree", total: bool = False) -> Check:
     ratios = [
         ours / theirs
         for ours, theirs in zip(_curve(table, "aro", total=total), _curve(table, over, total=total), strict=True)
     ]
-    return Statement(f"aro is at least {factor:g} times {over}: {_values(ratios)}", min(ratios) >= factor)
+    return Check(f"aro is at least {factor:g} times {over}: {_values(ratios)}", min(ratios) >= factor)
 
 
 def _loss(table: Table, algorithm: str) -> list[float]:
@@ -183,15 +176,15 @@ def _loss(table: Table, algorithm: str) -> list[float]:
     return [1 - theirs / best for theirs, best in pairs]
 
 
-def _losses(table: Table, algorithm: str, most: float) -> Statement:
+def _losses(table: Table, algorithm: str, most: float) -> Check:
     worst = max(_loss(table, algorithm))
-    return Statement(f"{algorithm} loses {most:.0%} of aro's rates at most: {worst:.1%}", worst <= most)
+    return Check(f"{algorithm} loses {most:.0%} of aro's rates at most: {worst:.1%}", worst <= most)
 
 
-def _figure_7a(table: Table) -> list[Statement]:
+def _figure_7a(table: Table) -> list[Check]:
     (means,) = table.values()
     near = [
-        Statement(
+        Check(
             f"{name}: {means[name].least:.2f} Gb/s, the paper's {PAPER[name]:.2f} within {tolerance:.1%}",
             abs(means[name].least / PAPER[name] - 1) <= tolerance,
         )
@@ -200,30 +193,28 @@ def _figure_7a(table: Table) -> list[Statement]:
     return [*near, _ahead(table, 2.2), _losses(table, "aro-acc", 0.07)]
 
 
-def _figure_7b(table: Table) -> list[Statement]:
+def _figure_7b(table: Table) -> list[Check]:
     loss = _loss(table, "aro-acc")
-    less = Statement(f"aro-acc loses less with more aggregators: {loss[0]:.1%}, {loss[-1]:.1%}", loss[-1] <= loss[0])
+    less = Check(f"aro-acc loses less with more aggregators: {loss[0]:.1%}, {loss[-1]:.1%}", loss[-1] <= loss[0])
     return [*(_grows(table, name) for name in ("random", "aggtree", "aro")), _ahead(table, 1.8), less]
 
 
-def _figure_7c(table: Table) -> list[Statement]:
+def _figure_7c(table: Table) -> list[Check]:
     curve = _curve(table, "aro")
     slower = curve[-1] / curve[0]
-    most = Statement(f"four times as many workers leave aro more than a quarter: {slower:.2f}", slower > 1 / 4)
+    most = Check(f"four times as many workers leave aro more than a quarter: {slower:.2f}", slower > 1 / 4)
     return [*(_falls(table, name) for name in ("random", "aggtree", "aro")), _ahead(table, 1.8), most]
 
 
-def _figure_8(table: Table) -> list[Statement]:
+def _figure_8(table: Table) -> list[Check]:
     curve = _curve(table, "random")
-    same = Statement(
-        f"random does not depend on pipelines: {_values(curve)}", max(curve) <= min(curve) * (1 + 2 * _SAME)
-    )
+    same = Check(f"random does not depend on pipelines: {_values(curve)}", max(curve) <= min(curve) * (1 + 2 * _SAME))
     return [_falls(table, "aggtree"), _falls(table, "aro"), _falls(table, "aro-acc"), _ahead(table, 1.8), same]
 
 
-def _figure_9(table: Table) -> list[Statement]:
+def _figure_9(table: Table) -> list[Check]:
     total = _curve(table, "aro", total=True)[-1]
-    limit = Statement(f"four tasks have 100 Gb/s, a worker's link: {total:.2f}", total >= 97)
+    limit = Check(f"four tasks have 100 Gb/s, a worker's link: {total:.2f}", total >= 97)
     return [
         _grows(table, "aro", total=True),
         _ahead(table, 1.8, total=True),
@@ -233,27 +224,27 @@ def _figure_9(table: Table) -> list[Statement]:
     ]
 
 
-def _figure_10(table: Table) -> list[Statement]:
+def _figure_10(table: Table) -> list[Check]:
     return [_grows(table, "aro", total=True), _ahead(table, 1.6), _ahead(table, 2.5, over="random")]
 
 
-def _figure_12(table: Table) -> list[Statement]:
+def _figure_12(table: Table) -> list[Check]:
     loss = dict(zip(table, _loss(table, "aro-acc"), strict=True))
     return [
         _grows(table, "aro-acc"),
-        Statement(f"40 % of them lose at most a tenth (the paper: 5 %): {loss['40%']:.1%}", loss["40%"] <= 0.1),
-        Statement(f"60 % lose at most 7 %: {loss['60%']:.1%}", loss["60%"] <= 0.07),
+        Check(f"40 % of them lose at most a tenth (the paper: 5 %): {loss['40%']:.1%}", loss["40%"] <= 0.1),
+        Check(f"60 % lose at most 7 %: {loss['60%']:.1%}", loss["60%"] <= 0.07),
     ]
 
 
-def _figure_13(table: Table) -> list[Statement]:
+def _figure_13(table: Table) -> list[Check]:
     loss = dict(zip(table, _loss(table, "aro-qsr"), strict=True))
     falls = all(after <= before + 0.005 for before, after in pairwise(loss.values()))
     means = table["100"]
     return [
-        Statement(f"more steps lose less: {', '.join(f'{value:.1%}' for value in loss.values())}", falls),
-        Statement(f"100 steps lose less than 2 %: {loss['100']:.1%}", loss["100"] < 0.02),
-        Statement(
+        Check(f"more steps lose less: {', '.join(f'{value:.1%}' for value in loss.values())}", falls),
+        Check(f"100 steps lose less than 2 %: {loss['100']:.1%}", loss["100"] < 0.02),
+        Check(
             f"one program finds no better plans than rates and flows in turn: {means['aro-raw'].total:.2f}, "
             f"{means['aro'].total:.2f}",
             means["aro-raw"].total <= means["aro"].total * (1 + 1e-4),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +17,6 @@ from p4gen.route.fabric import MOST_HOSTS, Fabric
 from p4gen.route.greedy import quick
 from p4gen.route.planfile import TreePlan, digest, read_plan, tree_of
 from p4gen.route.present import as_shape, present
-from p4gen.spec.topology import TopologySpec
 
 PLAN: Final = "P4GEN_PLAN"
 """The environment variable that names a plan's file."""
@@ -59,7 +57,7 @@ class Aro:
             self._plan = mark, read_plan(self._file, view.topology)
         plan = self._plan[1]
         shape = plan.shape
-        names = {plan.fabric.between[pair] for path in shape.paths for pair in pairwise(path)}
+        names = set(shape.loads(plan.fabric))
         nodes = set(shape.below)
         if set(spec.ranks) != set(plan.ranks) or names & set(view.down) or not nodes <= set(view.switches):
             return None
@@ -98,13 +96,6 @@ def _ports(view: FabricView) -> dict[str, int]:
 
 def _flows(view: FabricView, name: str) -> Counter[str]:
     """Flows of other groups over each link."""
-    names = _links(view.topology)
-    found: Counter[str] = Counter()
-    for group in view.groups:
-        if group.name != name:
-            found.update(names[pair] for path in as_shape(group.tree).paths for pair in pairwise(path) if pair in names)
-    return found
-
-
-def _links(topology: TopologySpec) -> dict[tuple[str, str], str]:
-    return {ends: link.name for link in topology.links for ends in (link.ends, link.ends[::-1])}
+    everything = Fabric(view.topology, (), frozenset())
+    others = (as_shape(group.tree) for group in view.groups if group.name != name)
+    return sum((shape.loads(everything) for shape in others), Counter[str]())

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from p4gen.route.exact import Found, cheapest, fastest
+from p4gen.route.exact import cheapest, fastest
 from p4gen.route.fabric import Fabric, Shape
 from p4gen.route.program import Program
 
@@ -55,16 +55,15 @@ class Striped:
         return found
 
 
-def striped(fabric: Fabric, most: int, limit: float = 60.0) -> Striped:
+def striped(fabric: Fabric, most: int, limit: float = 60.0, start: Shape | None = None) -> Striped:
     """Up to ``most`` trees with the highest rates in all that are found within about ``limit`` seconds, and a bound;
-    fewer, if one more adds less than a twentieth.
+    fewer, if one more adds less than a twentieth. ``start``: a good tree, by default the fastest.
 
     Raises as ``fastest`` does.
     """
     began = time.monotonic()
-    first = fastest(fabric, limit / 2)
-    shapes, bound = [first.shape], _limit(fabric, first)
-    while first.rate < bound * (1 - _ENOUGH):
+    shapes, bound = [start or fastest(fabric, limit / 2).shape], fabric.limit_together
+    while shapes[0].rate(fabric) < bound * (1 - _ENOUGH):
         value, prices = _prices(fabric, shapes)
         left = limit - (time.monotonic() - began)
         found = cheapest(fabric, prices, left) if left > 0 else None
@@ -90,16 +89,6 @@ def striped(fabric: Fabric, most: int, limit: float = 60.0) -> Striped:
         max(bound, sum(rates)),
         time.monotonic() - began,
     )
-
-
-def _limit(fabric: Fabric, first: Found) -> float:
-    """No trees are faster in all: what a single tree cannot exceed need not hold for several, but each rank's own link
-    does, and what leaves that only forward can send away together."""
-    found = [fabric.rate({fabric.between[host, leaf]: 1}) for leaf, hosts in fabric.under.items() for host in hosts]
-    for leaf in fabric.forwarding:
-        away = {way.links[0] for way in fabric.ways[leaf]}
-        found.append(sum(fabric.bandwidths[name] for name in away) / len(fabric.under[leaf]))
-    return max(first.rate, min(found))
 
 
 def _cost(fabric: Fabric, shape: Shape, prices: Mapping[str, float]) -> float:

@@ -68,7 +68,7 @@ OWN = {
     "bench net": set(),
     "bench flow": {"--jobs"},
     "bench wire": {"--packets"},
-    "route run": {"--mapping"},
+    "route run": {"--mapping", "--repeat"},
     "route figure": {"--repeat"},
     "route tree": {"--inc"},
     "route confirm": {"--count"},

@@ -60,7 +60,7 @@ def test_a_figure_is_printed_with_its_statements_and_written(tmp_path: Path) -> 
     assert said.count("holds") + said.count("MISSED") == 5
     lines = (tmp_path / "figure-7a.csv").read_text().splitlines()
     assert lines[0] == "one task,algorithm,slowest_gbps,total_gbps,gap,slowest_s"
-    assert [line.split(",")[1] for line in lines[1:]] == ["random", "aggtree", "aro-acc", "aro"]
+    assert [line.split(",")[1] for line in lines[1:]] == ['"random"', '"aggtree"', '"aro-acc"', '"aro"']
     with pytest.raises(InputError, match="there is no figure '6'; there are 7a, 7b"):
         CliRunner().invoke(cli, ["route", "figure", "7a,6"], catch_exceptions=False)
 

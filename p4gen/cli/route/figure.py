@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from p4gen.cli.seeds import drawn, seed_option
 from p4gen.cli.verb import verb
 from p4gen.errors import InputError
 from p4gen.inputs import shown
+from p4gen.net.figure import Report, report_csv
 from p4gen.route.figures import FIGURES, Drawn, draw_figure
 from p4gen.route.program import solver
 
@@ -88,19 +87,18 @@ def _show(found: Drawn, console: Console) -> None:
         gap = means["aro"].gap
         table.add_row(point, *cells, "" if gap is None else f"{gap:.1%}")
     console.print(table)
-    for statement in found.statements:
-        console.print(f"{'holds' if statement.ok else 'MISSED'}  {statement.text}")
+    for check in found.checks:
+        console.print(f"{'holds' if check.ok else 'MISSED'}  {check.text}")
 
 
 def _csv(found: Drawn) -> str:
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow((found.figure.axis, "algorithm", "slowest_gbps", "total_gbps", "gap", "slowest_s"))
-    for point, means in found.table.items():
-        for name, mean in means.items():
-            gap = "" if mean.gap is None else f"{mean.gap:.6g}"
-            writer.writerow((point, name, f"{mean.least:.6g}", f"{mean.total:.6g}", gap, f"{mean.seconds:.3g}"))
-    return file.getvalue()
+    columns = (found.figure.axis, "algorithm", "slowest_gbps", "total_gbps", "gap", "slowest_s")
+    rows = tuple(
+        (point, name, mean.least, mean.total, mean.gap, mean.seconds)
+        for point, means in found.table.items()
+        for name, mean in means.items()
+    )
+    return report_csv(Report(columns, rows, found.checks, (), {}))
 
 
 def _json(found: Drawn) -> dict[str, object]:
@@ -114,5 +112,5 @@ def _json(found: Drawn) -> dict[str, object]:
             }
             for point, means in found.table.items()
         },
-        "statements": [{"text": statement.text, "holds": statement.ok} for statement in found.statements],
+        "statements": [{"text": check.text, "holds": check.ok} for check in found.checks],
     }

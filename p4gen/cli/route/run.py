@@ -20,6 +20,7 @@ from p4gen.cli.verb import FiniteRange, verb
 from p4gen.errors import InputError
 from p4gen.inputs import shown
 from p4gen.route.drawing import plot_plan
+from p4gen.route.figures import Setting
 from p4gen.route.instance import MAPPINGS, LeafSpine
 from p4gen.route.plan import paths, problems
 from p4gen.route.program import solver
@@ -110,7 +111,8 @@ def command(
         raise InputError(f"--fabric {shown(fabric)}: it is leaves x spines x hosts, such as 24x24x24")
     leaves, spines, hosts = map(int, match.groups())
     shape = LeafSpine(leaves, spines, hosts, pipelines=pipelines, mapping=mapping)
-    aggregators = max(jobs * tasks, int(parsed("--ina", units.share, ina) * (shape.leaves + shape.spines)))
+    share = parsed("--ina", units.share, ina)
+    aggregators = Setting(shape, ina=share, jobs=jobs, tasks=tasks).aggregators
     several = jobs * tasks > 1
     known = JOINT_ALGORITHMS if several else ALGORITHMS
     for name in algorithms:

@@ -92,7 +92,7 @@ def command(
     _show(found, console)
     content = found.plan.to_json()
     if trees > 1:
-        several = StripedPlan.of(striped(found.fabric, trees, time_limit), int(pipelines), ports)
+        several = StripedPlan.of(striped(found.fabric, trees, time_limit, found.plan.shape), int(pipelines), ports)
         _show_several(several, console)
         content = several.to_json() if len(several.plans) > 1 else content
     if out is not None:
