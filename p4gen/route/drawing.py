@@ -14,7 +14,10 @@ def plot_plan(instance: Instance, plan: Plan, path: Path) -> None:
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     down, fullest = plan.down(instance), plan.fullest(instance)
-    leaves, spines = list(instance.sends), sorted(set(down) | instance.aggregating_spines)
+    leaves, spines = (
+        sorted({*instance.sends, *(leaf for leaf, _ in plan.up)}),
+        sorted(set(down) | instance.aggregating_spines),
+    )
     height = max(len(leaves), len(spines), 2)
     server = f"leaf{instance.server[0]}"
     middle = (height - 1) / 2

@@ -46,7 +46,7 @@ class LeafSpine:
 
 @dataclass(frozen=True)
 class Instance:
-    """One task: workers send to a parameter server, whose leaf aggregates."""
+    """One task: workers send to a parameter server. In what is drawn at random its leaf aggregates."""
 
     fabric: LeafSpine
     aggregating_leaves: frozenset[int]

@@ -33,7 +33,11 @@ class Plan:
         return {spine: flows for spine, flows in sorted(found.items()) if flows}
 
     def last(self, instance: Instance) -> int:
-        """Flows on the link of the server: one for each pipeline of its leaf that workers or spines enter."""
+        """Flows on the link of the server: one for each pipeline of its leaf that workers or spines enter, or all of
+        them if the leaf does not aggregate."""
+        leaf = instance.server[0]
+        if leaf not in instance.aggregating_leaves:
+            return sum(self.down(instance).values()) + len(instance.by_leaf.get(leaf, ()))
         return len(instance.own | {instance.entry(spine) for spine in self.down(instance)})
 
     def fullest(self, instance: Instance) -> int:
@@ -54,39 +58,37 @@ class Plan:
         """By how much the best plan could be faster, as a share of its rate: 0 if this is the best."""
         return None if self.bound is None else 1 - self.least / self.fullest(instance)
 
+    def problems(self, instance: Instance) -> Iterator[str]:
+        """What of a plan breaks the constraints (4) to (9) of ARO's §III: flows that are lost, or come from nowhere."""
+        sent: Counter[int] = Counter()
+        for (leaf, spine), flows in self.up.items():
+            if flows < 1 or flows != int(flows):
+                yield f"leaf{leaf} to spine{spine}: {flows} flows"
+            if not 0 <= spine < instance.fabric.spines:
+                yield f"there is no spine{spine}"
+            sent[leaf] += flows
+        for leaf in sorted(set(sent) | set(instance.sends)):
+            want = instance.sends.get(leaf, 0)
+            if sent[leaf] != want:
+                yield f"leaf{leaf} sends {sent[leaf]} flows up; {want} come out of it"
 
-def problems(instance: Instance, plan: Plan) -> Iterator[str]:
-    """What of a plan breaks the constraints (4) to (9) of ARO's §III: flows that are lost, or come from nowhere."""
-    sent: Counter[int] = Counter()
-    for (leaf, spine), flows in plan.up.items():
-        if flows < 1 or flows != int(flows):
-            yield f"leaf{leaf} to spine{spine}: {flows} flows"
-        if not 0 <= spine < instance.fabric.spines:
-            yield f"there is no spine{spine}"
-        sent[leaf] += flows
-    for leaf in sorted(set(sent) | set(instance.sends)):
-        want = instance.sends.get(leaf, 0)
-        if sent[leaf] != want:
-            yield f"leaf{leaf} sends {sent[leaf]} flows up; {want} come out of it"
-
-
-def paths(instance: Instance, plan: Plan) -> dict[tuple[int, int], tuple[str, ...]]:
-    """The path of each worker to the server (Algorithm 1 of ARO): what takes the same pipeline goes on together."""
-    found: dict[tuple[int, int], tuple[str, ...]] = {}
-    left = dict(plan.up)
-    for leaf, ports in instance.by_leaf.items():
-        end = f"leaf{instance.server[0]}"
-        if leaf == instance.server[0]:
-            found |= {(leaf, port): (end,) for port in ports}
-            continue
-        joined: dict[int, int] = {}
-        for port in ports:
-            pipeline = instance.fabric.leaf_pipeline(port) if leaf in instance.aggregating_leaves else -1
-            spine = joined.get(pipeline, -1)
-            if spine < 0:
-                spine = next(s for (at, s), flows in sorted(left.items()) if at == leaf and flows)
-                left[leaf, spine] -= 1
-                if pipeline >= 0:
-                    joined[pipeline] = spine
-            found[leaf, port] = (f"leaf{leaf}", f"spine{spine}", end)
-    return found
+    def paths(self, instance: Instance) -> dict[tuple[int, int], tuple[str, ...]]:
+        """The path of each worker to the server (Algorithm 1 of ARO): what takes the same pipeline goes on together."""
+        found: dict[tuple[int, int], tuple[str, ...]] = {}
+        left = dict(self.up)
+        for leaf, ports in instance.by_leaf.items():
+            end = f"leaf{instance.server[0]}"
+            if leaf == instance.server[0]:
+                found |= {(leaf, port): (end,) for port in ports}
+                continue
+            joined: dict[int, int] = {}
+            for port in ports:
+                pipeline = instance.fabric.leaf_pipeline(port) if leaf in instance.aggregating_leaves else -1
+                spine = joined.get(pipeline, -1)
+                if spine < 0:
+                    spine = next(s for (at, s), flows in sorted(left.items()) if at == leaf and flows)
+                    left[leaf, spine] -= 1
+                    if pipeline >= 0:
+                        joined[pipeline] = spine
+                found[leaf, port] = (f"leaf{leaf}", f"spine{spine}", end)
+        return found

@@ -81,8 +81,13 @@ def route(
             program.at_most([*((column, 1.0) for column in leaving), (fullest, -float(len(group)))])
             bound = sum(program.high[column] for column in leaving)
             entered.setdefault(instance.entry(group[0]), []).extend((column, bound) for column in leaving)
-    last = [program.used(into) for entry, into in sorted(entered.items()) if entry not in instance.own]
-    program.at_most([*((column, 1.0) for column in last), (fullest, -1.0)], -len(instance.own))
+    own = len(instance.own)
+    if instance.server[0] in instance.aggregating_leaves:
+        last = [program.used(into) for entry, into in sorted(entered.items()) if entry not in instance.own]
+    else:
+        last = [column for into in entered.values() for column, _ in into]
+        own = len(instance.by_leaf.get(instance.server[0], ()))
+    program.at_most([*((column, 1.0) for column in last), (fullest, -1.0)], -own)
     found = program.minimise(limit)
     if found is None:
         return None

@@ -12,12 +12,42 @@ from p4gen.route.figures import FIGURES, Figure, Mean, Table, draw_figure
 from p4gen.route.study import ALGORITHMS, JOINT_ALGORITHMS
 
 RATES: dict[str, dict[str, Sequence[float]]] = {
-    "7a": {"random": [7.9], "aggtree": [8.8], "aro-acc": [25], "aro": [26.3]},
-    "7b": {"random": range(6, 13), "aggtree": range(7, 14), "aro-acc": range(22, 29), "aro": range(24, 31)},
-    "7c": {"random": [12, 7, 5, 4], "aggtree": [13, 8, 6, 5], "aro-acc": [30, 24, 20, 16], "aro": [31, 26, 25, 23]},
-    "8": {"random": [7.5] * 4, "aggtree": [9.4, 9, 8, 7], "aro-acc": [30, 30, 24, 15], "aro": [46, 46, 26, 16]},
-    "9": {"random": [16, 20, 23], "aggtree": [27, 41, 54], "aro-acc": [60, 93, 99], "aro": [61, 94, 99]},
-    "10": {"random": [8, 11, 7, 11], "aggtree": [28, 28, 26, 25], "aro-acc": [60] * 4, "aro": [61, 62, 63, 64]},
+    "7a": {"random": [7.9], "grid": [1.75], "aggtree": [8.8], "aro-acc": [25], "aro": [26.3]},
+    "7b": {
+        "random": range(6, 13),
+        "grid": [1.5, 1.7, 1.7, 1.6, 1.5, 1.4, 1.3],
+        "aggtree": range(7, 14),
+        "aro-acc": range(22, 29),
+        "aro": range(24, 31),
+    },
+    "7c": {
+        "random": [12, 7, 5, 4],
+        "grid": [2.6, 1.7, 1.3, 1.1],
+        "aggtree": [13, 8, 6, 5],
+        "aro-acc": [30, 24, 20, 16],
+        "aro": [31, 26, 25, 23],
+    },
+    "8": {
+        "random": [7.5] * 4,
+        "grid": [2.5, 2.1, 1.7, 1.3],
+        "aggtree": [9.4, 9, 8, 7],
+        "aro-acc": [30, 30, 24, 15],
+        "aro": [46, 46, 26, 16],
+    },
+    "9": {
+        "random": [16, 20, 23],
+        "grid": [5, 7, 9],
+        "aggtree": [27, 41, 54],
+        "aro-acc": [60, 93, 99],
+        "aro": [61, 94, 99],
+    },
+    "10": {
+        "random": [8, 11, 7, 11],
+        "grid": [5, 5, 5, 5],
+        "aggtree": [28, 28, 26, 25],
+        "aro-acc": [60] * 4,
+        "aro": [61, 62, 63, 64],
+    },
     "12": {"aro-acc": [30, 35, 36, 36.4, 36.4], "aro": [36.4] * 5},
     "13": {"aro-qsr": [59, 60, 60.5, 60.8], "aro-raw": [61] * 4, "aro": [61] * 4},
 }

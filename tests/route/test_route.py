@@ -7,6 +7,7 @@ import importlib.util
 import itertools
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from p4gen.errors import InputError, MissingToolError
 from p4gen.route.baselines import aggregation_tree, random_spine
 from p4gen.route.drawing import plot_plan
 from p4gen.route.instance import Instance, LeafSpine, draw
-from p4gen.route.plan import Plan, paths, problems
+from p4gen.route.plan import Plan
 from p4gen.route.pruning import accelerated
 from p4gen.route.solve import optimum, route
 from p4gen.route.study import PAPER, Effort, solve, summary
@@ -50,7 +51,7 @@ def walked(instance: Instance, plan: Plan) -> int:
     first: set[tuple[int, int, int]] = set()
     at_spine: Counter[int] = Counter()
     entered: dict[int, set[int]] = {}
-    for (leaf, port), path in paths(instance, plan).items():
+    for (leaf, port), path in plan.paths(instance).items():
         if len(path) == 1:
             continue
         spine = int(path[1].removeprefix("spine"))
@@ -75,7 +76,7 @@ def test_the_optimum_is_that_of_all_plans(seed: int) -> None:
     for number in range(25):
         instance = small(seed * 1000 + number)
         plan = optimum(instance)
-        assert list(problems(instance, plan)) == []
+        assert list(plan.problems(instance)) == []
         assert plan.fullest(instance) == min(each.fullest(instance) for each in all_plans(instance))
         assert plan.gap(instance) == 0
 
@@ -97,7 +98,7 @@ def test_accelerations_are_no_better_than_the_optimum_and_keep_its_rules(seed: i
     for number in range(15):
         instance = small(seed * 1000 + number)
         best, quick = optimum(instance), accelerated(instance)
-        assert list(problems(instance, quick)) == []
+        assert list(quick.problems(instance)) == []
         assert quick.fullest(instance) >= best.fullest(instance)
         assert quick.gap(instance) is None
 
@@ -106,8 +107,8 @@ def test_loads_are_those_of_the_paths(seed: int) -> None:
     for number in range(100):
         instance = small(seed * 1000 + number, pipelines=1 + number % 3)
         for plan in (random_spine(instance, number), aggregation_tree(instance, number)):
-            assert list(problems(instance, plan)) == []
-            found = paths(instance, plan)
+            assert list(plan.problems(instance)) == []
+            found = plan.paths(instance)
             assert set(found) == set(instance.workers)
             assert walked(instance, plan) == plan.fullest(instance)
 
@@ -116,8 +117,8 @@ def test_what_breaks_a_plan_is_named() -> None:
     instance = draw(LeafSpine(3, 2, 3, pipelines=1), 6, 1, seed=1)
     leaf, flows = next(iter(instance.sends.items()))
     lost = Plan("bad", {(leaf, 0): flows - 1} if flows > 1 else {})
-    assert f"leaf{leaf} sends {max(flows - 1, 0)} flows up; {flows} come out of it" in list(problems(instance, lost))
-    assert "there is no spine7" in list(problems(instance, Plan("bad", {(leaf, 7): flows})))
+    assert f"leaf{leaf} sends {max(flows - 1, 0)} flows up; {flows} come out of it" in list(lost.problems(instance))
+    assert "there is no spine7" in list(Plan("bad", {(leaf, 7): flows}).problems(instance))
 
 
 def test_aggregators_join_what_enters_the_same_pipeline() -> None:
@@ -133,12 +134,42 @@ def test_aggregators_join_what_enters_the_same_pipeline() -> None:
     assert plain.down(instance) == {1: 4}
 
 
+def figure_1(leaves: set[int], spines: set[int]) -> Instance:
+    """The paper's example: four leaves, two spines, five workers, the server under leaf 0."""
+    workers = ((1, 0), (1, 1), (2, 0), (2, 1), (3, 0))
+    return Instance(LeafSpine(4, 2, 2, pipelines=1), frozenset(leaves), frozenset(spines), (0, 0), workers)
+
+
+@highs
+def test_the_papers_example_has_its_rates() -> None:
+    """Figures 1 and 3: a fifth without aggregation, the whole with it; what ATP and AggTree make of it."""
+    plain, best = figure_1(set(), set()), figure_1({1, 2}, {1})
+    assert optimum(plain).throughput(plain) == plain.fabric.bandwidth / 5
+    found = optimum(best)
+    assert found.throughput(best) == best.fabric.bandwidth
+    assert dict(found.up) == {(1, 1): 1, (2, 1): 1, (3, 1): 1}
+    assert found.gap(best) == 0
+    atp = figure_1({0, 1, 2, 3}, set())
+    assert Plan("atp", {(1, 0): 1, (2, 1): 1, (3, 1): 1}).throughput(atp) == atp.fabric.bandwidth / 2
+    assert Plan("aggtree", {(1, 0): 1, (2, 1): 1, (3, 0): 1}).throughput(best) == best.fabric.bandwidth / 3
+
+
+@highs
+def test_the_optimum_is_that_of_all_plans_where_the_servers_leaf_does_not_aggregate(seed: int) -> None:
+    for number in range(15):
+        drawn = small(seed * 1000 + number)
+        instance = replace(drawn, aggregating_leaves=drawn.aggregating_leaves - {drawn.server[0]})
+        plan = optimum(instance)
+        assert plan.fullest(instance) == min(each.fullest(instance) for each in all_plans(instance))
+        assert plan.gap(instance) == 0
+
+
 def test_baselines_have_the_papers_means() -> None:
     instances = 300
     solved = [solve(LeafSpine(), 200, 9, seed, ["random", "aggtree"], Effort()) for seed in range(instances)]
     for name in ("random", "aggtree"):
         rates = [each.plans[name].throughput(each.instance) / 1e9 for each in solved]
-        assert sum(rates) / instances == pytest.approx(PAPER[name], rel=0.05)
+        assert sum(rates) / instances == pytest.approx(PAPER[name], rel=0.03)
 
 
 @highs

@@ -11,7 +11,7 @@ import pytest
 from p4gen.errors import InputError
 from p4gen.route.expansion import expanded
 from p4gen.route.instance import Instance, LeafSpine
-from p4gen.route.plan import Plan, problems
+from p4gen.route.plan import Plan
 from p4gen.route.pruning import accelerated_jointly, kept
 from p4gen.route.several import jointly
 from p4gen.route.study import USUAL, Effort, joint_summary, solve_jointly
@@ -41,7 +41,7 @@ def test_nothing_is_better_and_no_link_is_overloaded(seed: int) -> None:
         tasks = small(seed * 100 + number)
         found = jointly(tasks, seed)
         for instance, plan in zip(tasks.instances, found.plans, strict=True):
-            assert list(problems(instance, plan)) == []
+            assert list(plan.problems(instance)) == []
         assert overloads(tasks, found) == []
         best = max(
             tasks.value(rated(tasks, Joint("some", plans, ())).rates)

@@ -22,7 +22,6 @@ from p4gen.inputs import shown
 from p4gen.route.drawing import plot_plan
 from p4gen.route.figures import Setting
 from p4gen.route.instance import MAPPINGS, LeafSpine
-from p4gen.route.plan import paths, problems
 from p4gen.route.program import solver
 from p4gen.route.study import (
     ALGORITHMS,
@@ -101,10 +100,10 @@ def command(
 
     With --tasks a job's data is divided among several servers, and its rate is the sum of its tasks' (SJMT); with
     --jobs the slowest job is to be as fast as can be (MJMT). A leaf-spine fabric with links of 100 Gb/s, some of whose
-    switches aggregate, is drawn at random, with its workers. Algorithms: random and aggtree (the paper's baselines),
-    aro (the optimum, by HiGHS; of several tasks the best plans that are found, and their gap), aro-sro, aro-app and
-    aro-acc (two stages, fewer spines, both); of several tasks also aro-raw (one program of flows times rates) and
-    aro-qsr (the same, with rates in steps). Without the package highspy, exit status 3.
+    switches aggregate, is drawn at random, with its workers. Algorithms: random, grid and aggtree (the paper's
+    baselines), aro (the optimum, by HiGHS; of several tasks the best plans that are found, and their gap), aro-sro,
+    aro-app and aro-acc (two stages, fewer spines, both); of several tasks also aro-raw (one program of flows times
+    rates) and aro-qsr (the same, with rates in steps). Without the package highspy, exit status 3.
     """
     match = _FORM.fullmatch(fabric)
     if match is None or "0" in match.groups():
@@ -123,7 +122,7 @@ def command(
     if several and (plot is not None or out is not None):
         raise InputError(f"{'--plot' if plot is not None else '--out'}: is for one task")
     workers = workers or (100 if several else 200)
-    if several or any(name.startswith("aro") for name in chosen):
+    if several or any(name.startswith(("aro", "grid")) for name in chosen):
         solver()
     seed = drawn(seed)
     console = report_console(quiet=as_json)
@@ -156,10 +155,10 @@ def command(
 
 def _show(solved: list[Solved], found: dict[str, Summary], usual: bool, console: Console) -> None:
     instance = solved[0].instance
-    switches = len(instance.aggregating_leaves) + len(instance.aggregating_spines)
+    fabric, switches = instance.fabric, len(instance.aggregating_leaves) + len(instance.aggregating_spines)
     console.print(
         f"{len(solved)} instances: {len(instance.workers)} workers, {switches} switches aggregate with "
-        f"{instance.fabric.pipelines} pipelines ({instance.fabric.mapping}); rates in Gb/s, in hundredths of a link's"
+        f"{fabric.pipelines} pipelines ({fabric.mapping}); rates in Gb/s, ARO's in hundredths of a link's"
     )
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("algorithm")
@@ -228,9 +227,9 @@ def _plans(solved: Solved) -> dict[str, Any]:
                 "fullest": plan.fullest(instance),
                 "bound": plan.bound,
                 "gap": plan.gap(instance),
-                "problems": list(problems(instance, plan)),
+                "problems": list(plan.problems(instance)),
                 "flows": [[f"leaf{leaf}", f"spine{spine}", n] for (leaf, spine), n in sorted(plan.up.items())],
-                "paths": {f"leaf{leaf}:{port}": list(path) for (leaf, port), path in paths(instance, plan).items()},
+                "paths": {f"leaf{leaf}:{port}": list(path) for (leaf, port), path in plan.paths(instance).items()},
             }
             for name, plan in solved.plans.items()
         },
