@@ -57,7 +57,8 @@ def route(
     allowed = allowed or Allowed.everything(instance)
     groups = alike(instance, allowed.spines)
     program = Program()
-    most = at_most or max(sum(instance.sends.values()), instance.fabric.pipelines)
+    own = len(instance.by_leaf.get(instance.server[0], ()))
+    most = at_most or max(sum(instance.sends.values()) + own, instance.fabric.pipelines)
     fullest = program.column(1, most, 1.0, whole=True)
     up: dict[tuple[int, Group], int] = {}
     for leaf, flows in instance.sends.items():
@@ -81,12 +82,11 @@ def route(
             program.at_most([*((column, 1.0) for column in leaving), (fullest, -float(len(group)))])
             bound = sum(program.high[column] for column in leaving)
             entered.setdefault(instance.entry(group[0]), []).extend((column, bound) for column in leaving)
-    own = len(instance.own)
     if instance.server[0] in instance.aggregating_leaves:
         last = [program.used(into) for entry, into in sorted(entered.items()) if entry not in instance.own]
+        own = len(instance.own)
     else:
         last = [column for into in entered.values() for column, _ in into]
-        own = len(instance.by_leaf.get(instance.server[0], ()))
     program.at_most([*((column, 1.0) for column in last), (fullest, -1.0)], -own)
     found = program.minimise(limit)
     if found is None:
