@@ -80,6 +80,12 @@ class Instance:
         """Pipelines of the server's leaf that its own workers enter."""
         return frozenset(self.fabric.leaf_pipeline(port) for port in self.by_leaf.get(self.server[0], ()))
 
+    @property
+    def least(self) -> int:
+        """The server's link has at least so many flows: those of its own leaf's workers."""
+        aggregates = self.server[0] in self.aggregating_leaves
+        return max(1, len(self.own) if aggregates else len(self.by_leaf.get(self.server[0], ())))
+
     def entry(self, spine: int) -> int:
         """The pipeline of the server's leaf that a spine's flows enter."""
         return self.fabric.leaf_pipeline(self.fabric.hosts + spine)

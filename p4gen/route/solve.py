@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from p4gen.errors import FailedError
 from p4gen.route.instance import Instance
 from p4gen.route.plan import Plan
 from p4gen.route.program import Program
@@ -118,14 +117,3 @@ def divided(flows: Mapping[tuple[int, Group], int]) -> dict[tuple[int, int], int
 
 def _kind(instance: Instance, leaf: int) -> int:
     return instance.fabric.spine_pipeline(leaf)
-
-
-def optimum(instance: Instance, limit: float = 60.0) -> Plan:
-    """ARO: the best plan of all. Raises ``FailedError`` if none was found within ``limit`` seconds."""
-    return _found(route(instance, limit=limit), limit)
-
-
-def _found(plan: Plan | None, limit: float) -> Plan:
-    if plan is None:
-        raise FailedError(f"no plan was found within {limit:g} s")
-    return plan

@@ -14,9 +14,8 @@ from p4gen.route.expansion import expanded
 from p4gen.route.grid import grid
 from p4gen.route.instance import Instance, LeafSpine, draw
 from p4gen.route.plan import Plan
-from p4gen.route.pruning import ALPHA, accelerated, accelerated_jointly
+from p4gen.route.pruning import ALPHA, accelerated, accelerated_jointly, optimum
 from p4gen.route.several import jointly
-from p4gen.route.solve import optimum
 from p4gen.route.tasks import Joint, Tasks, draw_tasks, rated
 
 

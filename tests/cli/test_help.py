@@ -18,7 +18,7 @@ from p4gen.families.epic.spec import EpicSpec
 from p4gen.spec.topology import packaged_folder
 
 GROUPS = {
-    "bench": ("program", "net", "flow", "wire"),
+    "bench": ("program", "net", "flow", "route", "wire"),
     "flow": ("run", "table"),
     "ptf": ("run", "mutate", "list"),
     "route": ("run", "figure", "tree", "confirm"),
@@ -67,6 +67,7 @@ OWN = {
     "bench program": {"--out", "--packets"},
     "bench net": set(),
     "bench flow": {"--jobs"},
+    "bench route": {"--algorithm"},
     "bench wire": {"--packets"},
     "route run": {"--mapping", "--repeat"},
     "route figure": {"--repeat"},
@@ -151,7 +152,7 @@ def completions(
         ("p4gen ptf run --target b", {"bmv2"}),
         ("p4gen ptf mutate --op", {"--op", "--operators"}),
         ("p4gen ptf m", {"mutate", "m"}),
-        ("p4gen bench ", {"program", "net", "flow", "wire", ""}),
+        ("p4gen bench ", {"program", "net", "flow", "route", "wire", ""}),
         ("p4gen sim s", {"sweep", "star-2", "star-3", "star-4", "star-8", "s"}),
         ("p4gen sim sweep ", {"size", "loss", "links"}),
         ("p4gen sim run star-4 --sync r", {"refined"}),

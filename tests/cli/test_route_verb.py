@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from p4gen.cli.app import cli
 from p4gen.errors import InputError
+from p4gen.route.study import USUAL
 
 SMALL = ["route", "--fabric", "4x3x4", "--workers", "9", "--pipelines", "2", "--ina", "40%", "--seed", "1"]
 
@@ -24,7 +25,7 @@ def test_plans_are_compared_written_and_drawn(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert done.exit_code == 0
     assert "3 instances: 9 workers, 2 switches aggregate" in done.output
-    assert [line.split()[0] for line in done.output.splitlines()[3:7]] == ["random", "aggtree", "aro-acc", "aro"]
+    assert [line.split()[0] for line in done.output.splitlines()[3:8]] == list(USUAL)
     found = json.loads(plan.read_text())["plans"]
     assert found["aro"]["gap"] == 0
     assert all(each["problems"] == [] and len(each["paths"]) == 9 for each in found.values())
@@ -57,10 +58,10 @@ def test_a_figure_is_printed_with_its_statements_and_written(tmp_path: Path) -> 
     done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     said = [line.split(" ")[0] for line in done.output.splitlines()]
     assert done.exit_code == (1 if "MISSED" in said else 0)
-    assert said.count("holds") + said.count("MISSED") == 5
+    assert said.count("holds") + said.count("MISSED") == 7
     lines = (tmp_path / "figure-7a.csv").read_text().splitlines()
     assert lines[0] == "one task,algorithm,slowest_gbps,total_gbps,gap,slowest_s"
-    assert [line.split(",")[1] for line in lines[1:]] == ['"random"', '"aggtree"', '"aro-acc"', '"aro"']
+    assert [line.split(",")[1] for line in lines[1:]] == [f'"{name}"' for name in USUAL]
     with pytest.raises(InputError, match="there is no figure '6'; there are 7a, 7b"):
         CliRunner().invoke(cli, ["route", "figure", "7a,6"], catch_exceptions=False)
 

@@ -17,8 +17,8 @@ from p4gen.route.baselines import aggregation_tree, random_spine
 from p4gen.route.drawing import plot_plan
 from p4gen.route.instance import Instance, LeafSpine, draw
 from p4gen.route.plan import Plan
-from p4gen.route.pruning import accelerated
-from p4gen.route.solve import optimum, route
+from p4gen.route.pruning import accelerated, optimum
+from p4gen.route.solve import route
 from p4gen.route.study import PAPER, Effort, solve, summary
 
 highs = pytest.mark.skipif(

@@ -12,6 +12,7 @@ from p4gen.cli.commands import Commands
         "program": "Measure a program on every engine that can run it: packets a second.",
         "net": "Measure the virtual network: packet-hops a second.",
         "flow": "Measure the simulator of flows: how its time grows with jobs and hosts.",
+        "route": "Measure routing: how its time grows with the fabric.",
         "wire": "Measure p4gen switch on veth pairs against a plain echo; needs root.",
     },
     default="program",

@@ -200,8 +200,7 @@ def _why(solved: Solved) -> str:
     """What keeps the first instance's best plan from being faster."""
     instance, plan = solved.instance, solved.plans["aro"]
     fullest = plan.fullest(instance)
-    least = max(1, len(instance.own))
-    if fullest == least:
+    if fullest == instance.least:
         return f"seed {solved.seed}: {fullest} pipelines of the server's leaf carry its own workers: no plan is faster"
     proven = "no plan has fewer" if plan.gap(instance) == 0 else f"no plan has fewer than {plan.bound:.2f}"
     return f"seed {solved.seed}: {fullest} flows on the fullest link; {proven}"
