@@ -31,7 +31,7 @@ from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import MS
 from p4gen.inputs import shown as shown_value
-from p4gen.lab import faults, prerequisites
+from p4gen.lab import bandwidths, faults, prerequisites
 from p4gen.lab.calls import check_calls, room
 from p4gen.lab.impairments import check_withstood, links_at
 from p4gen.lab.job import LabJob, Wanted
@@ -126,6 +126,9 @@ def _of_writes() -> tuple[str, ...]:
 @click.option("--reorder", multiple=True, metavar="SHARE[@PLACE]", help="Delay some, so that packets are reordered.")
 @click.option("--duplicate", multiple=True, metavar="SHARE[@PLACE]", help="Deliver packets twice.")
 @click.option("--corrupt", multiple=True, metavar="SHARE[@PLACE]", help="Flip one to three bits.")
+@click.option(
+    "--bandwidth", multiple=True, metavar="RATE[@PLACE]", help="Limit links, in each direction: 20M (bit/s), 5M@s0-s1."
+)
 @click.option(
     "--fail",
     multiple=True,
@@ -276,6 +279,7 @@ class _Request:
             o["deadline"],
             tuple(each or topology.rank_hosts for each in ranks[1:]),
             o["fallback"],
+            bandwidths.parse(o["bandwidth"], topology),
         )
 
     def check_call(self, wanted: Wanted, spec: ProgramSpec, topology: TopologySpec) -> None:

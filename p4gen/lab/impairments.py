@@ -97,6 +97,8 @@ class Impairments:
                 "(--mode themis), or a fault of such a link on the command line"
             )
         network = self._lab.network
+        if link.name in network.rates:
+            raise InputError(f"{link.name} has a bandwidth of its own (--bandwidth), and so no faults in its middle")
         interfaces = network.middle(link)
         fields = {"link": link.name, "interfaces": interfaces, "troubles": to_plain(troubles)}
         fields["in_order"] = self._lab.job.needs_order

@@ -51,6 +51,8 @@ class Wanted:
     """Ranks of further groups, which make the same calls at the same time."""
     fallback: bool = False
     """Whether groups without a place call on a ring."""
+    bandwidths: tuple[tuple[str, int], ...] = ()
+    """Links that have a bandwidth of their own, by name, in bit/s in each direction."""
 
 
 @dataclass(frozen=True)
@@ -102,14 +104,15 @@ class LabJob:
 
     @property
     def bridged(self) -> tuple[Link, ...]:
-        """The links that have a bridge in the middle: all on BMv2, otherwise those that may have faults there."""
+        """The links that have a bridge in the middle: all on BMv2, otherwise those that may have faults there, and
+        those with a bandwidth of their own."""
         topology = self.topology
         if self.target == targets.BMV2:
             return topology.links
         places = {place for _, _, place in self.wanted.impairments} - {"", *topology.hosts}
-        if self.takes_part and not places:
-            return ()
-        return tuple(link for link in topology.links if set(link.ends) <= set(topology.switches))
+        between = set(topology.switches) if places or not self.takes_part else set()
+        limited = dict(self.wanted.bandwidths)
+        return tuple(link for link in topology.links if set(link.ends) <= between or link.name in limited)
 
     @property
     def needs_order(self) -> bool:

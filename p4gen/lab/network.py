@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from p4gen.errors import FailedError, InputError
-from p4gen.lab import mininet
+from p4gen.lab import bandwidths, mininet
 from p4gen.lab.prerequisites import interface
 from p4gen.packetio.ip import ip
 from p4gen.spec.topology import Link, TopologySpec
@@ -26,11 +26,13 @@ class Network:
 
     ``bridged`` links have a kernel bridge in the middle, and fail there. Some switches cannot handle it if their own
     interface goes down: BMv2 (with libpcap 1.10) then waits for that interface and serves no other port. And a link
-    between switches can have faults only in its middle (``wires``).
+    between switches can have faults only in its middle (``wires``). ``rates`` are in bit/s, of bridged links by name.
     """
 
-    def __init__(self, topology: TopologySpec, bridged: Collection[Link] = ()) -> None:
-        self.topology = topology
+    def __init__(
+        self, topology: TopologySpec, bridged: Collection[Link] = (), rates: Mapping[str, int] | None = None
+    ) -> None:
+        self.topology, self.rates = topology, rates or {}
         self._bridges = {link.name: f"L{number}" for number, link in enumerate(topology.links) if link in bridged}
         """Of links with a bridge its name, in upper case as no name of a node is."""
         self.down: set[frozenset[str]] = set()
@@ -78,6 +80,13 @@ class Network:
                 *(f"link set {interface(bridge, port)} mtu {MTU} master {bridge} up" for port in (0, 1)),
                 f"link set {bridge} mtu {MTU} up",
             )
+        limited = [(link, self.rates[link.name]) for link in self.topology.links if link.name in self.rates]
+        bandwidths.limit({device: rate for link, rate in limited for device in self.middle(link)})
+
+    def overflows(self) -> dict[str, int]:
+        """By link with a bandwidth of its own: frames for which its queues had no room."""
+        limited = [link for link in self.topology.links if link.name in self.rates]
+        return {link.name: bandwidths.lost(self.middle(link)) for link in limited}
 
     def middle(self, link: Link) -> list[str]:
         """The interfaces in the middle of a link that has a bridge, in the order of its ends."""

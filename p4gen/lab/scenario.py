@@ -26,6 +26,15 @@ from p4gen.spec import ProgramSpec
 
 def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     """Run the scenario of the command line. Returns exit status and result."""
+    status, result = _work(lab, console)
+    full = lab.network.overflows()
+    for link, frames in full.items():
+        if frames:
+            console.print(f"{link}: its queues had no room for {frames:,} frames (--bandwidth)", markup=False)
+    return status, result | ({"overflows": full} if full else {})
+
+
+def _work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     wanted = lab.job.wanted
     for kind, value, place in wanted.impairments:
         lab.impairments.suffer(place or "all", kind, value)

@@ -53,7 +53,7 @@ class Lab:
     def __init__(self, job: LabJob, outer: int) -> None:
         self.job, self.outer = job, outer
         self.topology = job.topology
-        self.network = Network(job.topology, job.bridged)
+        self.network = Network(job.topology, job.bridged, dict(job.wanted.bandwidths))
         self.switches: dict[str, Process] = {}
         self.hosts: dict[str, HostClient] = {}
         self.taps: dict[str, Process] = {}

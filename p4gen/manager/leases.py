@@ -7,6 +7,7 @@ generation is a ring of its hosts.
 
 Rank 0 asks before each call, and all ranks say when they have completed it. A group keeps its lease until another one
 wants it: asking again costs nothing then. A lease is taken for the whole tree or not at all, under the ledger's lock.
+A group goes over to another generation when all its ranks have completed the call before, which would be repeated.
 """
 
 from __future__ import annotations
@@ -86,12 +87,11 @@ class Leases:
         """See ``HostManager.end_call``."""
         with self._ledger.changed:
             record = self._ledger.get(group)
-            lease = record.lease
             if not 0 <= rank < len(record.spec.ranks):
                 raise ManagerError(Code.INVALID, f"group {group} has no rank {rank}")
-            if lease is not None and record.generation == generation:
-                lease.ended[rank] = max(completed, lease.ended.get(rank, -1))
-                if self._idle(record):
+            if record.home is not None and record.generation == generation:
+                record.completed[rank] = max(completed, record.completed.get(rank, -1))
+                if not self._behind(record, completed):
                     self._ledger.changed.notify_all()
 
     # --- with the ledger's lock ---
@@ -100,31 +100,41 @@ class Leases:
         """Decide about a call. Waits if the group has done without often enough."""
         ledger = self._ledger
         record = self._current(group, generation)
+        behind_until = time.monotonic() + self._longest
         try:
             while True:
                 now = time.monotonic()
+                behind = now < behind_until and self._behind(record, call)
                 if not record.busy:
-                    if record.home is None:
-                        return True
-                    if record.placed is not None:
-                        return self._keep(record, call)
-                    if not self._find_home(record):
-                        return True
-                    turn = None if self._others_first(record) else self._take(record)
+                    turn = self._decide(record, call, behind=behind, late=now >= until)
                     if turn is not None:
                         return turn
-                    if record.refusals < self._fallbacks or now >= until:
-                        record.refusals += 1
-                        return True
-                    if record not in self._waiting:
-                        self._waiting.append(record)
                 elif now >= until:
                     return True
-                ledger.changed.wait(self._nap(until))
+                ledger.changed.wait(self._nap(min(until, behind_until) if behind else until))
                 record = self._current(group, generation)
         finally:
             if record in self._waiting:
                 self._waiting.remove(record)
+
+    def _decide(self, record: Record, call: int, *, behind: bool, late: bool) -> bool | Granted | Reload | None:
+        """The decision, or None to wait: for other groups, or for ranks that are ``behind``, which a new generation
+        would make repeat a call. Nobody waits who is ``late``."""
+        if record.home is None:
+            return True
+        if record.placed is not None:
+            return self._keep(record, call, behind=behind)
+        if not self._find_home(record):
+            return True
+        found = None if self._others_first(record) else self._in_the_way(record)
+        if found is not None:
+            return None if behind else self._take(record, *found)
+        if record.refusals < self._fallbacks or late:
+            record.refusals += 1
+            return True
+        if record not in self._waiting:
+            self._waiting.append(record)
+        return None
 
     def _current(self, group: str, generation: int) -> Record:
         self._check_open()
@@ -134,13 +144,15 @@ class Leases:
             raise ManagerError(Code.REFUSED, f"group {group} is {at}; not {generation}")
         return record
 
-    def _keep(self, record: Record, call: int) -> bool:
+    def _keep(self, record: Record, call: int, *, behind: bool) -> bool | None:
         """The next call of the group that holds the lease, unless others wait for it."""
         if self._others_first(record):
+            if behind:
+                return None
             record.refusals += 1
             self._lifecycle.park(record, record.spec)
             return False
-        record.lease = Lease(call, time.monotonic(), record.lease.ended if record.lease is not None else {})
+        record.lease = Lease(call, time.monotonic())
         record.refusals = 0
         return True
 
@@ -166,12 +178,8 @@ class Leases:
             self._ledger.settle_home(record, plan.placed.tree)
         return plan.leased
 
-    def _take(self, record: Record) -> Granted | Reload | None:
-        """Take the lease, if all switches of the tree have room for it without calls of others."""
-        found = self._in_the_way(record)
-        if found is None:
-            return None
-        others, reload = found
+    def _take(self, record: Record, others: Sequence[Record], reload: frozenset[str]) -> Granted | Reload:
+        """Take the lease; those of ``others``, which are idle, end."""
         for other in others:
             self._lifecycle.park(other, other.spec)
         record.busy = True
@@ -214,8 +222,13 @@ class Leases:
             return False
         if lease is None:
             return True
-        ended = all(lease.ended.get(rank, -1) > lease.call for rank in range(len(record.spec.ranks)))
+        ended = all(record.completed.get(rank, -1) > lease.call for rank in range(len(record.spec.ranks)))
         return ended or time.monotonic() - lease.since > self._longest
+
+    def _behind(self, record: Record, call: int) -> bool:
+        """Whether a rank is known not to have completed all calls before this one."""
+        known = record.arrived | record.completed
+        return any(completed < call for completed in known.values())
 
     def _nap(self, until: float) -> float:
         """Seconds after which to look again if nobody notifies: a call may take too long."""

@@ -241,7 +241,8 @@ class Ledger:
         record.spec, record.state, record.generation, record.reason = spec, GroupState.ACTIVE, record.last, ""
         record.placed, record.pending, record.ring = record.pending, None, None
         self.stamp += 1
-        record.lost, record.agreed, record.arrived, record.delay = False, None, {}, 0.0
+        record.lost, record.agreed, record.delay = False, None, 0.0
+        record.arrived, record.completed = {}, {}
         assert record.placed is not None
         on = ", ".join(record.placed.addresses)
         LOGGER.info("group %s: generation %d is active on %s", spec.name, record.generation, on)
@@ -273,7 +274,7 @@ class Ledger:
         record.state, record.reason, record.generation, record.last = GroupState.ACTIVE, reason, generation, generation
         freed = record.placed is not None
         record.placed, record.ring, record.lost, record.lease = None, first, False, None
-        record.agreed, record.arrived = None, {}
+        record.agreed, record.arrived, record.completed = None, {}, {}
         self.stamp += 1
         if freed and any(each.waits for each in self.records.values()):
             self.version += 1  # one of them may find a place now

@@ -258,7 +258,7 @@ class Member(Follower):
 
     def _ended_call(self) -> None:
         config = self._joined
-        if config is not None and config.leased and not config.ring_qp:
+        if config is not None and config.leased:
             arguments = config, self.completed
             threading.Thread(target=self._end_call, args=arguments, name=f"{self.group} end", daemon=True).start()
 

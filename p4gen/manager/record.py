@@ -21,8 +21,6 @@ class Lease:
     """The call, counted from 0, or the last one."""
     since: float
     """The time (``time.monotonic``) at which it was begun."""
-    ended: dict[int, int] = field(default_factory=dict)
-    """By rank: calls that it has completed."""
 
 
 @dataclass
@@ -59,6 +57,8 @@ class Record:
     not_before: float = 0.0
     arrived: dict[int, int] = field(default_factory=dict)
     """Ranks that are ready, with their numbers of completed calls."""
+    completed: dict[int, int] = field(default_factory=dict)
+    """Of a group with leases: by rank, calls that it has completed, as it has told in this generation."""
     reports: dict[int, RankReport] = field(default_factory=dict)
 
     @property

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from p4gen.cli import lab as lab_verb
 from p4gen.cli.app import cli
+from p4gen.cli.flow import confirm
 from p4gen.errors import InputError
 
 WORKLOAD = """\
@@ -50,3 +54,27 @@ def test_a_table_beside_the_papers(tmp_path: Path) -> None:
 def test_tables_that_are_not_there_are_refused(wrong: str) -> None:
     with pytest.raises(InputError, match="there are 6, 36 to 45, and all"):
         CliRunner().invoke(cli, ["flow", "table", wrong], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(("factor", "passes"), [(1.1, True), (1.3, False)])
+def test_labs_beside_flows(factor: float, passes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[Sequence[str]] = []
+
+    def lab(arguments: Sequence[str]) -> dict[str, Any]:
+        ran.append(arguments)
+        seconds = 20.0 if "ring" in arguments else 20.0 * factor
+        calls = [{"ring": "ring" in arguments}] * 10
+        return {"groups": [{"calls": calls}] * 3, "seconds": seconds, "passed": True, "folder": "build/runs/it"}
+
+    monkeypatch.setattr(confirm, "_lab", lab)
+    arguments = ["flow", "confirm", "--members", "two", "--seed", "1", "--json"]
+    done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    assert done.exit_code == (0 if passes else 1)
+    found = json.loads(done.stdout)["members"]["two"]
+    assert len(found) == len(ran) == 5
+    assert [row["flow_ratio"] for row in found] == pytest.approx([1.0] * 5)  # a ring of two moves as much as a tree
+    assert [row["near"] for row in found] == [True, *[passes] * 4]
+    assert [row["by_switches"] for row in found] == [0, *[30] * 4]
+    for said in ran:  # every command is one that p4gen lab takes
+        parsed = lab_verb.command.make_context("lab", [*said], resilient_parsing=True)
+        assert parsed.params["bandwidth"] == ("20M",)

@@ -19,7 +19,7 @@ from p4gen.spec.topology import packaged_folder
 
 GROUPS = {
     "bench": ("program", "net", "flow", "route", "wire"),
-    "flow": ("run", "table"),
+    "flow": ("run", "table", "confirm"),
     "ptf": ("run", "mutate", "list"),
     "route": ("run", "figure", "tree", "confirm"),
     "sim": ("run", "sweep", "traffic", "table", "figure"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -111,6 +112,37 @@ def test_a_group_keeps_its_lease_until_another_one_wants_it(rig: Rig) -> None:
     assert groups.on_switches == {"b"}
     rig.manager.end_call("a", generation, 3, 5)  # late, and about a lease that is over
     assert not groups.ask("a")
+
+
+def test_a_group_goes_over_when_all_its_ranks_have_completed_the_call_before(rig: Rig) -> None:
+    manager = rig.manager
+    groups = Groups(rig, "a", "b")
+    ranks = range(len(HOSTS))
+
+    def ends(name: str, some: Iterable[int], completed: int) -> None:
+        for rank in some:
+            manager.end_call(name, manager.group(name).generation, rank, completed)
+
+    for name in ("a", "b"):
+        begun = [threading.Thread(target=manager.ready, args=(name, 1, rank, 0), daemon=True) for rank in ranks]
+        for thread in begun:
+            thread.start()
+        for thread in begun:
+            thread.join()
+    ends("a", ranks[:3], 1)
+    groups.calls["a"] = 1
+    asked = groups.asking("a")
+    time.sleep(0.3)  # longer than installing takes
+    assert not asked.done()
+    assert manager.group("a").generation == 1  # otherwise rank 3's call would be repeated
+    ends("a", ranks[3:], 1)
+    assert asked.result(10)
+    groups.end("a")
+    manager.end_call("b", 1, 3, 0)
+    assert groups.ask("b")  # its first call: nobody is behind
+    ends("b", ranks[:2], 1)
+    groups.calls["b"] = 1
+    assert groups.ask("b")  # and a lease that is kept makes nobody repeat anything
 
 
 def test_a_lease_is_for_all_switches_of_the_tree_or_for_none(rig: Rig) -> None:

@@ -11,6 +11,7 @@ from p4gen.cli.commands import Commands
     about={
         "run": "Simulate a workload under one or all policies.",
         "table": "Repeat the paper's tables of policies, each cell beside ours.",
+        "confirm": "Compare policies in labs with what flows say.",
     },
     default="run",
     flags={"--table=": "table"},
