@@ -13,10 +13,11 @@ from dataclasses import replace
 from typing import Final
 
 from p4gen.errors import FailedError
+from p4gen.route.dividing import divided_by_rates
+from p4gen.route.flows import Group, alike
 from p4gen.route.instance import Instance
 from p4gen.route.program import ANY, Program
-from p4gen.route.several import divided_by_rates
-from p4gen.route.solve import Group, alike, route
+from p4gen.route.solve import route
 from p4gen.route.tasks import Joint, Tasks, rated
 
 _ENOUGH: Final = 1e-4

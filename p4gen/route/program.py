@@ -81,10 +81,12 @@ class Program:
         """A new row: the sum is at most ``high``."""
         self.row(-ANY, high, terms)
 
-    def used(self, into: list[tuple[int, float]]) -> int:
+    def used(self, into: list[tuple[int, float]], only_if: int | None = None) -> int:
         """A column that is 1 if any of these whole columns is not 0, each at most as large as the number with it (ARO's
-        constraint (7), each with a bound of its own)."""
+        constraint (7), each with a bound of its own); they are all 0 if the column ``only_if`` is, which is 0 or 1."""
         used = self.column(0, 1, whole=True)
+        if only_if is not None:
+            self.at_most([(used, 1.0), (only_if, -1.0)])
         for column, bound in into:
             self.at_most([(column, 1.0), (used, -bound)])
         self.row(0, ANY, [*((column, 1.0) for column, _ in into), (used, -1.0)])

@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Final
 
 from p4gen.errors import FailedError
+from p4gen.route.flows import Allowed
 from p4gen.route.instance import Instance
 from p4gen.route.plan import Plan
 from p4gen.route.several import jointly
-from p4gen.route.solve import Allowed, route
+from p4gen.route.solve import route
 from p4gen.route.tasks import Joint, Tasks
 
 ALPHA: Final = 0.6

@@ -1,35 +1,39 @@
 """SJMT and MJMT: the routing of several tasks at once (ARO §III), by linear and integer programs in turn.
 
-A link carries, of each task, flows times their rate: a product of two unknowns. With the rates given, the best flows
-are an integer program, and with the flows given, the best rates a linear one. So rates are proposed, from the best that
-tasks could have alone downward, and flows sought that fit; then the rates are raised as far as links have room. A
-relaxation bounds the value of all plans, so that a gap is known, and often is 0.
+A link carries, of each task, flows times their rate: a product of two unknowns. Classes of rates bound what plans there
+can be, and give most of the best ones (``classes``). With the rates given, the best flows are an integer program too,
+and with the flows given, the best rates a linear one: so rates are also proposed, from the best that tasks could have
+alone downward, flows sought that fit, and the rates raised as far as links have room.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
+from math import ceil
 from typing import Final
 
 from p4gen.errors import FailedError
 from p4gen.route.baselines import aggregation_tree
-from p4gen.route.instance import Instance
+from p4gen.route.classes import class_bound, class_plans
+from p4gen.route.dividing import divided_by_rates
+from p4gen.route.flows import Allowed, Group, add_flows, alike
 from p4gen.route.plan import Plan
-from p4gen.route.program import Program
-from p4gen.route.solve import Allowed, Group, alike, route
+from p4gen.route.program import ANY, Program
+from p4gen.route.solve import route
 from p4gen.route.tasks import Joint, Tasks, rated
 
 _ENOUGH: Final = 1e-6
+_PROVEN: Final = 5e-4
+"""A gap that is worth no more time; HiGHS ends at a fifth of it."""
+_DEEPER: Final = 3
+"""How often more classes are looked at."""
+_SLOWEST: Final = 64
+"""The last class."""
 _SHARE: Final = 4
 """The part of the time that is left that one proposal gets."""
-
-
-def _kind(instance: Instance, leaf: int) -> int:
-    return instance.fabric.spine_pipeline(leaf)
 
 
 def relaxation(tasks: Tasks, fastest: Sequence[float], limit: float, allowed: Sequence[Allowed] | None = None) -> float:
@@ -56,18 +60,11 @@ def relaxation(tasks: Tasks, fastest: Sequence[float], limit: float, allowed: Se
             into = [(leaf, up[leaf, group]) for leaf in instance.sends if (leaf, group) in up]
             leaving = [(column, float(instance.sends[leaf])) for leaf, column in into]
             if group[0] in instance.aggregating_spines:
-                kinds = {_kind(instance, leaf) for leaf, _ in into}
-                leaving = [
-                    (
-                        _through(
-                            program,
-                            rate,
-                            [(c, float(instance.sends[leaf])) for leaf, c in into if _kind(instance, leaf) == kind],
-                        ),
-                        1.0,
-                    )
-                    for kind in sorted(kinds)
-                ]
+                pipelines: dict[int, list[tuple[int, float]]] = {}
+                for leaf, column in into:
+                    pipeline = pipelines.setdefault(instance.fabric.spine_pipeline(leaf), [])
+                    pipeline.append((column, float(instance.sends[leaf])))
+                leaving = [(_through(program, rate, each), 1.0) for _, each in sorted(pipelines.items())]
             program.at_most([(column, 1.0) for column, _ in leaving], len(group))
             entering.setdefault(instance.entry(group[0]), []).extend(leaving)
         last = [_through(program, rate, into) for entry, into in sorted(entering.items()) if entry not in instance.own]
@@ -107,34 +104,16 @@ def fitting(
     program = Program()
     fullest = program.column(1, 1e6, 1.0)
     links: dict[tuple[int, Group], list[tuple[int, float]]] = {}
-    ups: list[dict[tuple[int, Group], int]] = []
+    ups = []
     for instance, rate, own in zip(tasks.instances, rates, allowed, strict=True):
-        groups: list[Group] = alike(instance, own.spines)
-        if groups_of_one:
-            groups = [(spine,) for spine in own.spines]
-        up: dict[tuple[int, Group], int] = {}
-        for leaf, flows in instance.sends.items():
-            spread = [group for group in groups if own.permits(instance, leaf, group[0])]
-            for group in spread:
-                up[leaf, group] = program.column(0, flows, whole=True)
-                links.setdefault((leaf, group), []).append((up[leaf, group], rate))
-            program.row(flows, flows, [(up[leaf, group], 1.0) for group in spread])
-        entered: dict[int, list[tuple[int, float]]] = {}
-        for group in groups:
-            into = [(leaf, up[leaf, group]) for leaf in instance.sends if (leaf, group) in up]
-            if group[0] in instance.aggregating_spines:
-                leaving = [
-                    program.used([(c, instance.sends[leaf]) for leaf, c in into if _kind(instance, leaf) == kind])
-                    for kind in sorted({_kind(instance, leaf) for leaf, _ in into})
-                ]
-            else:
-                leaving = [column for _, column in into]
+        groups: list[Group] | None = [(spine,) for spine in own.spines] if groups_of_one else None
+        flows = add_flows(program, instance, own, groups=groups)
+        for place, column in flows.up.items():
+            links.setdefault(place, []).append((column, rate))
+        for group, leaving in flows.down.items():
             program.at_most([*((column, rate) for column in leaving), (fullest, -float(len(group)))])
-            bound = sum(program.high[column] for column in leaving)
-            entered.setdefault(instance.entry(group[0]), []).extend((column, bound) for column in leaving)
-        last = [program.used(into) for entry, into in sorted(entered.items()) if entry not in instance.own]
-        program.at_most([*((column, rate) for column in last), (fullest, -1.0)], -rate * len(instance.own))
-        ups.append(up)
+        program.at_most([*((column, rate) for column in flows.last), (fullest, -1.0)], -rate * flows.own)
+        ups.append(flows.up)
     for (_, group), load in links.items():
         program.at_most([*load, (fullest, -float(len(group)))])
     found = program.minimise(limit)
@@ -144,20 +123,77 @@ def fitting(
     return divided_by_rates(flows_of, rates), found.values[fullest] < 1 + _ENOUGH
 
 
-def divided_by_rates(flows_of: Sequence[Mapping[tuple[int, Group], int]], rates: Sequence[float]) -> tuple[Plan, ...]:
-    """Plans in which each flow to a group of spines takes that one of them whose links, from the leaf and to the
-    server's leaf, it loads the least; those of high rates choose first."""
-    from_leaf: Counter[tuple[int, int]] = Counter()
-    to_server: Counter[tuple[int, int]] = Counter()
-    found: list[Counter[tuple[int, int]]] = [Counter() for _ in flows_of]
-    for task in sorted(range(len(rates)), key=lambda task: -rates[task]):
-        for (leaf, group), count in sorted(flows_of[task].items()):
-            for _ in range(count):
-                spine = min(group, key=lambda s: max(from_leaf[leaf, s], to_server[task, s]))
-                from_leaf[leaf, spine] += rates[task]  # type: ignore[assignment]
-                to_server[task, spine] += rates[task]  # type: ignore[assignment]
-                found[task][leaf, spine] += 1
-    return tuple(Plan("aro", dict(up)) for up in found)
+class _Search:
+    """The best plans and the least bound so far."""
+
+    def __init__(self, tasks: Tasks, allowed: Sequence[Allowed], limit: float) -> None:
+        self._tasks, self._allowed, self._end = tasks, allowed, time.monotonic() + limit
+        self.bound = ANY
+        self._best: Joint | None = None
+
+    @property
+    def left(self) -> float:
+        """Seconds; a little even if there are none."""
+        return max(0.1, self._end - time.monotonic())
+
+    @property
+    def best(self) -> Joint:
+        """The best plans."""
+        assert self._best is not None
+        return self._best
+
+    @property
+    def known(self) -> float:
+        """The value of the best plans."""
+        return self._tasks.value(self.best.rates)
+
+    @property
+    def done(self) -> bool:
+        """Nothing is better, as far as a solver proves that, or there is no time left."""
+        return self.known >= self.bound * (1 - _PROVEN) or time.monotonic() > self._end
+
+    def take(self, joint: Joint | None) -> None:
+        """Keep these plans if they are better."""
+        value = self._tasks.value
+        if joint is not None and (self._best is None or value(joint.rates) > value(self._best.rates)):
+            self._best = joint
+
+    def by_classes(self, fewest: Sequence[int]) -> None:
+        """Bounds and plans by classes of rates, of more and more classes as long as slower ones may be better."""
+        first = max(fewest) + (max(fewest) == min(fewest))
+        for deepest in range(first, first + _DEEPER):
+            choices = [range(k, deepest + 1) for k in fewest]
+            bound = None if self.done else class_bound(self._tasks, choices, self.left / 2, self._allowed)
+            if bound is None:
+                return
+            self.bound = min(self.bound, bound.value)
+            if not self.done:
+                fixed = [[k or deepest + 1] for k in bound.classes]
+                self.take(class_plans(self._tasks, fixed, self.left / 4, self._allowed))
+            if not self.done:
+                present = [max(k, _class(rate)) for k, rate in zip(fewest, self.best.rates, strict=True)]
+                wider = [sorted({*range(k, deepest + 1), own}) for k, own in zip(fewest, present, strict=True)]
+                self.take(class_plans(self._tasks, wider, self.left / 2, self._allowed))
+            if None not in bound.classes:
+                return
+
+    def by_rates(self, fewest: Sequence[int]) -> None:
+        """Plans for rates that are proposed from the best ones downward."""
+        value = self._tasks.value
+        for rates in _proposals(self._tasks, fewest):
+            if self.done or self.known >= value(rates) - _ENOUGH:
+                return
+            for groups_of_one in (False, True):
+                found = fitting(self._tasks, rates, self.left / _SHARE, self._allowed, groups_of_one=groups_of_one)
+                if found is not None:
+                    self.take(rated(self._tasks, Joint("aro", found[0], ())))
+                if found is None or not found[1] or self.known >= value(rates) - _ENOUGH:
+                    break
+
+
+def _class(rate: float) -> int:
+    """A class that has plans with this rate."""
+    return min(_SLOWEST, ceil(1 / max(rate, 1 / _SLOWEST) - _ENOUGH))
 
 
 def jointly(
@@ -174,12 +210,9 @@ def jointly(
     """
     began = time.monotonic()
     own = allowed or everything(tasks)
-
-    def left() -> float:
-        return max(0.1, began + limit - time.monotonic())
-
+    search = _Search(tasks, own, limit)
     alone = [
-        route(instance, allowed=each, limit=left() / 2 / len(own))
+        route(instance, allowed=each, limit=search.left / 2 / len(own))
         for instance, each in zip(tasks.instances, own, strict=True)
     ]
     if allowed is None:
@@ -190,21 +223,14 @@ def jointly(
         if None in alone:
             raise FailedError(f"no plan of task {alone.index(None)} was found within {limit:g} s")
     fewest = [1 if plan is None else plan.least for plan in alone]
-    bound = relaxation(tasks, [1 / flows for flows in fewest], left(), own)
+    search.bound = relaxation(tasks, [1 / flows for flows in fewest], search.left, own)
     if start is not None:
         starts.append(start.plans)
-    best = max((rated(tasks, Joint("aro", plans, ())) for plans in starts), key=lambda j: tasks.value(j.rates))
-    for rates in _proposals(tasks, fewest):
-        known = tasks.value(best.rates)
-        if known >= min(bound, tasks.value(rates)) - _ENOUGH or time.monotonic() - began > limit:
-            break
-        for groups_of_one in (False, True):
-            found = fitting(tasks, rates, left() / _SHARE, own, groups_of_one=groups_of_one)
-            if found is not None:
-                best = max(best, rated(tasks, Joint("aro", found[0], ())), key=lambda j: tasks.value(j.rates))
-            if found is None or not found[1] or tasks.value(best.rates) >= tasks.value(rates) - _ENOUGH:
-                break
-    return replace(best, bound=bound, seconds=time.monotonic() - began)
+    for plans in starts:
+        search.take(rated(tasks, Joint("aro", plans, ())))
+    search.by_classes(fewest)
+    search.by_rates(fewest)
+    return replace(search.best, bound=max(search.bound, search.known), seconds=time.monotonic() - began)
 
 
 def _proposals(tasks: Tasks, fewest: Sequence[int]) -> Iterator[list[float]]:

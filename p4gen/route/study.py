@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from p4gen.route.baselines import aggregation_tree, random_spine
@@ -45,7 +44,6 @@ USUAL: Final = ("random", "grid", "aggtree", "aro-acc", "aro")
 """Those that are compared unless others are asked for, as in the paper (§IV-A)."""
 PAPER: Final = {"random": 7.92, "grid": 1.75, "aggtree": 8.76, "aro": 26.33}
 """Figure 7a's means in Gb/s: 24 x 24 x 24, 200 workers, 20 % of the switches aggregate, 4 pipelines, 30 instances."""
-_FEW: Final = 3
 _OWN_SEEDS: Final = 10**6
 """Added to the seed of an instance for what an algorithm draws."""
 
@@ -95,17 +93,6 @@ def summary(solved: Sequence[Solved], algorithm: str) -> Summary:
 # --- several tasks ---
 
 
-def _best(tasks: Tasks, seed: int, effort: Effort) -> Joint:
-    """ARO. Of many tasks it begins with what the accelerations find in a third of the time, as proposals of rates come
-    to good ones late."""
-    if len(tasks.instances) <= _FEW:
-        return jointly(tasks, seed, effort.limit)
-    began = time.monotonic()
-    start = accelerated_jointly(tasks, seed, effort.limit / 3, alpha=effort.alpha)
-    best = jointly(tasks, seed, effort.limit + began - time.monotonic(), start=start)
-    return replace(best, seconds=time.monotonic() - began)
-
-
 def _overlaid(name: str, algorithm: Callable[[Instance, int], Plan], tasks: Tasks, seed: int) -> Joint:
     plans = tuple(algorithm(instance, seed + task) for task, instance in enumerate(tasks.instances))
     return rated(tasks, Joint(name, plans, ()))
@@ -122,7 +109,7 @@ JOINT_ALGORITHMS: Final[Mapping[str, Callable[[Tasks, int, Effort], Joint]]] = {
     ),
     "aro-sro": lambda tasks, seed, effort: accelerated_jointly(tasks, seed, effort.limit, pruned=False),
     "aro-acc": lambda tasks, seed, effort: accelerated_jointly(tasks, seed, effort.limit, alpha=effort.alpha),
-    "aro": _best,
+    "aro": lambda tasks, seed, effort: jointly(tasks, seed, effort.limit),
 }
 """By name, as ``ALGORITHMS``: the baselines route each task by itself, and their plans share the links (§V-B)."""
 
