@@ -247,7 +247,7 @@ def _figure_9(table: Table) -> list[Check]:
 def _figure_10(table: Table) -> list[Check]:
     return [
         _grows(table, "aro", total=True),
-        _ahead(table, 1.6),
+        _ahead(table, 1.8),
         _ahead(table, 2.5, over="random"),
         _ahead(table, 8.2, over="grid"),
     ]
