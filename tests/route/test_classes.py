@@ -13,7 +13,6 @@ from p4gen.route.classes import class_bound, class_plans
 from p4gen.route.dividing import divided_by_rates
 from p4gen.route.instance import Instance, LeafSpine
 from p4gen.route.plan import Plan
-from  import problems
 from p4gen.route.pruning import optimum
 from p4gen.route.several import everything, jointly
 from p4gen.route.tasks import Joint, Tasks, draw_tasks, overloads, rated
@@ -80,7 +79,7 @@ def test_no_plans_exceed_the_bound_and_those_found_reach_it_mostly(seed: int) ->
         assert tasks.value(found.rates) <= best + 1e-6
         assert overloads(tasks, found) == []
         for instance, plan in zip(tasks.instances, found.plans, strict=True):
-            assert list(problems(instance, plan)) == []
+            assert list(plan.problems(instance)) == []
         reached += tasks.value(found.rates) >= min(bounds) * (1 - 1e-4)
     assert reached >= 5
 
