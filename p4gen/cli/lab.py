@@ -145,6 +145,12 @@ def _of_writes() -> tuple[str, ...]:
 @click.option("--spray", type=click.Choice(("on", "off")), help="Whether leaves spray connections at first.  [on]")
 @click.option("--policy", type=POLICY, help="Where the manager puts groups.  [lowest-common-switch]")
 @click.option("--fallback", is_flag=True, help="Groups without a place call on a ring of their hosts.")
+@click.option(
+    "--duty",
+    multiple=True,
+    metavar="SHARE",
+    help="Of time in which groups communicate, for policies that share it: of all, or once for each --ranks.",
+)
 @click.option("--pcap", is_flag=True, help="Capture every node from the start.")
 @click.option("--verbose", is_flag=True, help="BMv2 logs every step of every packet.")
 @out_option
@@ -223,7 +229,7 @@ class _Request:
         """Whether the options go with the program: in-network collectives, or connections between hosts."""
         o = self.options
         if isinstance(spec, ServingSpec) and spec.writes:
-            for name in ("measure", "spray", "root", "fallback"):
+            for name in ("measure", "spray", "root", "fallback", "duty"):
                 if o[name]:
                     raise click.UsageError(f"--{name} goes with other programs: ranks of {spec.family} only write")
             return
@@ -240,7 +246,7 @@ class _Request:
             return
         if connection_entries(spec) is None:
             collective(spec)
-        for name in ("measure", "policy", "fallback"):
+        for name in ("measure", "policy", "fallback", "duty"):
             if o[name]:
                 raise click.UsageError(f"--{name} goes with programs that take part in collectives")
 
@@ -263,6 +269,9 @@ class _Request:
         if collective == Collective.BARRIER and o["size"]:
             raise click.UsageError("a barrier has no data: omit --size")
         ranks = [self._ranks(text, topology) for text in o["ranks"]]
+        duties = tuple(parsed("--duty", _duty, text) for text in o["duty"])
+        if len(duties) > 1 and len(duties) != len(ranks):
+            raise click.UsageError("--duty is given once, or as often as --ranks")
         return Wanted(
             what,
             collective,
@@ -280,6 +289,7 @@ class _Request:
             tuple(each or topology.rank_hosts for each in ranks[1:]),
             o["fallback"],
             bandwidths.parse(o["bandwidth"], topology),
+            duties,
         )
 
     def check_call(self, wanted: Wanted, spec: ProgramSpec, topology: TopologySpec) -> None:
@@ -340,6 +350,14 @@ def _timer(text: str) -> int:
     value = units.duration(text)
     if not MS <= value <= _LONGEST_TIMER:
         raise ValueError(f"a retransmission timer in real time must be 1ms to 60s, not {shown_value(text)}")
+    return value
+
+
+def _duty(text: str) -> float:
+    """A share of time that is not nothing."""
+    value = units.share(text)
+    if not value:
+        raise ValueError("a group that never communicates needs no switches")
     return value
 
 

@@ -33,16 +33,20 @@ class Groups:
         self.writes = WriteGroups(lab)
         """What groups have whose ranks write to each other's memory."""
 
-    def init(self, name: str, ranks: Sequence[str], root: str | None = None, packets: int = 0) -> GroupStatus:
+    def init(
+        self, name: str, ranks: Sequence[str], root: str | None = None, packets: int = 0, *, number: int = 0
+    ) -> GroupStatus:
         """Create a group of these hosts, for all collectives that the program can serve. When this returns, all ranks
-        have joined. ``packets``: what the memory of ranks that write to each other has room for, at least."""
+        have joined. ``packets``: what the memory of ranks that write to each other has room for, at least. ``number``:
+        which of the scenario's groups it is."""
         self._lab.check_hosts(ranks)
         if self._lab.job.writes:
             status = self.writes.create(name, ranks, root, packets)
             self.join(status)
             return status
         sync, collectives = served(collective_spec(self._lab.job.spec), ranks)
-        wanted = GroupSpec(name, tuple(ranks), root, fallback=self._lab.job.wanted.fallback)
+        scenario = self._lab.job.wanted
+        wanted = GroupSpec(name, tuple(ranks), root, fallback=scenario.fallback, duty=scenario.duty(number))
         # If it can serve none, the manager says why.
         wanted = replace(wanted, sync=sync, collectives=collectives) if collectives else wanted
         status = self._lab.manager.init_group(wanted)

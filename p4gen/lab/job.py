@@ -53,6 +53,12 @@ class Wanted:
     """Whether groups without a place call on a ring."""
     bandwidths: tuple[tuple[str, int], ...] = ()
     """Links that have a bandwidth of their own, by name, in bit/s in each direction."""
+    duties: tuple[float, ...] = ()
+    """The shares of time in which groups communicate: one for all, or one for each."""
+
+    def duty(self, number: int) -> float:
+        """That of the group of this number, from 0."""
+        return self.duties[number if len(self.duties) > 1 else 0] if self.duties else 1.0
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def _create(lab: Lab, console: Console) -> tuple[list[GroupStatus], dict[str, st
     for number, ranks in enumerate((wanted.ranks or lab.topology.rank_hosts, *wanted.others)):
         name = f"g{number}"
         try:
-            status = lab.groups.init(name, ranks)
+            status = lab.groups.init(name, ranks, number=number)
         except ManagerError as error:
             if error.code not in (Code.NO_ROOM, Code.UNREACHABLE):
                 raise

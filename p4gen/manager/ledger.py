@@ -29,6 +29,7 @@ from p4gen.manager.ranks import first_psn
 from p4gen.manager.record import Record
 from p4gen.manager.store import Store, StoredConnection, StoredGroup, StoredRing
 from p4gen.manager.watch import Watch
+from p4gen.placement.duty import blocks_taken
 from p4gen.placement.placed import PlacedGroup
 from p4gen.placement.planner import Plan, Room, Search
 from p4gen.placement.policy import GroupView, PlacementPolicy
@@ -111,8 +112,8 @@ class Ledger:
     def search(self, spec: GroupSpec, avoid: Mapping[str, str], instead_of: Record | None = None) -> Search:
         """The search for a place for a group, as if ``instead_of`` held nothing."""
         view = self.fabric.view
-        pools = self.room(instead_of).pools()
-        return Search(spec, view, self._policy, pools, self.draw_psn(), avoid, self._trees(instead_of))
+        room = self.room(instead_of)
+        return Search(spec, view, self._policy, room, self.draw_psn(), avoid, self._trees(instead_of))
 
     def room(self, instead_of: Record | None = None) -> Room:
         """What is held, as if ``instead_of`` held nothing."""
@@ -140,12 +141,17 @@ class Ledger:
         return self._random.randrange(1 << 24)
 
     def _trees(self, instead_of: Record | None) -> list[GroupView]:
-        topology = self.fabric.view.topology
+        view = self.fabric.view
         trees = [
             (record, placed.tree) for record, placed in self.live() if record is not instead_of and record.home is None
         ]
         trees += [(record, record.home) for record in self.records.values() if record.home is not None]
-        return [GroupView(record.spec.name, tree, topology, record.home is not None) for record, tree in trees]
+        found = []
+        for record, tree in trees:
+            spec, program = record.spec, view.specs.get(tree.root.key.switch)
+            blocks = 1 if program is None else blocks_taken(spec, program)
+            found.append(GroupView(spec.name, tree, view.topology, record.home is not None, spec.duty, blocks))
+        return found
 
     def live(self) -> Iterator[tuple[Record, PlacedGroup]]:
         """All placements, in use or being installed."""
@@ -287,6 +293,7 @@ class Ledger:
         with self.store.transaction():
             self._store_ring(record, ring)
         record.home = home
+        self.stamp += 1
 
     def _store_ring(self, record: Record, ring: StoredRing, next_qp: int | None = None) -> None:
         if ring == StoredRing():

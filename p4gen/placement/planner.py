@@ -11,6 +11,7 @@ from typing import Final
 
 from p4gen.errors import InputError
 from p4gen.groups.family import group_entries
+from p4gen.placement.duty import blocks_of, blocks_taken, duties, overbooked
 from p4gen.placement.placed import GroupRequest, PlacedGroup
 from p4gen.placement.placer import Names, Placer, switch_of
 from p4gen.placement.policy import Candidate, FabricView, GroupView, PlacementPolicy, SwitchRoom
@@ -80,6 +81,8 @@ def check(spec: GroupSpec, view: View) -> None:
         problems.append("ranks that write to each other's memory cannot do so on a ring (fallback)")
     if spec.fallback and len(spec.ranks) < 2:
         problems.append("a ring needs at least two ranks (fallback)")
+    if not 0 < spec.duty <= 1:  # NaN is refused, too
+        problems.append(f"a duty of {spec.duty:g}: it is a share of the time, more than 0 and at most 1")
     lacks = [list(_lacking(spec, program)) for program in view.specs.values()]
     if lacks and all(lacks):
         problems += dict.fromkeys(reason for some in lacks for reason in some)
@@ -127,8 +130,8 @@ def group_request(spec: GroupSpec, first_psn: int) -> GroupRequest:
 class Search:
     """The search for a place for one group, among what the policy proposes on one view of the fabric.
 
-    ``avoid`` has switches that are not to be used, each with the reason; ``groups`` are all that have a tree. ``pools``
-    are only looked at here. Raises ``NoPlaceError`` for a request that no tree can serve.
+    ``avoid`` has switches that are not to be used, each with the reason; ``groups`` are all that have a tree. What is
+    held is only looked at here. Raises ``NoPlaceError`` for a request that no tree can serve.
     """
 
     def __init__(
@@ -136,7 +139,7 @@ class Search:
         spec: GroupSpec,
         view: View,
         policy: PlacementPolicy,
-        pools: Pools,
+        room: Room,
         first_psn: int,
         avoid: Mapping[str, str],
         groups: Iterable[GroupView] = (),
@@ -152,10 +155,10 @@ class Search:
             self._down |= {link.name: reason for link in topology.ports[switch]}
         self._per_pipeline = {name: program.ports // program.pipelines for name, program in view.programs.items()}
         self._request = group_request(spec, first_psn)
-        self._seen = FabricView(topology, self._down, _rooms(view, pools, self._down), self._groups)
+        self._seen = FabricView(topology, self._down, self._rooms(room), self._groups)
         self._refused: dict[str, None] = {}
         self._epochs: frozenset[str] = frozenset()
-        self._tried: set[IncTree] = set()
+        self._tried: set[tuple[IncTree, bool]] = set()
 
     def candidates(self) -> Iterable[Candidate]:
         """What the policy proposes, or the request."""
@@ -173,18 +176,21 @@ class Search:
         except InputError as error:
             self._refused |= dict.fromkeys(d.message for d in error.diagnostics)
             return None
-        if tree in self._tried:
+        if (tree, candidate.within_time) in self._tried:
             return None
         leased = candidate.leased and len(spec.ranks) > 1 and not spec.memories  # without the lease it uses a ring
         where = "the policy's own tree"
         try:
-            self._tried.add(tree)
+            self._tried.add((tree, candidate.within_time))
             where = f"root {tree.root.key.switch}"
             slots = self._request.slots or (None if leased else candidate.slots)
             wanted = replace(self._request, slots=slots)
             problems = list(_unfit(tree, view.specs, wanted))
             if candidate.disjoint:
                 problems += _shared(tree, topology, spec.name, self._groups)
+            if leased and candidate.within_time and not problems:
+                taken = blocks_taken(spec, view.specs[tree.root.key.switch])
+                problems += overbooked(tree, spec.duty, taken, self._seen.switches)
             if problems:
                 self._refused |= dict.fromkeys(f"{where}: {problem}" for problem in problems)
                 return None
@@ -200,6 +206,19 @@ class Search:
             self._refused[f"{where}: the tree that the policy proposes is invalid: {error!r}"] = None
         return None
 
+    def _rooms(self, room: Room) -> dict[str, SwitchRoom]:
+        view = self.view
+        pools, lasting, promised = room.pools(), room.lasting(), duties(self._groups, self._spec.name)
+        found = {}
+        for name, program in view.specs.items():
+            if not all(link.name in self._down for link in view.topology.ports[name]):
+                pool, left = pools.switch(name), lasting.switch(name)
+                pipelines = range(program.pipelines)
+                blocks = blocks_of(program, left.contexts_free, map(left.slots_free, pipelines))
+                free = tuple(map(pool.slots_free, pipelines))
+                found[name] = SwitchRoom(program, pool.contexts_free, free, blocks, promised[name])
+        return found
+
     def failure(self) -> NoPlaceError:
         """Why no candidate has fitted: for every one what each switch lacks there."""
         topology, ranks, refused = self.view.topology, self._spec.ranks, self._refused
@@ -210,16 +229,6 @@ class Search:
             away = topology.distances(at, self._down)
             refused = dict.fromkeys(no_path(topology, host, at, self._down) for host in ranks if host not in away)
         return NoPlaceError(Code.UNREACHABLE, "\n".join(refused) or "the policy proposes no tree")
-
-
-def _rooms(view: View, pools: Pools, down: Mapping[str, str]) -> dict[str, SwitchRoom]:
-    room = {}
-    for name, program in view.specs.items():
-        if not all(link.name in down for link in view.topology.ports[name]):
-            pool = pools.switch(name)
-            free = tuple(pool.slots_free(pipeline) for pipeline in range(program.pipelines))
-            room[name] = SwitchRoom(program, pool.contexts_free, free)
-    return room
 
 
 def _shared(tree: IncTree, topology: TopologySpec, name: str, groups: Iterable[GroupView]) -> Iterator[str]:

@@ -31,6 +31,12 @@ class SwitchRoom:
     contexts_free: int
     slots_free: tuple[int, ...]
     """Free slots in the memory of each pipeline."""
+    blocks: int = 0
+    """Groups of the program's own size that fit at the same time beside those that keep what they hold: what leases
+    share (``p4gen.placement.duty``)."""
+    duty: float = 0.0
+    """The sum of the duties of all groups that have leases here, each times the blocks that it takes, without the group
+    that is to be placed."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,10 @@ class GroupView:
     topology: TopologySpec = field(repr=False)
     leased: bool = False
     """Whether it has its tree's switches only during calls, by leases."""
+    duty: float = 1.0
+    """The share of the time in which it communicates."""
+    blocks: int = 1
+    """The blocks that it takes at each node of its tree."""
 
     @cached_property
     def links(self) -> frozenset[str]:
@@ -77,6 +87,8 @@ class Candidate:
     leased: bool = False
     """Whether the group shares its switches' resources with others and has them for one call at a time. It must only
     fit beside groups that keep theirs; its slots are those of the request or the program."""
+    within_time: bool = False
+    """Of one that is leased: only if no switch of its tree is promised for more time than there is."""
 
 
 @runtime_checkable

@@ -55,6 +55,8 @@ class GroupSpec:
     """Of a group whose ranks write to each other's memory: that of each rank."""
     fallback: bool = field(default=False, metadata={"later": True})
     """Whether its calls run on a ring of its hosts while there is no place for it."""
+    duty: float = field(default=1.0, metadata={"later": True})
+    """The share of the time in which it communicates: what it asks of switches that it shares by leases."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from p4gen.errors import InputError
+from p4gen.placement.duty import blocks_taken, loads, within
 from p4gen.placement.policy import Candidate, FabricView
 from p4gen.placement.request import GroupSpec
 from p4gen.placement.tree import IncTree, build_tree, tree_links
@@ -123,21 +124,23 @@ class WidestPathNear(WidestPath):
 
 class TimeShared:
     """Temporal sharing (EPIC §6.2): groups have their trees' switches by leases, for one call at a time, so any number
-    of them may have the same. Trees come as for ``EdgeDisjoint``, lowest tier first; of a tier's those first whose most
-    wanted switch is in the fewest other trees."""
+    of them may have the same. Trees come first whose switches have time for the group, as their blocks weighted by duty
+    say: of the lowest tier, and there the least loaded. The others follow, the least overbooked first: a group that
+    finds its switches taken does the call on its ring, so none is refused for want of time."""
 
     leases: Final = True
 
     def candidates(self, view: FabricView, spec: GroupSpec) -> Iterator[Candidate]:
         """All trees, to be leased."""
-        crowd = Counter(switch for group in view.groups if group.name != spec.name for switch in _switches(group.tree))
-        found = list(trees_by_tier(view, spec, {}))
-        found.sort(key=lambda each: (each[0], max(crowd[switch] for switch in _switches(each[1]))))
-        yield from (Candidate(tree.root.key.switch, tree, leased=True) for _, tree in found)
-
-
-def _switches(tree: IncTree) -> frozenset[str]:
-    return frozenset(node.key.switch for node in tree.nodes)
+        found = []
+        for tier, tree in trees_by_tier(view, spec, {}):
+            mine = blocks_taken(spec, view.switches[tree.root.key.switch].spec)
+            found.append((tier, sorted(loads(tree, spec.duty, mine, view.switches).values(), reverse=True), tree))
+        for _, load, tree in sorted(found, key=lambda each: (each[0], each[1])):
+            if within(load[0]):
+                yield Candidate(tree.root.key.switch, tree, leased=True, within_time=True)
+        for _, _, tree in sorted(found, key=lambda each: (each[1], each[0])):
+            yield Candidate(tree.root.key.switch, tree, leased=True)
 
 
 def _banks(program: ServingSpec) -> int:

@@ -54,7 +54,7 @@ hosts = st.builds(HostInfo, names)
 addresses = st.builds(HostAddresses, macs, ips, macs)
 group_specs = st.builds(
     GroupSpec, names, st.lists(names, max_size=4).map(tuple), st.none() | names, syncs,
-    st.frozensets(collectives, min_size=1), st.none() | small, fallback=st.booleans(),
+    st.frozensets(collectives, min_size=1), st.none() | small, fallback=st.booleans(), duty=st.floats(0.01, 1.0),
 )  # fmt: skip
 group_statuses = st.builds(
     GroupStatus,

@@ -61,7 +61,8 @@ def test_what_has_another_shape_in_messages() -> None:
     status = api.GroupStatus(spec, GroupState.BROKEN, 7, "why", {"s0": None, "s1": "s0"}, {"s0": 8})
     assert to_message(status) == pb.GroupStatus(
         spec=pb.GroupSpec(
-            name="g", ranks=["h1", "h0"], root="s0", sync=pb.SUBGROUPS, collectives=[pb.ALLREDUCE, pb.BARRIER]
+            name="g", ranks=["h1", "h0"], root="s0", sync=pb.SUBGROUPS, duty=1.0,
+            collectives=[pb.ALLREDUCE, pb.BARRIER],
         ),
         state=pb.BROKEN, generation=7, reason="why",
         tree=[pb.TreeSwitch(name="s0"), pb.TreeSwitch(name="s1", parent="s0")], slots={"s0": 8},

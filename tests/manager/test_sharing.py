@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -136,7 +137,9 @@ def test_shares_of_time_are_on_the_least_wanted_switches_of_the_lowest_tier() ->
     placed: list[IncTree] = []
     roots = []
     for _ in range(4):
-        found = list(TimeShared().candidates(view(topology, *placed), GroupSpec("new", ranks)))
+        duty = Counter(node.key.switch for tree in placed for node in tree.nodes)
+        room = {switch: SwitchRoom(small(), 4, (64,), 4, duty[switch]) for switch in topology.switches}
+        found = list(TimeShared().candidates(FabricView(topology, {}, room), GroupSpec("new", ranks)))
         assert all(candidate.leased and not candidate.disjoint for candidate in found)
         everywhere = trees_by_tier(view(topology), GroupSpec("new", ranks), {})
         assert {c.root for c in found} == {tree.root.key.switch for _, tree in everywhere}
