@@ -67,7 +67,16 @@ def test_patience_ends_when_acknowledgements_come_though_none_can_be_timed() -> 
 class Wire:
     """Two NICs with one pair each; a frame takes ``delay``, and with a chance of ``loss`` does not come."""
 
-    def __init__(self, delay: int, *, adaptive: bool, loss: float = 0.0, seed: int = 0) -> None:
+    def __init__(
+        self,
+        delay: int,
+        *,
+        adaptive: bool,
+        loss: float = 0.0,
+        seed: int = 0,
+        recovery: Recovery = Recovery.SELECTIVE_REPEAT,
+        room: int = 16,
+    ) -> None:
         self.delay, self.loss = delay, loss
         self.loop = EventLoop()
         self.chance = random.Random(seed)
@@ -75,8 +84,8 @@ class Wire:
         self.finished = 0
         """When the last completion came."""
         config = QpConfig(
-            mtu=8, recovery=Recovery.SELECTIVE_REPEAT, max_outstanding=16, timeout_ps=1 * MS, retry_count=None,
-            rnr_retry=None, adaptive=adaptive,
+            mtu=8, recovery=recovery, max_outstanding=room, timeout_ps=1 * MS, retry_count=None, rnr_retry=None,
+            adaptive=adaptive,
         )  # fmt: skip
         self.nics = [Nic(0x02_0000 + i, 0x0A00_0000 + i, self.loop) for i in range(2)]
         for i, nic in enumerate(self.nics):
@@ -152,3 +161,24 @@ def test_one_packet_asks_whether_a_receiver_is_ready() -> None:
         resent[adaptive] = stats.resent / stats.rnr_naks
     assert resent[True] < 1.5
     assert resent[False] > 6
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+@pytest.mark.parametrize("recovery", [Recovery.SELECTIVE_REPEAT, Recovery.GO_BACK_N])
+@pytest.mark.parametrize(("room", "packets"), [(16, 64), (128, 64), (24, 40), (16, 4)])
+def test_nobody_waits_for_a_timer_where_nothing_is_lost(
+    adaptive: bool, recovery: Recovery, room: int, packets: int
+) -> None:
+    """Receives are posted late, so that messages are refused and windows begin anew inside of them: whatever window
+    there is, something in it asks for an ACK."""
+    wire = Wire(1 * US, adaptive=adaptive, recovery=recovery, room=room)
+    rooms = [bytearray(8 * packets) for _ in range(10)]
+    for i, buffer in enumerate(rooms):
+        wire.sender.post_send(SendWr(i, bytes([i]) * len(buffer)))
+        wire.loop.at((i + 1) * 50 * US, wire.receiver.post_recv, RecvWr(i, memoryview(buffer)))
+    wire.loop.run(until=100 * MS)
+    assert rooms == [bytes([i]) * 8 * packets for i in range(10)]
+    assert len(wire.completed) == 20
+    stats = wire.sender.requester.stats
+    assert stats.rnr_naks > 0
+    assert stats.timeouts == 0

@@ -238,7 +238,7 @@ class Requester:
         if wr.operation is not None:
             return self._request(message, start)
         opcode = (_FIRST if index == 0 else _MIDDLE) if not last else (_ONLY if index == 0 else _LAST)
-        ack = last or again or (index + 1) % self._c.ack_every == 0
+        ack = last or again or (index + 1) % self._c.ack_every == 0 or self._fills_room()
         psn = (self._first_psn + seq) & _MASK
         if wr.rkey is None and (wr.immediate is None or not last):
             return self._write(opcode, psn, ack_request=ack, body=part, solicited=last and wr.solicited)
@@ -252,6 +252,10 @@ class Requester:
             body += ImmDt(wr.immediate).pack()
         body += bytes(part)
         return self._write(opcode, psn, ack_request=ack, body=body, solicited=last and wr.solicited)
+
+    def _fills_room(self) -> bool:
+        """Whether nothing more may be sent before an ACK, and nothing that is outstanding need have asked for one."""
+        return self._room < self._c.ack_every and self.next - self.una >= self._room
 
     def _request(self, message: _Message, start: int) -> bytes:
         """The request of a READ, or of what is missing of it, from byte ``start`` on; or of an atomic operation."""

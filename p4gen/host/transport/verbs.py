@@ -128,7 +128,8 @@ class QpConfig:
     max_outstanding: int = 128
     """The most packets that may be sent and not yet acknowledged."""
     ack_every: int = 32
-    """AckReq is set on the last packet of a message, and on every ``ack_every``-th packet inside it."""
+    """AckReq is set on the last packet of a message, on every ``ack_every``-th packet inside it, and on the one that
+    fills a window of fewer packets."""
     timeout_ps: int = 100 * US
     adaptive: bool = False
     """Whether the retransmission timer adapts to round trips; it is never shorter than ``timeout_ps``. See
