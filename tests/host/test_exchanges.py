@@ -338,8 +338,8 @@ REQUESTER = [
         "an ACK inside a message completes nothing", "send 16\n> FIRST 0\n> LAST 1 ack\n< ACK 0\n< ACK 1\ndone send 0"
     ),
     Case(
-        "no more than max_outstanding",
-        "send 48\n> FIRST 0\n> MIDDLE 1\n> MIDDLE 2\n> MIDDLE 3\n< ACK 1\n> MIDDLE 4\n> LAST 5 ack",
+        "no more than max_outstanding; what fills it asks for an ACK",
+        "send 48\n> FIRST 0\n> MIDDLE 1\n> MIDDLE 2\n> MIDDLE 3 ack\n> nothing\n< ACK 1\n> MIDDLE 4\n> LAST 5 ack",
     ),
     Case(
         "an ACK of what was never sent is ignored (9.7.5.1.1)",

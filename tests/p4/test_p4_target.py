@@ -18,6 +18,9 @@ EMIT = "apply { pkt.emit(hdr); }"
         "t.apply(); hdr.h.a = 1;",
         "if (meta.flag) { t.apply(); } else { t.apply(); } hdr.h.a = 1;",
         "if (t.apply().hit) { hdr.h.a = 1; }",
+        "hdr.h.a = hdr.h.a << hdr.h.b;",
+        "hdr.h.a = hdr.h.a << (hdr.h.b & 7);",
+        "hdr.h.a = (bit<8>)((bit<512>)hdr.h.a >> 256);",
     ],
 )
 def test_possible(body: str) -> None:
@@ -61,6 +64,9 @@ def test_blocks_that_do_one_thing(old: str, new: str, message: str) -> None:
         ("for (bit<8> i in 8w1 .. 8w3) { hdr.h.a = i; }", "", "does not support loops over ranges"),
         ("w();", "action w() { switch (hdr.h.a) { 1: { hdr.h.b = 1; } } }", "'switch' cannot be used in an action"),
         ("hash(meta.x, HashAlgorithm.crc16, 8w0, hdr.h.a, 8w9);", "", "in a list or struct on BMv2, not bit<8>"),
+        ("hdr.h.a = hdr.h.a << (bit<9>)hdr.h.b;", "", "shifts by amounts of 8 bits at most, not bit<9>; cast it"),
+        ("hdr.h.a = hdr.h.a >> 16w3;", "", "shifts by amounts of 8 bits at most, not bit<16>; cast it"),
+        ("hdr.h.a = (bit<8>)((bit<512>)hdr.h.a >> 257);", "", "shifts by 256 bits at most"),
         ("", "register<bool>(4) r;", "registers hold bit strings on BMv2, not bool"),
         (
             "z.apply();",

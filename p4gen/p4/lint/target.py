@@ -26,6 +26,7 @@ _CHECKSUM_CALLS = {
     "vr": frozenset({"verify_checksum", "verify_checksum_with_payload"}),
     "ck": frozenset({"update_checksum", "update_checksum_with_payload"}),
 }
+_SHIFT_BITS = 8
 Next = tuple[int, ...]
 """Identifies what is executed after a statement: the statement, by the path that leads to it."""
 
@@ -118,6 +119,8 @@ def _code(block: ir.Control | ir.Parser) -> Iterator[tuple[Pos, str]]:
     for code, place in [*bodies, *((f.body, "action") for f in used.functions)]:
         for node in walk(tuple(code.values()) if isinstance(code, dict) else code):
             match node:
+                case ir.Binary(op="<<" | ">>", right=right) if (limit := _shift_limit(right)) is not None:
+                    yield _begin(node), f"BMv2 shifts by {limit}"
                 case ir.ForIn():
                     yield node.pos, "BMv2 does not support loops over ranges and lists; count with 'for (…; …; …)'"
                 case ir.Switch() if place == "action":
@@ -133,6 +136,15 @@ def _code(block: ir.Control | ir.Parser) -> Iterator[tuple[Pos, str]]:
                     for item in data.elements if isinstance(data, ir.Aggregate) else ():
                         if isinstance(item, ir.Unary | ir.Binary | ir.Cast | ir.Slice | ir.Mux):
                             yield _begin(item), f"'{method}' takes whole fields on BMv2, not expressions"
+
+
+def _shift_limit(amount: ir.Expr) -> str | None:
+    """What a shift's amount is on BMv2, if this one is something else."""
+    if isinstance(amount.type, Bits):
+        too_wide = amount.type.width > _SHIFT_BITS
+        return f"amounts of {_SHIFT_BITS} bits at most, not {amount.type}; cast it" if too_wide else None
+    too_far = isinstance(amount, ir.Literal) and int(amount.value) > 1 << _SHIFT_BITS
+    return f"{1 << _SHIFT_BITS} bits at most" if too_far else None
 
 
 def _begin(e: ir.Expr) -> Pos:
