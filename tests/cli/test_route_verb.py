@@ -32,6 +32,22 @@ def test_plans_are_compared_written_and_drawn(tmp_path: Path) -> None:
     assert picture.read_text().startswith("<?xml")
 
 
+def test_plans_of_several_tasks_are_written_and_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("highspy", reason="highspy is not installed: pip install 'p4gen[route]'")
+    plan, picture = tmp_path / "plan.json", tmp_path / "route.svg"
+    arguments = [*SMALL, "--tasks", "2", "--out", str(plan), "--plot", str(picture)]
+    done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    assert done.exit_code == 0
+    found = json.loads(plan.read_text())
+    assert found["jobs"] == [[0, 1]]
+    assert list(found["plans"]) == list(USUAL)
+    for each in found["plans"].values():
+        assert [len(task["paths"]) for task in each["tasks"]] == [9, 9]
+        assert all(task["problems"] == [] for task in each["tasks"])
+        assert each["value"] == pytest.approx(sum(task["rate_bps"] for task in each["tasks"]) / 100e9)
+    assert picture.read_text().count("server") >= 2
+
+
 def test_standard_output_is_one_object_only() -> None:
     pytest.importorskip("highspy", reason="highspy is not installed: pip install 'p4gen[route]'")
     command = [sys.executable, "-m", "p4gen", *SMALL, "--algorithm", "aro", "--json"]
@@ -74,9 +90,10 @@ def run_of(plan: Path) -> list[str]:
 
 
 def test_a_tree_is_planned_and_written(tmp_path: Path) -> None:
-    plan = tmp_path / "tree.json"
-    done = CliRunner().invoke(cli, [*TREE, "--out", str(plan)], catch_exceptions=False)
+    plan, picture = tmp_path / "tree.json", tmp_path / "tree.svg"
+    done = CliRunner().invoke(cli, [*TREE, "--out", str(plan), "--plot", str(picture)], catch_exceptions=False)
     assert done.exit_code == 0
+    assert picture.read_text().startswith("<?xml")
     assert "no tree is faster than 100.00 Gb/s: gap 0.0%" in done.output
     assert "lcs: refused, since branches meet in switches that do not aggregate" in done.output
     for more, reason in (

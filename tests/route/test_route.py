@@ -14,7 +14,7 @@ import pytest
 
 from p4gen.errors import InputError, MissingToolError
 from p4gen.route.baselines import aggregation_tree, random_spine
-from p4gen.route.drawing import plot_plan
+from p4gen.route.drawing import plot_plans
 from p4gen.route.instance import Instance, LeafSpine, draw
 from p4gen.route.plan import Plan
 from p4gen.route.pruning import accelerated, optimum
@@ -212,7 +212,7 @@ def test_without_the_solver_one_line_says_what_to_install(monkeypatch: pytest.Mo
 
 def test_a_plan_is_drawn(tmp_path: Path) -> None:
     instance = draw(LeafSpine(4, 3, 4), 9, 3, 1)
-    plot_plan(instance, aggregation_tree(instance, 1), tmp_path / "plan.svg")
+    plot_plans([(instance, aggregation_tree(instance, 1))], tmp_path / "plan.svg")
     text = (tmp_path / "plan.svg").read_text()
     assert "leaf" in text
     assert "spine" in text

@@ -20,6 +20,7 @@ from p4gen.route.planfile import TreePlan
 from p4gen.route.program import Program
 from p4gen.route.stripeplan import StripedPlan, read_striped
 from p4gen.route.stripes import striped
+from p4gen.route.treedrawing import places, plot_trees
 from p4gen.route.wire import payload_share
 from p4gen.spec.topology import load_topology
 
@@ -142,3 +143,15 @@ def test_goodput_is_that_of_all_trees_together(seed: int) -> None:
     assert result.ok
     assert result.drops.total() == 0
     assert 0.95 < result.throughput / (plan.rate * payload_share(spec, 32)) < 1.02
+
+
+def test_trees_are_drawn(tmp_path: Path) -> None:
+    """Each with its root; hosts are below their leaves, switches in the order of their tiers."""
+    plan = StripedPlan.of(striped(three_of_two(), 4), 1, 32)
+    plot_trees(plan.plans, tmp_path / "trees.svg")
+    text = (tmp_path / "trees.svg").read_text()
+    assert all(f"root {number}" in text for number in range(len(plan.plans)))
+    at = places(plan.first.topology)
+    assert [at[name][1] for name in ("h0", "leaf0", "spine0")] == sorted({y for _, y in at.values()})
+    assert at["h0"][0] < at["h3"][0]
+    assert at["leaf0"][0] < at["leaf1"][0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ from p4gen.cli.values import parsed
 from p4gen.cli.verb import FiniteRange, verb
 from p4gen.errors import InputError
 from p4gen.inputs import shown
-from p4gen.route.drawing import plot_plan
+from p4gen.route.content import content, joint_content
+from p4gen.route.drawing import plot_plans
 from p4gen.route.figures import Setting
-from p4gen.route.instance import MAPPINGS, LeafSpine
+from p4gen.route.instance import MAPPINGS, Instance, LeafSpine
+from p4gen.route.plan import Plan
 from p4gen.route.program import solver
 from p4gen.route.study import (
     ALGORITHMS,
@@ -119,8 +122,6 @@ def command(
             raise InputError(f"--algorithm {name}: is for several tasks; for one there are {', '.join(known)}")
     chosen = [name for name in known if name in (algorithms or USUAL)]
     effort = Effort(time_limit, parsed("--alpha", units.share, alpha), steps)
-    if several and (plot is not None or out is not None):
-        raise InputError(f"{'--plot' if plot is not None else '--out'}: is for one task")
     workers = workers or (100 if several else 200)
     if several or any(name.startswith(("aro", "grid")) for name in chosen):
         solver()
@@ -138,19 +139,34 @@ def command(
             solved = [solve(shape, workers, aggregators, number, chosen, effort) for number in numbers]
     if several:
         _show_joint(joint, chosen, console, seed if as_json else None)
+        first = joint[0].found[chosen[-1]]
+        _write(
+            joint_content(joint[0]), list(zip(joint[0].tasks.instances, first.plans, strict=True)), out, plot, console
+        )
         return
     found = {name: summary(solved, name) for name in chosen}
     usual = (fabric, workers, ina, pipelines) == ("24x24x24", 200, "20%", 4)
     _show(solved, found, usual, console)
+    _write(content(solved[0]), [(solved[0].instance, solved[0].plans[chosen[-1]])], out, plot, console)
+    if as_json:
+        click.echo(json.dumps({"seed": seed, "instances": repeat, "algorithms": _json(found)}))
+
+
+def _write(
+    plans: Mapping[str, Any],
+    drawn: Sequence[tuple[Instance, Plan]],
+    out: Path | None,
+    plot: Path | None,
+    console: Console,
+) -> None:
+    """The files that were asked for: the first instance's plans, and a picture of one of them."""
     if out is not None:
-        write_text(out, json.dumps(_plans(solved[0]), indent=1) + "\n")
+        write_text(out, json.dumps(plans, indent=1) + "\n")
         console.print(f"wrote {out}")
     if plot is not None:
         with writing(plot):
-            plot_plan(solved[0].instance, solved[0].plans[chosen[-1]], plot)
+            plot_plans(drawn, plot)
         console.print(f"wrote {plot}")
-    if as_json:
-        click.echo(json.dumps({"seed": seed, "instances": repeat, "algorithms": _json(found)}))
 
 
 def _show(solved: list[Solved], found: dict[str, Summary], usual: bool, console: Console) -> None:
@@ -210,26 +226,4 @@ def _json(found: dict[str, Summary]) -> dict[str, Any]:
     return {
         name: {"mean_gbps": s.mean, "standard_error": s.error, "worst_gap": s.worst_gap, "slowest_s": s.slowest}
         for name, s in found.items()
-    }
-
-
-def _plans(solved: Solved) -> dict[str, Any]:
-    instance = solved.instance
-    return {
-        "seed": solved.seed,
-        "server": f"leaf{instance.server[0]}:{instance.server[1]}",
-        "aggregating": [f"leaf{n}" for n in sorted(instance.aggregating_leaves)]
-        + [f"spine{n}" for n in sorted(instance.aggregating_spines)],
-        "plans": {
-            name: {
-                "rate_bps": plan.throughput(instance),
-                "fullest": plan.fullest(instance),
-                "bound": plan.bound,
-                "gap": plan.gap(instance),
-                "problems": list(plan.problems(instance)),
-                "flows": [[f"leaf{leaf}", f"spine{spine}", n] for (leaf, spine), n in sorted(plan.up.items())],
-                "paths": {f"leaf{leaf}:{port}": list(path) for (leaf, port), path in plan.paths(instance).items()},
-            }
-            for name, plan in solved.plans.items()
-        },
     }

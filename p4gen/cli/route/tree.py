@@ -10,15 +10,17 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from p4gen.cli.files import write_text
+from p4gen.cli.files import write_text, writing
 from p4gen.cli.options import json_option, report_console
 from p4gen.cli.seeds import drawn, seed_option
 from p4gen.cli.values import TOPOLOGY, parsed
 from p4gen.cli.verb import FiniteRange, verb
 from p4gen.errors import Diagnostic, InputError
 from p4gen.route.fabric import Fabric
+from p4gen.route.planfile import TreePlan
 from p4gen.route.stripeplan import StripedPlan
 from p4gen.route.stripes import striped
+from p4gen.route.treedrawing import plot_trees
 from p4gen.route.trees import Compared, compare
 from p4gen.spec import units
 from p4gen.spec.topology import TopologySpec, load_topology
@@ -30,6 +32,7 @@ from p4gen.spec.topology import TopologySpec, load_topology
         ("clos:4x4x8 --ranks 24 --ina 40% --seed 1", "ranks and switches are drawn"),
         ("fat-tree-k4 --pipelines 2", "all switches aggregate"),
         ("clos:4x4x2 --inc leaf0,spine1,spine2 --trees 3", "several trees, if they are faster together"),
+        ("clos:4x4x2 --ina 40% --seed 2 --plot tree.svg", "a picture of the tree"),
     ]
 )
 @click.argument("topology", type=TOPOLOGY)
@@ -48,6 +51,7 @@ from p4gen.spec.topology import TopologySpec, load_topology
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the best tree, or trees, as a plan."
 )
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw the best tree, or trees.")
 @seed_option("what is drawn.")
 @json_option
 def command(
@@ -61,6 +65,7 @@ def command(
     trees: int,
     time_limit: float,
     out: Path | None,
+    plot: Path | None,
     seed: int | None,
     as_json: bool,
 ) -> None:
@@ -90,14 +95,20 @@ def command(
         raise InputError(Diagnostic("--ports", f"switches have up to {most} links, and {pipelines} pipelines"))
     found = compare(Fabric(spec, hosts, switches, fan_in=fan_in), int(pipelines), ports, time_limit)
     _show(found, console)
+    plans: tuple[TreePlan, ...] = (found.plan,)
     content = found.plan.to_json()
     if trees > 1:
         several = StripedPlan.of(striped(found.fabric, trees, time_limit, found.plan.shape), int(pipelines), ports)
         _show_several(several, console)
-        content = several.to_json() if len(several.plans) > 1 else content
+        if len(several.plans) > 1:
+            plans, content = several.plans, several.to_json()
     if out is not None:
         write_text(out, json.dumps(content, indent=1) + "\n")
         console.print(f"wrote {out}")
+    if plot is not None:
+        with writing(plot):
+            plot_trees(plans, plot)
+        console.print(f"wrote {plot}")
     if as_json:
         rates = {name: None if s is None else s.rate(found.fabric) for name, s in found.shapes.items()}
         click.echo(json.dumps({"seed": seed, "rates_bps": rates, **content}))
