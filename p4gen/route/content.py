@@ -30,8 +30,8 @@ def content(solved: Solved) -> dict[str, Any]:
 
 
 def joint_content(solved: JointSolved) -> dict[str, Any]:
-    """The plans of all algorithms for several tasks; ``value`` and ``bound`` are of the paper's objective, as shares of a
-    link's bandwidth."""
+    """The plans of all algorithms for several tasks; ``value`` and ``bound`` are of the paper's objective, as shares of
+    a link's bandwidth."""
     tasks = solved.tasks
     return {
         "seed": solved.seed,
