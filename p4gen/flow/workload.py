@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.flow.fabric import FABRICS, FatTree
 from p4gen.flow.jobs import MODELS, Job, parallel_job, training_job
+from p4gen.flow.lingjun import recorded
 from p4gen.flow.placing import Placing
 from p4gen.flow.policies import POLICIES, Volume
 from p4gen.flow.simulate import Failure, Setting
@@ -172,6 +173,42 @@ class TraceFields(_Strict):
             start += source.expovariate(1 / self.every) if self.every else 0.0
 
 
+class LingjunFields(_Strict):
+    """Jobs of Alibaba's Lingjun data set: sizes, times of submission and durations are the data set's, the rest is not
+    in it."""
+
+    data: str = ""
+    """Its folder, from that of the workload's file on."""
+    jobs: Annotated[int, Field(ge=1, le=MAX_JOBS)] = 1000
+    """So many at most, the first of the data set."""
+    least: Count = 8
+    """GPUs of a job; smaller ones are left out."""
+    most: Annotated[int, Field(ge=1, le=MAX_GPUS)] = MAX_GPUS
+    speed: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    """Jobs are submitted so many times as fast."""
+    tp: Count = 8
+    compute: Seconds
+    tp_volume: Bytes = 0
+    dp_volume: Bytes = 0
+    iteration: Annotated[Seconds, Field(gt=0)]
+    """What an iteration took in the data set: a job has as many as fill its time."""
+
+    def recorded(self, folder: Path) -> Iterator[Job]:
+        """The jobs, with whole TP groups. Raises ``InputError`` as ``recorded`` does, and if none are left."""
+        if not self.data:
+            raise InputError("the data set is not part of p4gen: 'p4gen flow lingjun:FOLDER' reads a copy of it")
+        data = folder / self.data
+        sized = [job for job in recorded(data) if self.least <= job.gpus <= self.most][: self.jobs]
+        if not sized:
+            raise InputError(Diagnostic(str(data), f"it has no job of {self.least} to {self.most:,} GPUs"))
+        for job in sized:
+            tp = min(self.tp, job.gpus)
+            volumes = self.compute, float(self.tp_volume), float(self.dp_volume)
+            iterations = min(1_000_000, max(1, round(job.seconds / self.iteration)))
+            start = (job.submitted - sized[0].submitted) / self.speed
+            yield parallel_job(job.name, tp, -(-job.gpus // tp), *volumes, iterations, start=start)
+
+
 class FailureFields(_Strict):
     """A link or a switch that is down for a while, or for ever."""
 
@@ -214,12 +251,13 @@ class _WorkloadFields(_Strict):
     placing: PlacingFields = PlacingFields()
     jobs: tuple[JobFields, ...] = ()
     trace: TraceFields | None = None
+    lingjun: LingjunFields | None = None
     failures: tuple[FailureFields, ...] = ()
 
     @model_validator(mode="after")
     def _fits(self) -> _WorkloadFields:
-        if not self.jobs and self.trace is None:
-            raise ValueError("a workload has jobs, or a trace")
+        if not self.jobs and self.trace is None and self.lingjun is None:
+            raise ValueError("a workload has jobs, a trace, or lingjun")
         if self.policy is not None and self.policy not in POLICIES:
             raise ValueError(f"there is no policy {shown(self.policy)}; there are {', '.join(POLICIES)}")
         for failure in self.failures:
@@ -233,6 +271,8 @@ class Workload:
 
     name: str
     fields: _WorkloadFields
+    folder: Path
+    """Of its file."""
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -240,10 +280,14 @@ class Workload:
         return (self.fields.policy,) if self.fields.policy else tuple(POLICIES)
 
     def jobs(self, seed: int) -> list[Job]:
-        """All jobs; those of a trace are drawn. Raises ``InputError`` if there are too many."""
+        """All jobs; those of a trace are drawn.
+
+        Raises ``InputError`` if there are too many, or the data set cannot be read.
+        """
         fields = self.fields
         found = [job for each in fields.jobs for job in each.jobs()]
         found += fields.trace.drawn(seed) if fields.trace else ()
+        found += fields.lingjun.recorded(self.folder) if fields.lingjun else ()
         if len(found) > MAX_JOBS:
             raise InputError(f"{self.name}: {len(found):,} jobs; {MAX_JOBS:,} is the limit")
         return found
@@ -277,10 +321,17 @@ class Workload:
 
 
 def load_workload(path: Path | str) -> Workload:
-    """A workload of a YAML file, or a built-in one by its name (``trace1``).
+    """A workload of a YAML file, or a built-in one by its name (``trace1``); ``lingjun:FOLDER`` is the one of that name
+    with the data set in a folder.
 
     Raises ``InputError`` with one diagnostic for each wrong value, with its position.
     """
+    name, _, data = str(path).partition(":")
+    if data and name == "lingjun":
+        found = load_workload(name)
+        assert found.fields.lingjun is not None
+        lingjun = found.fields.lingjun.model_copy(update={"data": data})
+        return replace(found, fields=found.fields.model_copy(update={"lingjun": lingjun}), folder=Path())
     file = Path(path)
     if not os.path.exists(file) and file.suffix == "" and len(file.parts) == 1:
         names = sorted(each.stem for each in FOLDER.glob("*.yaml"))
@@ -291,7 +342,7 @@ def load_workload(path: Path | str) -> Workload:
     if not isinstance(value, dict):
         raise InputError(Diagnostic(where.get((), str(file)), "a workload is a mapping, as in 'fabric: epic-128'"))
     try:
-        return Workload(file.stem, _WorkloadFields.model_validate(value))
+        return Workload(file.stem, _WorkloadFields.model_validate(value), file.parent)
     except ValidationError as error:
         raise InputError(*(_diagnostic(each, where, lines, str(file)) for each in error.errors())) from None
 

@@ -55,8 +55,8 @@ def command(
 ) -> None:
     """Simulate jobs on a fat tree as flows with max-min fair rates, and report job completion times (JCT).
 
-    FILE is a workload in YAML (docs/policies.md); trace1 and trace2 are built in. Policies: ring (no
-    aggregation in switches), edge-disjoint, spatial, temporal.
+    FILE is a workload in YAML (docs/policies.md); trace1 and trace2 are built in, and lingjun:FOLDER reads a copy of
+    Alibaba's Lingjun data set. Policies: ring (no aggregation in switches), edge-disjoint, spatial, temporal.
     """
     found = load_workload(workload)
     seed = drawn(seed)
