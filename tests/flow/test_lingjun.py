@@ -75,11 +75,11 @@ def test_it_is_simulated(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_refused_with_its_place(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read: No such file"):
         recorded(tmp_path)
-    with pytest.raises(InputError, match=r"job\.csv:1: there is no column job_name"):
+    with pytest.raises(InputError, match=r"job\.csv:1: error: there is no column job_name"):
         recorded(written(tmp_path, heads="name"))
-    with pytest.raises(InputError, match=r"worker\.csv:13: RES is '8', and should be a JSON object"):
+    with pytest.raises(InputError, match=r"worker\.csv:13: error: RES is '8', and should be a JSON object"):
         recorded(written(tmp_path, more=[("late", "8")]))
-    with pytest.raises(InputError, match=r"job\.csv:2: 'soon' is no time such as"):
+    with pytest.raises(InputError, match=r"job\.csv:2: error: 'soon' is no time such as"):
         recorded(written(tmp_path, [("late", "llama", "soon", "soon", "soon")]))
     with pytest.raises(InputError, match="it has no job of 8 to 512 GPUs"):
         load_workload(f"lingjun:{written(tmp_path, JOBS[2:])}").jobs(1)
