@@ -1,9 +1,9 @@
 """GRID, which ARO is compared with (§V-A): each worker's data is added once on its way, and by any part of a switch.
 
 Its program (J. Fang et al., "GRID: Gradient Routing With In-Network Aggregation for Distributed Training", ToN 31(5),
-2023) is read as its authors have published it, from where ARO's capacity of 3200 seems to be: rates are at most 1, a
-switch takes 3200 of them, and the server 100. So all workers have their full rate with nearly every choice of
-aggregators, and the relaxed program does not tell which.
+2023) is that of its authors' sample code, which has the capacity of 3200 that ARO names: rates are at most 1, a switch
+takes 3200 of them, and the server 100. So all workers have their full rate with nearly every choice of aggregators, and
+the relaxed program does not tell which.
 """
 
 from __future__ import annotations
