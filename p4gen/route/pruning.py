@@ -1,11 +1,9 @@
-"""ARO's accelerations: fewer aggregating spines (APP), and two stages (SRO) (§III-C); and the optimum, which begins
-with them."""
+"""ARO's accelerations: fewer aggregating spines (APP), and two stages (SRO) (§III-C)."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Final
 
 from p4gen.errors import FailedError
@@ -67,24 +65,6 @@ def accelerated(
     if second is None:
         raise FailedError(f"no plan was found within {limit:g} s")
     return Plan(_name(pruned, staged), second.up, None, time.monotonic() - began)
-
-
-def optimum(instance: Instance, limit: float = 60.0) -> Plan:
-    """ARO: the best plan of all, with its bound.
-
-    What the accelerations find within a third of the time limits the search, or ends it, if it has no more flows on the
-    server's link than its own leaf's workers need. Raises ``FailedError`` if no plan was found within ``limit``
-    seconds.
-    """
-    began = time.monotonic()
-    quick = accelerated(instance, limit / 3)
-    fullest, least = quick.fullest(instance), instance.least
-    if fullest == least:
-        return replace(quick, algorithm="aro", bound=float(least), seconds=time.monotonic() - began)
-    found = route(instance, at_most=fullest, limit=limit + began - time.monotonic())
-    if found is None:
-        found = replace(quick, algorithm="aro", bound=float(least))
-    return replace(found, seconds=time.monotonic() - began)
 
 
 def accelerated_jointly(

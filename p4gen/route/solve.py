@@ -9,6 +9,8 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 
+from p4gen.errors import FailedError
+from p4gen.route.direct import direct
 from p4gen.route.flows import Allowed, Group, add_flows
 from p4gen.route.instance import Instance
 from p4gen.route.plan import Plan
@@ -58,3 +60,20 @@ def divided(flows: Mapping[tuple[int, Group], int]) -> dict[tuple[int, int], int
             found[leaf, group[turn[group] % len(group)]] += 1
             turn[group] += 1
     return dict(found)
+
+
+def optimum(instance: Instance, limit: float = 60.0) -> Plan:
+    """ARO: the best plan of all. Without a solver, unless the server's leaf does not aggregate; then it raises
+    ``FailedError`` if none was found within ``limit`` seconds."""
+    if instance.server[0] in instance.aggregating_leaves:
+        return direct(instance)
+    return programmed(instance, limit)
+
+
+def programmed(instance: Instance, limit: float = 60.0) -> Plan:
+    """ARO-RAW: the best plan of all by the integer program. Raises ``FailedError`` if none was found within ``limit``
+    seconds."""
+    plan = route(instance, limit=limit, algorithm="aro-raw")
+    if plan is None:
+        raise FailedError(f"no plan was found within {limit:g} s")
+    return plan

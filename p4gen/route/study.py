@@ -13,8 +13,9 @@ from p4gen.route.expansion import expanded
 from p4gen.route.grid import grid
 from p4gen.route.instance import Instance, LeafSpine, draw
 from p4gen.route.plan import Plan
-from p4gen.route.pruning import ALPHA, accelerated, accelerated_jointly, optimum
+from p4gen.route.pruning import ALPHA, accelerated, accelerated_jointly
 from p4gen.route.several import jointly
+from p4gen.route.solve import optimum, programmed
 from p4gen.route.tasks import Joint, Tasks, draw_tasks, rated
 
 
@@ -34,6 +35,7 @@ ALGORITHMS: Final[Mapping[str, Callable[[Instance, int, Effort], Plan]]] = {
     "random": lambda instance, seed, _: random_spine(instance, seed),
     "grid": lambda instance, seed, effort: grid(instance, seed, effort.limit),
     "aggtree": lambda instance, seed, _: aggregation_tree(instance, seed),
+    "aro-raw": lambda instance, _, effort: programmed(instance, effort.limit),
     "aro-app": lambda instance, _, effort: accelerated(instance, effort.limit, alpha=effort.alpha, staged=False),
     "aro-sro": lambda instance, _, effort: accelerated(instance, effort.limit, pruned=False),
     "aro-acc": lambda instance, _, effort: accelerated(instance, effort.limit, alpha=effort.alpha),

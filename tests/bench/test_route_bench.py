@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from click.testing import CliRunner
 
 from p4gen.cli.app import cli
-
-pytest.importorskip("highspy", reason="highspy is not installed: pip install 'p4gen[route]'")
 
 
 def test_the_table() -> None:

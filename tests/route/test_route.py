@@ -15,10 +15,10 @@ import pytest
 from p4gen.errors import InputError, MissingToolError
 from p4gen.route.baselines import aggregation_tree, random_spine
 from p4gen.route.drawing import plot_plans
-from p4gen.route.instance import Instance, LeafSpine, draw
+from p4gen.route.instance import MAPPINGS, Instance, LeafSpine, draw
 from p4gen.route.plan import Plan
-from p4gen.route.pruning import accelerated, optimum
-from p4gen.route.solve import route
+from p4gen.route.pruning import accelerated
+from p4gen.route.solve import optimum, programmed, route
 from p4gen.route.study import PAPER, Effort, solve, summary
 
 highs = pytest.mark.skipif(
@@ -75,10 +75,28 @@ def walked(instance: Instance, plan: Plan) -> int:
 def test_the_optimum_is_that_of_all_plans(seed: int) -> None:
     for number in range(25):
         instance = small(seed * 1000 + number)
+        least = min(each.fullest(instance) for each in all_plans(instance))
+        for plan in (optimum(instance), programmed(instance)):
+            assert list(plan.problems(instance)) == []
+            assert plan.fullest(instance) == least
+            assert plan.gap(instance) == 0
+
+
+@highs
+def test_the_optimum_is_that_of_the_integer_program(seed: int) -> None:
+    """On fabrics of many shapes, with up to eight pipelines."""
+    source = random.Random(seed)
+    for number in range(60):
+        leaves, spines, hosts = source.randint(2, 9), source.randint(1, 9), source.randint(2, 12)
+        fabric = LeafSpine(
+            leaves, spines, hosts, pipelines=source.choice([1, 2, 3, 4, 8]), mapping=source.choice(MAPPINGS)
+        )
+        workers, aggregators = source.randint(1, leaves * hosts - 1), source.randint(1, leaves + spines)
+        instance = draw(fabric, workers, aggregators, number)
         plan = optimum(instance)
         assert list(plan.problems(instance)) == []
-        assert plan.fullest(instance) == min(each.fullest(instance) for each in all_plans(instance))
         assert plan.gap(instance) == 0
+        assert plan.fullest(instance) == programmed(instance).fullest(instance)
 
 
 @highs
@@ -206,7 +224,7 @@ def test_without_the_solver_one_line_says_what_to_install(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(MissingToolError, match=r"needs the package highspy: pip install 'p4gen\[route\]'") as refused:
-        optimum(draw(LeafSpine(3, 2, 3), 4, 1, 1))
+        programmed(draw(LeafSpine(3, 2, 3), 4, 1, 1))
     assert refused.value.exit_code == 3
 
 

@@ -104,9 +104,10 @@ def command(
     With --tasks a job's data is divided among several servers, and its rate is the sum of its tasks' (SJMT); with
     --jobs the slowest job is to be as fast as can be (MJMT). A leaf-spine fabric with links of 100 Gb/s, some of whose
     switches aggregate, is drawn at random, with its workers. Algorithms: random, grid and aggtree (the paper's
-    baselines), aro (the optimum, by HiGHS; of several tasks the best plans that are found, and their gap), aro-sro,
-    aro-app and aro-acc (two stages, fewer spines, both); of several tasks also aro-raw (one program of flows times
-    rates) and aro-qsr (the same, with rates in steps). Without the package highspy, exit status 3.
+    baselines), aro (the optimum; of several tasks the best plans that are found, and their gap), aro-raw (the paper's
+    integer program, by HiGHS; of several tasks one program of flows times rates), aro-qsr (the same of several tasks,
+    with rates in steps), aro-sro, aro-app and aro-acc (two stages, fewer spines, both). random, aggtree and, of one
+    task, aro need no package; without highspy, all others end with exit status 3.
     """
     match = _FORM.fullmatch(fabric)
     if match is None or "0" in match.groups():
@@ -123,7 +124,7 @@ def command(
     chosen = [name for name in known if name in (algorithms or USUAL)]
     effort = Effort(time_limit, parsed("--alpha", units.share, alpha), steps)
     workers = workers or (100 if several else 200)
-    if several or any(name.startswith(("aro", "grid")) for name in chosen):
+    if several or any(name.startswith(("aro-", "grid")) for name in chosen):
         solver()
     seed = drawn(seed)
     console = report_console(quiet=as_json)
