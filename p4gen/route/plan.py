@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, repeat
 
 from p4gen.route.instance import Instance
 
@@ -75,7 +76,9 @@ class Plan:
     def paths(self, instance: Instance) -> dict[tuple[int, int], tuple[str, ...]]:
         """The path of each worker to the server (Algorithm 1 of ARO): what takes the same pipeline goes on together."""
         found: dict[tuple[int, int], tuple[str, ...]] = {}
-        left = dict(self.up)
+        ways: dict[int, Iterator[int]] = {}
+        for (leaf, spine), flows in sorted(self.up.items()):
+            ways[leaf] = chain(ways.get(leaf, ()), repeat(spine, flows))
         for leaf, ports in instance.by_leaf.items():
             end = f"leaf{instance.server[0]}"
             if leaf == instance.server[0]:
@@ -86,8 +89,7 @@ class Plan:
                 pipeline = instance.fabric.leaf_pipeline(port) if leaf in instance.aggregating_leaves else -1
                 spine = joined.get(pipeline, -1)
                 if spine < 0:
-                    spine = next(s for (at, s), flows in sorted(left.items()) if at == leaf and flows)
-                    left[leaf, spine] -= 1
+                    spine = next(ways[leaf])
                     if pipeline >= 0:
                         joined[pipeline] = spine
                 found[leaf, port] = (f"leaf{leaf}", f"spine{spine}", end)

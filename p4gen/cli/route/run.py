@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -142,19 +142,23 @@ def command(
         _show_joint(joint, chosen, console, seed if as_json else None)
         first = joint[0].found[chosen[-1]]
         _write(
-            joint_content(joint[0]), list(zip(joint[0].tasks.instances, first.plans, strict=True)), out, plot, console
+            lambda: joint_content(joint[0]),
+            list(zip(joint[0].tasks.instances, first.plans, strict=True)),
+            out,
+            plot,
+            console,
         )
         return
     found = {name: summary(solved, name) for name in chosen}
     usual = (fabric, workers, ina, pipelines) == ("24x24x24", 200, "20%", 4)
     _show(solved, found, usual, console)
-    _write(content(solved[0]), [(solved[0].instance, solved[0].plans[chosen[-1]])], out, plot, console)
+    _write(lambda: content(solved[0]), [(solved[0].instance, solved[0].plans[chosen[-1]])], out, plot, console)
     if as_json:
         click.echo(json.dumps({"seed": seed, "instances": repeat, "algorithms": _json(found)}))
 
 
 def _write(
-    plans: Mapping[str, Any],
+    plans: Callable[[], Mapping[str, Any]],
     drawn: Sequence[tuple[Instance, Plan]],
     out: Path | None,
     plot: Path | None,
@@ -162,7 +166,7 @@ def _write(
 ) -> None:
     """The files that were asked for: the first instance's plans, and a picture of one of them."""
     if out is not None:
-        write_text(out, json.dumps(plans, indent=1) + "\n")
+        write_text(out, json.dumps(plans(), indent=1) + "\n")
         console.print(f"wrote {out}")
     if plot is not None:
         with writing(plot):
