@@ -13,8 +13,8 @@ from p4gen.route.classes import class_bound, class_plans
 from p4gen.route.dividing import divided_by_rates
 from p4gen.route.instance import Instance, LeafSpine
 from p4gen.route.plan import Plan
-from p4gen.route.pruning import optimum
 from p4gen.route.several import everything, jointly
+from p4gen.route.solve import optimum
 from p4gen.route.tasks import Joint, Tasks, draw_tasks, overloads, rated
 
 pytest.importorskip("highspy", reason="highspy is not installed: pip install 'p4gen[route]'")
