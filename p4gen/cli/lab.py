@@ -144,6 +144,7 @@ def _of_writes() -> tuple[str, ...]:
 )
 @click.option("--spray", type=click.Choice(("on", "off")), help="Whether leaves spray connections at first.  [on]")
 @click.option("--policy", type=POLICY, help="Where the manager puts groups.  [lowest-common-switch]")
+@click.option("--replan", type=click.Choice(("on", "off")), help="Whether groups move to faster trees.  [on]")
 @click.option("--fallback", is_flag=True, help="Groups without a place call on a ring of their hosts.")
 @click.option(
     "--duty",
@@ -229,7 +230,7 @@ class _Request:
         """Whether the options go with the program: in-network collectives, or connections between hosts."""
         o = self.options
         if isinstance(spec, ServingSpec) and spec.writes:
-            for name in ("measure", "spray", "root", "fallback", "duty"):
+            for name in ("measure", "spray", "root", "fallback", "duty", "replan"):
                 if o[name]:
                     raise click.UsageError(f"--{name} goes with other programs: ranks of {spec.family} only write")
             return
@@ -246,7 +247,7 @@ class _Request:
             return
         if connection_entries(spec) is None:
             collective(spec)
-        for name in ("measure", "policy", "fallback", "duty"):
+        for name in ("measure", "policy", "fallback", "duty", "replan"):
             if o[name]:
                 raise click.UsageError(f"--{name} goes with programs that take part in collectives")
 
@@ -408,6 +409,7 @@ def _run(
             options["policy"],
             None if core_program is None else core,
             core_program,
+            options["replan"] != "off",
         )
         outcome = launch(job, lock)
     arguments = _arguments(copy, spec, options, wanted.seed)

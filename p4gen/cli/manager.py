@@ -44,6 +44,10 @@ PLAN = "P4GEN_PLAN"
     help="A plan of `p4gen route tree`, for the policy aro.  [P4GEN_PLAN]",
 )  # fmt: skip
 @click.option(
+    "--replan", type=click.Choice(("on", "off")), default="on",
+    help="Whether groups move by themselves to trees that are faster by a tenth.  [on]",
+)  # fmt: skip
+@click.option(
     "--tick-interval", metavar="MS", type=FiniteRange(1, 60_000), default=20.0,
     help="Between two ticks for an edge (Mode III): longer than packets in flight need to be acknowledged.  [20]",
 )  # fmt: skip
@@ -55,6 +59,7 @@ def command(
     db: Path | None,
     policy: str | None,
     plan: Path | None,
+    replan: str,
     tick_interval: float,
     log_file: Path | None,
     until_eof: bool,
@@ -74,7 +79,8 @@ def command(
     # Imports take most of the start-up time, so wrong options are reported before.
     from p4gen.manager.process import running_manager  # noqa: PLC0415
 
-    with _logging(log_file), running_manager(address, topology, db, policy, tick_interval / 1000) as server:
+    interval, moving = tick_interval / 1000, replan == "on"
+    with _logging(log_file), running_manager(address, topology, db, policy, interval, replan=moving) as server:
         click.echo(f"listening at {server.address}")
         sys.stdout.flush()
         if until_eof:

@@ -91,6 +91,8 @@ class LabJob:
     core_spec: WrittenSpec | None = None
     core_program: Program | None = None
     """The program of switches without hosts, if it is another one."""
+    replan: bool = True
+    """Whether the manager moves groups to faster trees by itself."""
 
     @property
     def takes_part(self) -> bool:

@@ -154,6 +154,8 @@ class Lab:
         command += ["--tick-interval", str(_TICK_MS[job.target])]
         if job.policy is not None:
             command += ["--policy", job.policy]
+        if not job.replan:
+            command += ["--replan", "off"]
         log = job.folder / MANAGER_LOG
         place = self.manager_address
         return Process("the manager", command, log, lambda: listens(place), _MANAGER_CAUSES)

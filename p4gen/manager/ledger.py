@@ -10,7 +10,8 @@ import random
 import threading
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from p4gen.groups.group import GroupContext
 from p4gen.manager.api import (
@@ -34,10 +35,19 @@ from p4gen.placement.placed import PlacedGroup
 from p4gen.placement.planner import Plan, Room, Search
 from p4gen.placement.policy import GroupView, PlacementPolicy
 from p4gen.placement.pools import History, Limits, Pools, held_by
+from p4gen.placement.rate import Crowd
 from p4gen.placement.tree import IncTree
 from p4gen.spec import CollectiveSpec
 
 LOGGER = logging.getLogger("p4gen.manager")
+
+
+@dataclass(frozen=True)
+class Faster:
+    """What a new place has to be: ``gain`` times as fast, for each flow, as the tree that a group has."""
+
+    than: Record
+    gain: float
 
 
 class Ledger:
@@ -109,11 +119,28 @@ class Ledger:
 
     # --- placing ---
 
-    def search(self, spec: GroupSpec, avoid: Mapping[str, str], instead_of: Record | None = None) -> Search:
-        """The search for a place for a group, as if ``instead_of`` held nothing."""
+    def search(
+        self,
+        spec: GroupSpec,
+        avoid: Mapping[str, str],
+        instead_of: Record | None = None,
+        faster: Faster | None = None,
+    ) -> Search:
+        """The search for a place for a group, as if ``instead_of`` held nothing; only among trees that are ``faster``
+        than the present one."""
         view = self.fabric.view
         room = self.room(instead_of)
-        return Search(spec, view, self._policy, room, self.draw_psn(), avoid, self._trees(instead_of))
+        accept = None if faster is None else self._acceptable(faster)
+        return Search(spec, view, self._policy, room, self.draw_psn(), avoid, self._trees(instead_of), accept)
+
+    def _acceptable(self, faster: Faster) -> Callable[[IncTree], bool]:
+        crowd, placed = self.crowd(faster.than), faster.than.placed
+        least = faster.gain * crowd.rate(placed.tree) if placed is not None else 0.0
+        return lambda tree: crowd.rate(tree) >= least
+
+    def crowd(self, record: Record) -> Crowd:
+        """The trees of all other groups."""
+        return Crowd(self.fabric.view.topology, [group.tree for group in self._trees(record)])
 
     def room(self, instead_of: Record | None = None) -> Room:
         """What is held, as if ``instead_of`` held nothing."""
@@ -127,10 +154,16 @@ class Ledger:
         tree, qp = self._next_tree, self._next_qp
         return Pools(limits, live, self.histories, next_tree=tree, next_qp=qp, rings=self._rings())
 
-    def plan(self, spec: GroupSpec, avoid: Mapping[str, str], instead_of: Record | None = None) -> Plan:
+    def plan(
+        self,
+        spec: GroupSpec,
+        avoid: Mapping[str, str],
+        instead_of: Record | None = None,
+        faster: Faster | None = None,
+    ) -> Plan:
         """A placement for a group, as if ``instead_of`` held nothing. The policy is asked with the lock held. Raises
         ``NoPlaceError``."""
-        search, room = self.search(spec, avoid, instead_of), self.room(instead_of)
+        search, room = self.search(spec, avoid, instead_of, faster), self.room(instead_of)
         for candidate in search.candidates():
             if (plan := search.attempt(candidate, room)) is not None:
                 return plan

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import Any, Final
 
 from p4gen.manager.api import AgentError, Code, GroupSpec, GroupState, ManagerError
-from p4gen.manager.ledger import Ledger
+from p4gen.manager.ledger import Faster, Ledger
 from p4gen.manager.record import Record
 from p4gen.manager.switches import SwitchThread
 from p4gen.manager.wanted import Key
@@ -30,12 +30,13 @@ class Lifecycle:
         self._threads = threads
         self._patience = patience
 
-    def settle(self, record: Record, spec: GroupSpec, *, beside: bool = False) -> None:
+    def settle(self, record: Record, spec: GroupSpec, *, beside: bool = False, gain: float | None = None) -> None:
         """Place a group and install it; ``record`` is busy for this caller. A switch that refuses or does not answer is
-        avoided in another attempt. Raises ``ManagerError``; then nothing new is left, and the placement that was in use
-        still is with ``beside``, otherwise not."""
+        avoided in another attempt. With ``gain`` only trees count that are so many times as fast as the present one.
+        Raises ``ManagerError``; then nothing new is left, and the placement that was in use still is with ``beside``,
+        otherwise not."""
         try:
-            self._settle(record, spec, beside=beside)
+            self._settle(record, spec, beside, Faster(record, gain) if gain is not None else None)
         except Exception:
             with self._ledger.changed:
                 if record.pending is not None:  # an error of the store or a defect: undo it in any case
@@ -43,19 +44,19 @@ class Lifecycle:
                     self._ledger.abandon(record)
             raise
 
-    def _settle(self, record: Record, spec: GroupSpec, *, beside: bool) -> None:
+    def _settle(self, record: Record, spec: GroupSpec, beside: bool, faster: Faster | None) -> None:
         ledger = self._ledger
         avoid: dict[str, str] = {}
         restarted: set[str] = set()
         first: ManagerError | None = None
         while True:
             try:
-                begun = self._begin(record, spec, avoid, beside=beside)
+                begun = self._begin(record, spec, avoid, faster, beside=beside)
             except NoPlaceError as error:
                 again = self._empty(error.epochs - restarted, record, beside=beside)
                 alone = beside and first is None and record.placed is not None
                 if not again and alone and error.code is Code.NO_ROOM:
-                    self._swap(record, spec, error)
+                    self._swap(record, spec, faster, error)
                     return
                 if not again:
                     raise first or error from None
@@ -81,13 +82,13 @@ class Lifecycle:
                 first = first or refusal(failures)
         self.wait(answers)
 
-    def _swap(self, record: Record, spec: GroupSpec, no_room: ManagerError) -> None:
+    def _swap(self, record: Record, spec: GroupSpec, faster: Faster | None, no_room: ManagerError) -> None:
         """Replace the placement in use, because there is no room for both. Packets in flight are lost and sent again.
         If this fails, the old placement is restored; its state has not been touched."""
         ledger = self._ledger
         with ledger.changed:
             try:
-                plan = ledger.plan(spec, {}, record)
+                plan = ledger.plan(spec, {}, record, faster)
             except NoPlaceError:
                 raise no_room from None
             placed, pools = plan.placed, plan.pools
@@ -113,14 +114,14 @@ class Lifecycle:
         raise refusal(failures or {"": AgentError("a switch was restarted meanwhile")})
 
     def _begin(
-        self, record: Record, spec: GroupSpec, avoid: Mapping[str, str], *, beside: bool
+        self, record: Record, spec: GroupSpec, avoid: Mapping[str, str], faster: Faster | None, *, beside: bool
     ) -> tuple[Key, PlacedGroup] | None:
         """Find a place for a group, and record it. None if it is to have its switches by leases: there is nothing to
         install. The policy is asked without the lock; what it proposes counts only if nothing has changed since."""
         ledger, instead_of = self._ledger, None if beside else record
         for _ in range(UNLOCKED):
             with ledger.changed:
-                search, stamp = ledger.search(spec, avoid, instead_of), ledger.stamp
+                search, stamp = ledger.search(spec, avoid, instead_of, faster), ledger.stamp
             current = True
             for candidate in search.candidates():
                 with ledger.changed:
@@ -134,7 +135,7 @@ class Lifecycle:
             if current:
                 raise search.failure()
         with ledger.changed:
-            return self._take(record, spec, ledger.plan(spec, avoid, instead_of), beside=beside)
+            return self._take(record, spec, ledger.plan(spec, avoid, instead_of, faster), beside=beside)
 
     def _take(self, record: Record, spec: GroupSpec, plan: Plan, *, beside: bool) -> tuple[Key, PlacedGroup] | None:
         if plan.leased:

@@ -41,6 +41,7 @@ from p4gen.manager.ledger import Ledger
 from p4gen.manager.lifecycle import Lifecycle, of_switch
 from p4gen.manager.record import Record
 from p4gen.manager.repair import Repair
+from p4gen.manager.replan import PAUSE, Replan
 from p4gen.manager.store import Store
 from p4gen.manager.switches import SwitchThread
 from p4gen.manager.wanted import Key
@@ -70,7 +71,8 @@ class IncManager:
     ``policy`` is a policy or the name of one. ``grace``: seconds without an answer from a switch after which its groups
     are placed elsewhere. ``patience``: seconds that a request waits for a switch. ``seed`` makes first PSNs repeatable,
     for tests. ``drain``: seconds, two of the longest round trips in the fabric, for which a connection's NACKs all
-    pass when its paths have changed. ``longest`` and ``fallbacks`` are those of ``Leases``.
+    pass when its paths have changed. ``longest`` and ``fallbacks`` are those of ``Leases``. ``replan``: whether groups
+    move in the background to trees that are faster (``Replan``, whose ``pause`` is given, too).
 
     Raises ``InputError`` for a file that is not a store of this version, or a policy that does not exist.
     """
@@ -88,6 +90,8 @@ class IncManager:
         drain: float = 0.1,
         longest: float = LONGEST,
         fallbacks: int = FALLBACKS,
+        replan: bool = False,
+        pause: float = PAUSE,
     ) -> None:
         chosen = find_policy(policy) if isinstance(policy, str) else policy
         self._agents = agents
@@ -105,12 +109,15 @@ class IncManager:
         self._handshakes = Handshakes(self._ledger, self._connections)
         self._leases = Leases(self._ledger, self._lifecycle, longest, fallbacks, self._check_open)
         self._repair = Repair(self._ledger, self._threads, self._lifecycle, grace, patience, self._connections.refresh)
+        self._replan = Replan(self._ledger, self._lifecycle, pause) if replan else None
         self._ended = False
         with self._changed:
             for name, info in self._ledger.fabric.switches.items():
                 held = self._connections.held_by(name)
                 self._threads[name] = SwitchThread(info, agents, self, self._held_by(name), held)
         self._repair.start()
+        if self._replan is not None:
+            self._replan.start()
         self._connections.start()
         self._handshakes.start()
 
@@ -134,6 +141,8 @@ class IncManager:
         for watch in watches:
             watch.close()
         deadline = time.monotonic() + ENDING
+        if self._replan is not None:
+            self._replan.close(deadline)
         self._handshakes.close(deadline)
         self._connections.close(deadline)
         for thread in self._threads.values():

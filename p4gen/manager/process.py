@@ -27,11 +27,14 @@ def running_manager(
     db: Path | None = None,
     policy: str | None = None,
     tick_interval: float = INTERVAL_S,
+    *,
+    replan: bool = True,
 ) -> Iterator[ManagerServer]:
     """An IncManager that serves ``address`` while the block runs.
 
     ``topology`` is a file or a name, ``db`` the file that keeps its state, ``tick_interval`` the seconds between two
-    ticks for an edge. Raises ``P4genError`` when one of them is invalid.
+    ticks for an edge, ``replan`` whether groups move to faster trees by themselves. Raises ``P4genError`` when one of
+    them is invalid.
     """
     spec = None if topology is None else load_topology(topology)
     with contextlib.ExitStack() as stack:
@@ -60,7 +63,8 @@ def running_manager(
             return IncAgent(info, ticks, lost=lost, heard=heard)
 
         try:
-            manager = IncManager(agent, topology=spec, store=db or ":memory:", policy=policy or DEFAULT_POLICY)
+            chosen = policy or DEFAULT_POLICY
+            manager = IncManager(agent, topology=spec, store=db or ":memory:", policy=chosen, replan=replan)
         finally:
             made.set()
         stack.callback(manager.close)

@@ -131,7 +131,8 @@ class Search:
     """The search for a place for one group, among what the policy proposes on one view of the fabric.
 
     ``avoid`` has switches that are not to be used, each with the reason; ``groups`` are all that have a tree. What is
-    held is only looked at here. Raises ``NoPlaceError`` for a request that no tree can serve.
+    held is only looked at here. Only trees that ``accept`` accepts are tried. Raises ``NoPlaceError`` for a request
+    that no tree can serve.
     """
 
     def __init__(
@@ -143,13 +144,14 @@ class Search:
         first_psn: int,
         avoid: Mapping[str, str],
         groups: Iterable[GroupView] = (),
+        accept: Callable[[IncTree], bool] | None = None,
     ) -> None:
         topology = view.topology
         problems = list(tree_problems(topology, spec.ranks, spec.root))
         if problems:
             raise NoPlaceError(Code.INVALID, "\n".join(problems))
         self.view = view
-        self._spec, self._policy, self._groups = spec, policy, tuple(groups)
+        self._spec, self._policy, self._groups, self._accept = spec, policy, tuple(groups), accept
         self._down = dict(view.down)
         for switch, reason in avoid.items():
             self._down |= {link.name: reason for link in topology.ports[switch]}
@@ -175,6 +177,9 @@ class Search:
             )
         except InputError as error:
             self._refused |= dict.fromkeys(d.message for d in error.diagnostics)
+            return None
+        if self._accept is not None and not self._accept(tree):
+            self._refused[f"root {tree.root.key.switch}: it is not faster than the present tree"] = None
             return None
         if (tree, candidate.within_time) in self._tried:
             return None

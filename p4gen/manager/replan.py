@@ -1,0 +1,117 @@
+"""Plans anew in the background: groups move to trees on which they are faster by a tenth at least.
+
+When groups or links change, and then nothing more for a while, each group's policy is asked again, one group after the
+other, without the ledger's lock. A group is moved as ``MoveGroup`` would, if a tree that the policy proposes has room
+and gives each flow at least ``GAIN`` times what its present tree gives it beside all others. Calls that are under way
+are repeated.
+
+Groups cannot displace each other for ever: one that moves leaves no link that it goes to with less for a flow than it
+gets there itself, which is more than it had. So with each move the sorted list of all groups' rates grows, the lowest
+first, and there are finitely many. A link that comes and goes moves a group once in ``pause`` at most.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Final
+
+from p4gen.manager.api import GroupState, ManagerError
+from p4gen.manager.ledger import Ledger
+from p4gen.manager.lifecycle import Lifecycle
+from p4gen.manager.record import Record
+from p4gen.manager.store import ClosedError
+
+LOGGER = logging.getLogger("p4gen.manager")
+GAIN: Final = 1.1
+"""How much faster a tree has to be: moving costs a repeated call."""
+PAUSE: Final = 10.0
+"""Seconds for which a group that has moved stays."""
+_QUIET: Final = 0.25
+"""Seconds without a change after which groups are looked at."""
+
+
+class Replan:
+    """A thread that moves groups. ``pause``: seconds for which a group that has moved stays."""
+
+    def __init__(self, ledger: Ledger, lifecycle: Lifecycle, pause: float = PAUSE) -> None:
+        self._ledger, self._lifecycle, self._pause = ledger, lifecycle, pause
+        self._closing = threading.Event()
+        self._seen: object = None
+        """What there was at the last look."""
+        self._done: object = None
+        """What there was when all groups had been looked at, and none could be moved."""
+        self.looks = 0
+        """How often all groups have been looked at."""
+        self._stays: dict[str, float] = {}
+        """Groups that have moved, and the time until which they stay."""
+        self._thread = threading.Thread(target=self._work, name="inc-replan", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def close(self, deadline: float) -> None:
+        """End. Waits until ``deadline`` for a move in progress."""
+        self._closing.set()
+        if self._thread.is_alive():
+            self._thread.join(max(0.0, deadline - time.monotonic()))
+
+    @property
+    def settled(self) -> bool:
+        """Whether no group can be moved as things are; with the ledger's lock."""
+        return self._done == self._state()
+
+    def _state(self) -> object:
+        return self._ledger.stamp, self._ledger.version
+
+    def _work(self) -> None:
+        while not self._closing.wait(_QUIET):
+            with self._ledger.changed:
+                before, self._seen = self._seen, self._state()
+                if before != self._seen or self._done == self._seen:
+                    continue
+                names = [record.spec.name for record in self._ledger.records.values() if _may_move(record)]
+            waits = [self._consider(name) for name in names if not self._closing.is_set()]
+            with self._ledger.changed:
+                self.looks += 1
+                if not any(waits) and self._state() == self._seen:
+                    self._done = self._seen
+
+    def _consider(self, name: str) -> bool:
+        """Move a group if that is worth it. Whether it has to wait for its next move."""
+        ledger = self._ledger
+        with ledger.changed:
+            record = ledger.records.get(name)
+            if record is None or not _may_move(record) or record.placed is None:
+                return False
+            crowd, tree = ledger.crowd(record), record.placed.tree
+            now = crowd.rate(tree)
+            if crowd.most(record.spec.ranks) < GAIN * now:
+                return False
+            if time.monotonic() < self._stays.get(name, 0.0):
+                return True
+            record.busy = True
+        try:
+            self._lifecycle.settle(record, record.spec, beside=True, gain=GAIN)
+        except ClosedError:
+            return False
+        except Exception as error:  # it stays where it is
+            reason = error.reason if isinstance(error, ManagerError) else f"{type(error).__name__}: {error}"
+            LOGGER.debug("group %s stays: %s", name, reason)
+            return False
+        finally:
+            self._lifecycle.idle(record)
+        with ledger.changed:
+            then = ledger.crowd(record).rate(record.placed.tree) if record.placed is not None else 0.0
+        self._stays = {each: until for each, until in self._stays.items() if until > time.monotonic()}
+        self._stays[name] = time.monotonic() + self._pause
+        LOGGER.info("group %s has moved: %.3g Gb/s for each flow, before %.3g", name, then / 1e9, now / 1e9)
+        return False
+
+
+def _may_move(record: Record) -> bool:
+    """Whether a group's place is for the policy to choose, and nobody works on it."""
+    chosen = record.spec.root is None and record.home is None and record.state is GroupState.ACTIVE
+    return chosen and record.placed is not None and not record.busy and not record.lost

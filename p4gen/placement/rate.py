@@ -1,0 +1,47 @@
+"""How fast trees are beside each other: what a tree's most crowded link leaves each flow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from p4gen.placement.tree import IncTree
+from p4gen.spec.topology import TopologySpec
+
+Ends = frozenset[str]
+"""A link, by its two ends."""
+
+
+def flows(tree: IncTree) -> Counter[Ends]:
+    """How many edges of a tree run over each link; results come back over the same links."""
+    found: Counter[Ends] = Counter()
+    for node in tree.nodes:
+        for edge in node.children:  # each edge is seen once, from its upper end
+            found.update(map(frozenset, zip(edge.path, edge.path[1:], strict=False)))
+    return found
+
+
+class Crowd:
+    """The trees that share a fabric with one that is to be judged. Each of their edges counts as one flow."""
+
+    def __init__(self, topology: TopologySpec, others: Iterable[IncTree]) -> None:
+        self._topology = topology
+        self._bandwidth: dict[Ends, float] = {
+            frozenset(link.ends): topology.setting(link, "bandwidth") for link in topology.links
+        }
+        self._flows: Counter[Ends] = Counter()
+        for tree in others:
+            self._flows.update(flows(tree))
+
+    def rate(self, tree: IncTree) -> float:
+        """Bit/s of each flow of a tree, if its links are shared equally among all flows over them."""
+        mine = flows(tree)
+        shares = (self._bandwidth[ends] / (count + self._flows[ends]) for ends, count in mine.items())
+        return min(shares, default=float("inf"))
+
+    def most(self, ranks: Sequence[str]) -> float:
+        """Bit/s that no tree of these hosts can exceed, because all of them use the hosts' own links."""
+        return min(max(self._alone(frozenset(link.ends)) for link in self._topology.ports[host]) for host in ranks)
+
+    def _alone(self, ends: Ends) -> float:
+        return self._bandwidth[ends] / (1 + self._flows[ends])

@@ -1,0 +1,167 @@
+"""Plans anew in the background: groups move where that is worth it, and stay otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from p4gen.host.collectives.control import Collective
+from p4gen.manager.api import GroupSpec
+from p4gen.net.config import Call
+from p4gen.placement.policy import Candidate, FabricView
+from p4gen.placement.rate import Crowd, flows
+from p4gen.placement.tree import build_tree
+from p4gen.spec.topology import TopologySpec, load_topology
+
+from .collectives import Wires
+from .rig import Rig, group, small
+
+
+def two_spines(second: str) -> TopologySpec:
+    """Two leaves with two hosts each, and two spines: links of the first one have 400 Gb/s."""
+    hosts = [[f"h{host}", f"leaf{host // 2}"] for host in range(4)]
+    first = [{"ends": [f"leaf{leaf}", "spine0"], "bandwidth": "400G"} for leaf in range(2)]
+    other = [{"ends": [f"leaf{leaf}", "spine1"], "bandwidth": second} for leaf in range(2)]
+    return TopologySpec.model_validate(
+        {
+            "name": "two-spines",
+            "switches": ["leaf0", "leaf1", "spine0", "spine1"],
+            "hosts": [f"h{host}" for host in range(4)],
+            "links": [*hosts, *first, *other],
+            "defaults": {"bandwidth": "1T"},
+        }
+    )
+
+
+class Widest:
+    """Both spines, that with the faster links first."""
+
+    def candidates(self, view: FabricView, spec: GroupSpec) -> Iterator[Candidate]:
+        topology = view.topology
+        rates = {root: min(topology.setting(link, "bandwidth") for link in topology.ports[root]) for root in SPINES}
+        yield from (Candidate(root) for root in sorted(SPINES, key=lambda root: -rates[root]))
+
+
+SPINES = ("spine0", "spine1")
+SHORT = [Call(Collective.ALLREDUCE, 96)]
+
+
+def set_spine(rig: Rig, spine: str, *, up: bool) -> None:
+    """All links of a spine."""
+    rig.manager.report_links(spine, dict.fromkeys(range(len(rig.topology.ports[spine])), up))
+
+
+def root(rig: Rig, name: str) -> str:
+    return next(switch for switch, above in rig.manager.group(name).tree.items() if above is None)
+
+
+def settle(rig: Rig) -> None:
+    """Until the planner finds nothing to do."""
+    replan = rig.manager._replan
+    assert replan is not None
+
+    def settled() -> bool:
+        with rig.manager._changed:
+            return replan.settled
+
+    rig.wait(settled)
+
+
+@pytest.mark.parametrize(("second", "moves"), [("500G", True), ("430G", False)])
+def test_a_group_moves_to_a_link_that_is_back_if_it_gains_a_tenth(second: str, *, moves: bool) -> None:
+    rig = Rig(two_spines(second), small(), policy=Widest(), replan=True, pause=0.0)
+    with rig.register() as manager:
+        set_spine(rig, "spine1", up=False)
+        before = manager.init_group(group("g", "h0", "h2"))
+        assert root(rig, "g") == "spine0"
+        wires = Wires(rig)
+        wires.run("g", SHORT, seed=1)
+        settle(rig)
+        set_spine(rig, "spine1", up=True)
+        settle(rig)
+        assert (root(rig, "g"), manager.group("g").generation) == (
+            ("spine1", before.generation + 1) if moves else ("spine0", before.generation)
+        )
+        rig.check()
+        wires.run("g", SHORT, seed=2)
+        manager.destroy_group("g")
+        rig.check_empty()
+
+
+def test_groups_part_and_then_stay() -> None:
+    rig = Rig("leaf-spine", small(groups=4), replan=True, pause=0.0)
+    with rig.register() as manager:
+        set_spine(rig, "spine1", up=False)
+        for number in range(2):  # both use the spine that is left, and its links
+            manager.init_group(group(f"g{number}", f"h{number}", f"h{number + 2}"))
+            assert root(rig, f"g{number}") == "spine0"
+        manager.init_group(group("fixed", "h0", "h2", root="spine0"))
+        set_spine(rig, "spine1", up=True)
+        settle(rig)
+        where = {name: root(rig, name) for name in ("g0", "g1", "fixed")}
+        generations = {name: manager.group(name).generation for name in where}
+        # g0 is asked first: from a third of a link to a half, as it shares h0's own link. Then the others have halves.
+        assert where == {"g0": "spine1", "g1": "spine0", "fixed": "spine0"}
+        assert generations == {"g0": 2, "g1": 1, "fixed": 1}
+        for _ in range(3):  # nothing that others do moves them again
+            manager.init_group(group("more", "h4", "h6"))
+            settle(rig)
+            manager.destroy_group("more")
+            settle(rig)
+        assert {name: root(rig, name) for name in where} == where
+        assert {name: manager.group(name).generation for name in where} == generations
+        rig.check()
+
+
+def test_a_group_that_has_moved_stays_for_a_while() -> None:
+    rig = Rig(two_spines("800G"), small(), policy=Widest(), replan=True, pause=3600.0)
+    with rig.register() as manager:
+        replan = manager._replan
+        assert replan is not None
+        for _ in range(2):  # a link that comes and goes
+            set_spine(rig, "spine1", up=False)
+            if not manager.groups():
+                manager.init_group(group("g", "h0", "h2"))
+            rig.wait(lambda: root(rig, "g") == "spine0")
+            set_spine(rig, "spine1", up=True)
+            rig.wait(lambda: root(rig, "g") == "spine1" or manager.group("g").generation == 3)
+        looks = replan.looks
+        rig.wait(lambda: replan.looks > looks + 1)
+        assert (root(rig, "g"), manager.group("g").generation) == ("spine0", 3)  # placed, moved, repaired
+        rig.check()
+
+
+@pytest.mark.parametrize("replan", [True, False])
+def test_nobody_moves_without_the_planner_or_without_room(replan: bool) -> None:
+    rig = Rig(two_spines("800G"), small(groups=1), policy=Widest(), replan=replan, pause=0.0)
+    with rig.register() as manager:
+        if replan:
+            manager.init_group(group("there", "h1", "h3", root="spine1"))
+        else:
+            set_spine(rig, "spine1", up=False)
+        manager.init_group(group("g", "h0", "h2"))
+        set_spine(rig, "spine1", up=True)
+        if replan:
+            settle(rig)
+        assert (root(rig, "g"), manager.group("g").generation) == ("spine0", 1)
+        rig.check()
+        if replan:  # where there is room for one at a time, the new place takes the old one's
+            manager.destroy_group("there")
+            settle(rig)
+            assert (root(rig, "g"), manager.group("g").generation) == ("spine1", 2)
+            rig.check()
+
+
+def test_rates_are_what_the_fullest_link_leaves() -> None:
+    topology = load_topology("leaf-spine")
+    ports = dict.fromkeys(topology.switches, 32)
+    members = ("h0", "h2"), ("h1", "h3"), ("h0", "h1", "h4")
+    a, b, c = (build_tree(topology, ranks, "spine0", ports_per_pipeline=ports) for ranks in members)
+    bandwidth = topology.setting(topology.links[0], "bandwidth")
+    assert flows(c)[frozenset({"leaf0", "spine0"})] == 1  # they meet in their leaf
+    assert Crowd(topology, []).rate(a) == bandwidth
+    assert Crowd(topology, [b]).rate(a) == bandwidth / 2
+    assert Crowd(topology, [b, c]).rate(a) == bandwidth / 3
+    assert Crowd(topology, [b, c]).most(("h0", "h2")) == bandwidth / 2
+    assert Crowd(topology, [b]).most(("h0", "h2")) == bandwidth
