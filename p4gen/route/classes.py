@@ -67,7 +67,9 @@ class _Classed:
         tasks.objective(self.program, rates)
 
 
-def class_bound(tasks: Tasks, choices: Choices, limit: float, allowed: Sequence[Allowed]) -> Bound | None:
+def class_bound(
+    tasks: Tasks, choices: Choices, limit: float, allowed: Sequence[Allowed], gap: float = 1e-4
+) -> Bound | None:
     """A bound of all plans over what is ``allowed``; None if none was found within ``limit`` seconds.
 
     In this relaxation each task is of one of its ``choices``, the first of which is the least that there can be, or is
@@ -75,18 +77,20 @@ def class_bound(tasks: Tasks, choices: Choices, limit: float, allowed: Sequence[
     As rates within a class differ, a link has room for all flows over one more than their classes.
     """
     classed = _Classed(tasks, choices, allowed, bound=True)
-    found = classed.program.minimise(limit)
+    found = classed.program.minimise(limit, gap)
     if found is None:
         return None
     chosen = tuple(next((k for k, z in each.items() if found.values[z]), None) for each in classed.of_classes)
     return Bound(-found.bound, chosen)
 
 
-def class_plans(tasks: Tasks, choices: Choices, limit: float, allowed: Sequence[Allowed]) -> Joint | None:
+def class_plans(
+    tasks: Tasks, choices: Choices, limit: float, allowed: Sequence[Allowed], gap: float = 1e-4
+) -> Joint | None:
     """The best plans over what is ``allowed`` whose tasks have the best rate of one of their classes; those rates are
     raised then, or lowered, as links have room. None if none were found within ``limit`` seconds."""
     classed = _Classed(tasks, choices, allowed, bound=False)
-    found = classed.program.minimise(limit)
+    found = classed.program.minimise(limit, gap)
     if found is None:
         return None
     flows_of, rates = [], []

@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from p4gen.errors import FailedError
+from p4gen.route.baselines import aggregation_tree
 from p4gen.route.dividing import divided_by_rates
 from p4gen.route.flows import Group, alike
 from p4gen.route.instance import Instance
 from p4gen.route.program import ANY, Program
+from p4gen.route.several import relaxation
 from p4gen.route.solve import route
 from p4gen.route.tasks import Joint, Tasks, rated
 
@@ -25,27 +26,35 @@ Terms = list[tuple[int, float]]
 """A sum of columns times coefficients."""
 
 
-def expanded(tasks: Tasks, limit: float = 60.0, *, steps: int | None = None) -> Joint:
+def expanded(tasks: Tasks, limit: float = 60.0, *, steps: int | None = None, seed: int = 0) -> Joint:
     """The best plans that HiGHS finds within about ``limit`` seconds, and its bound; with ``steps`` rates are whole
     multiples of a link's bandwidth over so many.
 
-    Interchangeable spines are one, unless what they carry together cannot be divided among them. Raises ``FailedError``
-    if nothing was found in that time.
+    Interchangeable spines are one, unless what they carry together cannot be divided among them. If what is found in
+    that time is worse than the plans that tasks have alone, or aggregation trees, it is these.
     """
     began = time.monotonic()
+
+    def left() -> float:
+        return began + limit - time.monotonic()
+
     alone = [route(instance, limit=limit / 2 / len(tasks.instances)) for instance in tasks.instances]
     fastest = [1.0 if plan is None else 1 / plan.least for plan in alone]
     found: list[Joint] = []
     for groups_of_one in (False, True):
-        left = max(0.1, began + limit - time.monotonic())
-        joint = _solved(tasks, fastest, left, steps, groups_of_one=groups_of_one)
+        joint = _solved(tasks, fastest, left(), steps, groups_of_one=groups_of_one) if left() > 0 else None
         found += [] if joint is None else [joint]
         if joint is not None and tasks.value(joint.rates) >= (joint.bound or 0) - _ENOUGH:
             break
-    if not found:
-        raise FailedError(f"no plans were found within {limit:g} s")
+    bound = min(joint.bound or 0 for joint in found) if found else relaxation(tasks, fastest, max(10.0, limit))
+    starts = [plan or aggregation_tree(each, seed) for each, plan in zip(tasks.instances, alone, strict=True)]
+    found.append(rated(tasks, Joint(_name(steps), tuple(starts), ()), steps=steps))
     best = max(found, key=lambda joint: tasks.value(joint.rates))
-    return replace(best, bound=min(joint.bound or 0 for joint in found), seconds=time.monotonic() - began)
+    return replace(best, bound=bound, seconds=time.monotonic() - began)
+
+
+def _name(steps: int | None) -> str:
+    return "aro-raw" if steps is None else "aro-qsr"
 
 
 def _solved(
@@ -70,8 +79,7 @@ def _solved(
         return None
     shares = [found.values[rate] for rate in rates]
     flows_of = [{place: int(found.values[column]) for place, column in up.items()} for up in ups]
-    name = "aro-raw" if steps is None else "aro-qsr"
-    joint = rated(tasks, Joint(name, divided_by_rates(flows_of, shares), ()), steps=steps)
+    joint = rated(tasks, Joint(_name(steps), divided_by_rates(flows_of, shares), ()), steps=steps)
     return replace(joint, bound=-found.bound)
 
 

@@ -92,8 +92,9 @@ class Program:
         self.row(0, ANY, [*((column, 1.0) for column, _ in into), (used, -1.0)])
         return used
 
-    def minimise(self, limit: float) -> Solution | None:
-        """The best solution that is found within ``limit`` seconds; None if there is none.
+    def minimise(self, limit: float, gap: float = 1e-4) -> Solution | None:
+        """The best solution that is found within ``limit`` seconds; None if there is none. One that is proven to cost
+        at most a share ``gap`` more than the best one will do.
 
         Raises ``MissingToolError`` without HiGHS, and ``FailedError`` if it refuses the program.
         """
@@ -103,6 +104,7 @@ class Program:
         model.setOptionValue("output_flag", False)
         model.setOptionValue("time_limit", float(limit))
         model.setOptionValue("threads", 1)
+        model.setOptionValue("mip_rel_gap", gap)
         infinite = highspy.kHighsInf
         for column, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
             model.addVar(low, infinite if high == ANY else high)

@@ -26,8 +26,8 @@ from p4gen.route.solve import route
 from p4gen.route.tasks import Joint, Tasks, rated
 
 _ENOUGH: Final = 1e-6
-_PROVEN: Final = 5e-4
-"""A gap that is worth no more time; HiGHS ends at a fifth of it."""
+_NEAR: Final = 5e-4
+"""A gap that is worth no more time."""
 _DEEPER: Final = 3
 """How often more classes are looked at."""
 _SLOWEST: Final = 64
@@ -126,8 +126,9 @@ def fitting(
 class _Search:
     """The best plans and the least bound so far."""
 
-    def __init__(self, tasks: Tasks, allowed: Sequence[Allowed], limit: float) -> None:
-        self._tasks, self._allowed, self._end = tasks, allowed, time.monotonic() + limit
+    def __init__(self, tasks: Tasks, allowed: Sequence[Allowed], limit: float, near: float) -> None:
+        self._tasks, self._allowed, self._near = tasks, allowed, near
+        self._end = time.monotonic() + limit
         self.bound = ANY
         self._best: Joint | None = None
 
@@ -149,8 +150,8 @@ class _Search:
 
     @property
     def done(self) -> bool:
-        """Nothing is better, as far as a solver proves that, or there is no time left."""
-        return self.known >= self.bound * (1 - _PROVEN) or time.monotonic() > self._end
+        """Nothing is much better, or there is no time left."""
+        return self.known >= self.bound * (1 - self._near) or time.monotonic() > self._end
 
     def take(self, joint: Joint | None) -> None:
         """Keep these plans if they are better."""
@@ -159,21 +160,26 @@ class _Search:
             self._best = joint
 
     def by_classes(self, fewest: Sequence[int]) -> None:
-        """Bounds and plans by classes of rates, of more and more classes as long as slower ones may be better."""
+        """Plans of the classes that tasks could have alone; then bounds and plans of any classes, of more and more of
+        these as long as slower ones may be better."""
+        gap = self._near / 5
+        if not self.done:
+            best = [[k] for k in fewest]
+            self.take(class_plans(self._tasks, best, self.left / 10, self._allowed, gap))
         first = max(fewest) + (max(fewest) == min(fewest))
         for deepest in range(first, first + _DEEPER):
             choices = [range(k, deepest + 1) for k in fewest]
-            bound = None if self.done else class_bound(self._tasks, choices, self.left / 2, self._allowed)
+            bound = None if self.done else class_bound(self._tasks, choices, self.left / 2, self._allowed, gap)
             if bound is None:
                 return
             self.bound = min(self.bound, bound.value)
             if not self.done:
                 fixed = [[k or deepest + 1] for k in bound.classes]
-                self.take(class_plans(self._tasks, fixed, self.left / 4, self._allowed))
+                self.take(class_plans(self._tasks, fixed, self.left / 4, self._allowed, gap))
             if not self.done:
                 present = [max(k, _class(rate)) for k, rate in zip(fewest, self.best.rates, strict=True)]
                 wider = [sorted({*range(k, deepest + 1), own}) for k, own in zip(fewest, present, strict=True)]
-                self.take(class_plans(self._tasks, wider, self.left / 2, self._allowed))
+                self.take(class_plans(self._tasks, wider, self.left / 2, self._allowed, gap))
             if None not in bound.classes:
                 return
 
@@ -201,16 +207,16 @@ def jointly(
     seed: int,
     limit: float = 60.0,
     allowed: Sequence[Allowed] | None = None,
-    start: Joint | None = None,
+    near: float = _NEAR,
 ) -> Joint:
     """The best plans that are found within about ``limit`` seconds over what each task is ``allowed`` (everything), and
-    the bound of all such; never worse than ``start``.
+    the bound of all such. A gap of ``near`` will do.
 
     Raises ``FailedError`` if the relaxation cannot be solved in that time, or a task has no plan that is allowed.
     """
     began = time.monotonic()
     own = allowed or everything(tasks)
-    search = _Search(tasks, own, limit)
+    search = _Search(tasks, own, limit, near)
     alone = [
         route(instance, allowed=each, limit=search.left / 2 / len(own))
         for instance, each in zip(tasks.instances, own, strict=True)
@@ -224,8 +230,6 @@ def jointly(
             raise FailedError(f"no plan of task {alone.index(None)} was found within {limit:g} s")
     fewest = [1 if plan is None else plan.least for plan in alone]
     search.bound = relaxation(tasks, [1 / flows for flows in fewest], search.left, own)
-    if start is not None:
-        starts.append(start.plans)
     for plans in starts:
         search.take(rated(tasks, Joint("aro", plans, ())))
     search.by_classes(fewest)

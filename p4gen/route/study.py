@@ -104,8 +104,8 @@ JOINT_ALGORITHMS: Final[Mapping[str, Callable[[Tasks, int, Effort], Joint]]] = {
     "random": lambda tasks, seed, _: _overlaid("random", random_spine, tasks, seed),
     "grid": lambda tasks, seed, _: _overlaid("grid", grid, tasks, seed),
     "aggtree": lambda tasks, seed, _: _overlaid("aggtree", aggregation_tree, tasks, seed),
-    "aro-raw": lambda tasks, _, effort: expanded(tasks, effort.limit),
-    "aro-qsr": lambda tasks, _, effort: expanded(tasks, effort.limit, steps=effort.steps),
+    "aro-raw": lambda tasks, seed, effort: expanded(tasks, effort.limit, seed=seed),
+    "aro-qsr": lambda tasks, seed, effort: expanded(tasks, effort.limit, steps=effort.steps, seed=seed),
     "aro-app": lambda tasks, seed, effort: accelerated_jointly(
         tasks, seed, effort.limit, alpha=effort.alpha, staged=False
     ),

@@ -48,22 +48,33 @@ RATES: dict[str, dict[str, Sequence[float]]] = {
         "aro-acc": [60] * 4,
         "aro": [61, 62, 63, 64],
     },
+    "11": {
+        "aro-qsr": [25, 22, 20],
+        "aro-sro": [33, 30, 28],
+        "aro-app": [33, 30, 28],
+        "aro-acc": [32, 29, 26],
+        "aro": [33, 30, 28],
+    },
     "12": {"aro-acc": [30, 35, 36, 36.4, 36.4], "aro": [36.4] * 5},
     "13": {"aro-qsr": [59, 60, 60.5, 60.8], "aro-raw": [61] * 4, "aro": [61] * 4},
 }
 """Means that agree with the paper."""
+SECONDS = {"aro-qsr": 120.0}
+"""Those that others need a tenth of."""
 
 
-def table(figure: Figure, rates: dict[str, list[float]]) -> Table:
+def table(figure: Figure, rates: dict[str, list[float]], slow: str = "") -> Table:
+    seconds = {name: 500.0 if name == slow else SECONDS.get(name, 10.0) for name in rates}
     return {
-        point: {name: Mean(curve[at], curve[at], None, 0.0) for name, curve in rates.items()}
+        point: {name: Mean(curve[at], curve[at], None, seconds[name]) for name, curve in rates.items()}
         for at, point in enumerate(figure.points)
     }
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_statement_holds_of_what_the_paper_says_and_fails_of_something(name: str) -> None:
-    """Each algorithm's curve turned round, smaller, larger, steeper or flatter: one of these breaks each statement."""
+    """Each algorithm's curve turned round, smaller, larger, steeper or flatter, or the algorithm slow: one of these
+    breaks each statement."""
     figure, rates = FIGURES[name], {key: list(curve) for key, curve in RATES[name].items()}
     assert [s.text for s in figure.holds(table(figure, rates)) if not s.ok] == []
     broken: set[int] = set()
@@ -76,9 +87,9 @@ def test_every_statement_holds_of_what_the_paper_says_and_fails_of_something(nam
             [rate * place for rate, place in zip(curve, places, strict=True)],
             [rate / place for rate, place in zip(curve, places, strict=True)],
         )
-        for other in others:
-            said = figure.holds(table(figure, rates | {algorithm: other}))
-            broken |= {at for at, statement in enumerate(said) if not statement.ok}
+        tables = [table(figure, rates | {algorithm: other}) for other in others]
+        for changed in [*tables, table(figure, rates, slow=algorithm)]:
+            broken |= {at for at, statement in enumerate(figure.holds(changed)) if not statement.ok}
     assert broken == set(range(len(figure.holds(table(figure, rates)))))
 
 

@@ -127,3 +127,13 @@ def test_accelerations_keep_to_what_they_leave() -> None:
         assert {spine for _, spine in plan.up} <= set(spines)
     assert overloads(tasks, found) == []
     assert tasks.value(found.rates) <= jointly(tasks, 1).bound + 1e-6  # type: ignore[operator]
+
+
+def test_one_program_without_time_is_no_worse_than_what_it_begins_with(seed: int) -> None:
+    tasks = small(seed)
+    found = expanded(tasks, 1e-3, seed=seed)
+    assert tasks.value(found.rates) > 0
+    assert overloads(tasks, found) == []
+    assert tasks.value(found.rates) <= jointly(tasks, seed).bound + 1e-6  # type: ignore[operator]
+    assert found.bound is not None
+    assert found.bound >= tasks.value(found.rates) - 1e-6
