@@ -84,6 +84,25 @@ def test_no_plans_exceed_the_bound_and_those_found_reach_it_mostly(seed: int) ->
     assert reached >= 5
 
 
+def test_the_bound_holds_for_rates_that_are_not_the_best_of_their_classes() -> None:
+    """Over one spine: r + 2 s <= 1 from leaf 2 and 3 r + s <= 1 from leaf 3, so that 1/5 and 2/5 are best, although 1/5
+    and 1/2, the best of their classes, do not fit together."""
+    fabric = LeafSpine(4, 1, 6, pipelines=1)
+
+    def task(leaf: int, *workers: tuple[int, int]) -> Instance:
+        return Instance(fabric, frozenset({0, 1}), frozenset({0}), (leaf, 0), workers)
+
+    first, second = task(0, (2, 0), (3, 0), (3, 1), (3, 2)), task(1, (2, 3), (2, 4), (3, 3))
+    tasks = Tasks((first, second), ((0, 1),))
+    assert choices(tasks, 2) == [range(3, 6), range(2, 5)]
+    found = jointly(tasks, 1)
+    assert found.rates == pytest.approx((0.2, 0.4), abs=1e-6)
+    assert found.gap(tasks) == pytest.approx(0, abs=1e-6)
+    bound = class_bound(tasks, choices(tasks, 2), 10, everything(tasks))
+    assert bound is not None
+    assert bound.value >= 0.6 - 1e-6
+
+
 def test_a_task_that_cannot_be_of_a_class_has_no_plans() -> None:
     tasks = next(tasks for tasks in drawn(1, 50, 10_000) if choices(tasks, 0)[0][0] > 1)
     fewest = [each[0] for each in choices(tasks, 0)]
