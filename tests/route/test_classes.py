@@ -94,11 +94,11 @@ def test_the_bound_holds_for_rates_that_are_not_the_best_of_their_classes() -> N
 
     first, second = task(0, (2, 0), (3, 0), (3, 1), (3, 2)), task(1, (2, 3), (2, 4), (3, 3))
     tasks = Tasks((first, second), ((0, 1),))
-    assert choices(tasks, 2) == [range(3, 6), range(2, 5)]
+    assert choices(tasks, 0) == [range(3, 4), range(2, 3)]
     found = jointly(tasks, 1)
     assert found.rates == pytest.approx((0.2, 0.4), abs=1e-6)
     assert found.gap(tasks) == pytest.approx(0, abs=1e-6)
-    bound = class_bound(tasks, choices(tasks, 2), 10, everything(tasks))
+    bound = class_bound(tasks, [range(3, 13), range(2, 5)], 10, everything(tasks))
     assert bound is not None
     assert bound.value >= 0.6 - 1e-6
 
