@@ -18,7 +18,7 @@ from p4gen.route.flows import Group, alike
 from p4gen.route.instance import Instance
 from p4gen.route.program import ANY, Program
 from p4gen.route.several import relaxation
-from p4gen.route.solve import route
+from p4gen.route.solve import optimum
 from p4gen.route.tasks import Joint, Tasks, rated
 
 _ENOUGH: Final = 1e-4
@@ -38,8 +38,8 @@ def expanded(tasks: Tasks, limit: float = 60.0, *, steps: int | None = None, see
     def left() -> float:
         return began + limit - time.monotonic()
 
-    alone = [route(instance, limit=limit / 2 / len(tasks.instances)) for instance in tasks.instances]
-    fastest = [1.0 if plan is None else 1 / plan.least for plan in alone]
+    alone = tuple(optimum(instance, limit) for instance in tasks.instances)
+    fastest = [1 / plan.least for plan in alone]
     found: list[Joint] = []
     for groups_of_one in (False, True):
         joint = _solved(tasks, fastest, left(), steps, groups_of_one=groups_of_one) if left() > 0 else None
@@ -47,8 +47,8 @@ def expanded(tasks: Tasks, limit: float = 60.0, *, steps: int | None = None, see
         if joint is not None and tasks.value(joint.rates) >= (joint.bound or 0) - _ENOUGH:
             break
     bound = min(joint.bound or 0 for joint in found) if found else relaxation(tasks, fastest, max(10.0, limit))
-    starts = [plan or aggregation_tree(each, seed) for each, plan in zip(tasks.instances, alone, strict=True)]
-    found.append(rated(tasks, Joint(_name(steps), tuple(starts), ()), steps=steps))
+    trees = tuple(aggregation_tree(instance, seed + task) for task, instance in enumerate(tasks.instances))
+    found += [rated(tasks, Joint(_name(steps), plans, ()), steps=steps) for plans in (alone, trees)]
     best = max(found, key=lambda joint: tasks.value(joint.rates))
     return replace(best, bound=bound, seconds=time.monotonic() - began)
 

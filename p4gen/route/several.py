@@ -22,7 +22,7 @@ from p4gen.route.dividing import divided_by_rates
 from p4gen.route.flows import Allowed, Group, add_flows, alike
 from p4gen.route.plan import Plan
 from p4gen.route.program import ANY, Program
-from p4gen.route.solve import route
+from p4gen.route.solve import optimum, route
 from p4gen.route.tasks import Joint, Tasks, rated
 
 _ENOUGH: Final = 1e-6
@@ -218,20 +218,18 @@ def jointly(
     own = allowed or everything(tasks)
     search = _Search(tasks, own, limit, near)
     alone = [
-        route(instance, allowed=each, limit=search.left / 2 / len(own))
+        optimum(instance, search.left) if allowed is None else route(instance, allowed=each, limit=search.left / 2)
         for instance, each in zip(tasks.instances, own, strict=True)
     ]
-    if allowed is None:
-        trees = [aggregation_tree(instance, seed + task) for task, instance in enumerate(tasks.instances)]
-        starts = [tuple(plan or tree for plan, tree in zip(alone, trees, strict=True)), tuple(trees)]
-    else:
-        starts = [tuple(plan for plan in alone if plan is not None)]
-        if None in alone:
-            raise FailedError(f"no plan of task {alone.index(None)} was found within {limit:g} s")
-    fewest = [1 if plan is None else plan.least for plan in alone]
+    if None in alone:
+        raise FailedError(f"no plan of task {alone.index(None)} was found within {limit:g} s")
+    plans = [plan for plan in alone if plan is not None]
+    fewest = [plan.least for plan in plans]
     search.bound = relaxation(tasks, [1 / flows for flows in fewest], search.left, own)
-    for plans in starts:
-        search.take(rated(tasks, Joint("aro", plans, ())))
+    search.take(rated(tasks, Joint("aro", tuple(plans), ())))
+    if allowed is None:
+        trees = (aggregation_tree(instance, seed + task) for task, instance in enumerate(tasks.instances))
+        search.take(rated(tasks, Joint("aro", tuple(trees), ())))
     search.by_classes(fewest)
     search.by_rates(fewest)
     return replace(search.best, bound=max(search.bound, search.known), seconds=time.monotonic() - began)
