@@ -13,6 +13,7 @@ A group goes over to another generation when all its ranks have completed the ca
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -20,7 +21,7 @@ from typing import Final
 from p4gen.errors import InputError
 from p4gen.manager.api import Code, GroupState, ManagerError
 from p4gen.manager.ledger import LOGGER, Ledger
-from p4gen.manager.lifecycle import Lifecycle
+from p4gen.manager.lifecycle import Answers, Lifecycle
 from p4gen.manager.record import Lease, Record
 from p4gen.manager.wanted import Key
 from p4gen.placement.placed import PlacedGroup
@@ -45,6 +46,8 @@ class Granted:
     record: Record
     key: Key
     placed: PlacedGroup
+    answers: Answers
+    """Of its switches, which have been asked to install it."""
 
 
 @dataclass(frozen=True)
@@ -180,14 +183,29 @@ class Leases:
 
     def _take(self, record: Record, others: Sequence[Record], reload: frozenset[str]) -> Granted | Reload:
         """Take the lease; those of ``others``, which are idle, end."""
-        for other in others:
-            self._lifecycle.park(other, other.spec)
-        record.busy = True
         if reload:
+            for other in others:
+                self._lifecycle.park(other, other.spec)
+            record.busy = True
             return Reload(record, reload)
-        placed, pools = self._place(record, ())  # now, as rings have got queue pair numbers
-        self._ledger.begin(record, placed, pools, beside=True)
-        return Granted(record, record.pending_key, placed)
+        ending = [(other, other.key, other.placed.switches) for other in others if other.placed is not None]
+        gone: defaultdict[str, list[Key]] = defaultdict(list)
+        for _, key, switches in ending:
+            for switch in switches:
+                gone[switch].append(key)
+        try:
+            for other, _, _ in ending:
+                self._ledger.to_ring(other, other.spec, "")
+            placed, pools = self._place(record, ())  # now, as rings have got queue pair numbers
+            self._ledger.begin(record, placed, pools, beside=True)
+        except BaseException:
+            for other, key, switches in ending:
+                if other.key != key:
+                    self._lifecycle.remove(key, switches)
+            raise
+        record.busy = True
+        key = record.pending_key
+        return Granted(record, key, placed, self._lifecycle.installing(key, placed, gone))
 
     def _in_the_way(self, record: Record) -> tuple[list[Record], frozenset[str]] | None:
         """The idle leases that have to end for this one, and switches whose epochs are used up, which are empty then.
@@ -244,7 +262,7 @@ class Leases:
         record, key, placed = granted.record, granted.key, granted.placed
         done = False
         try:
-            failures = lifecycle.install(key, placed)
+            failures = lifecycle.wait(granted.answers)
             with ledger.changed:
                 if not failures and not record.pending_lost:
                     ledger.activate(record, record.spec)

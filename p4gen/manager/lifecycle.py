@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, Final
 
@@ -151,14 +151,22 @@ class Lifecycle:
 
     def install(self, key: Key, placed: PlacedGroup) -> dict[str, AgentError]:
         """Install a placement on all its switches at the same time. Returns the errors by switch."""
-        answers = {}
-        failures = {}
+        return self.wait(self.installing(key, placed, {}))
+
+    def installing(self, key: Key, placed: PlacedGroup, instead_of: Mapping[str, Collection[Key]]) -> Answers:
+        """Ask all its switches to install a placement, and to remove at the same time, by switch, what it takes the
+        place of; other switches just to remove that. Call it together with freeing resources, as ``uninstall``."""
+        answers: dict[str, Future[Any]] = {}
         for switch in placed.switches:
             if switch in self._threads:
-                answers[switch] = self._threads[switch].install(key, placed)
+                answers[switch] = self._threads[switch].install(key, placed, instead_of.get(switch, ()))
             else:
-                failures[switch] = AgentError("it is no longer registered", unreachable=True)
-        return failures | self.wait(answers)
+                answers[switch] = Future()
+                answers[switch].set_exception(AgentError("it is no longer registered", unreachable=True))
+        for switch in instead_of.keys() & self._threads.keys() - answers.keys():
+            for gone in instead_of[switch]:
+                self._threads[switch].remove(gone)
+        return answers
 
     def activate(self, key: Key, placed: PlacedGroup) -> None:
         """Tell all its switches that a placement is used."""
@@ -169,8 +177,11 @@ class Lifecycle:
     def uninstall(self, key: Key, placed: PlacedGroup | None) -> Answers:
         """Ask all its switches to remove a placement. Call it together with freeing its resources, so that requests of
         later users of these resources are queued after it at each switch."""
-        names = placed.switches if placed is not None else ()
-        return {name: self._threads[name].remove(key) for name in names if name in self._threads}
+        return self.remove(key, placed.switches if placed is not None else ())
+
+    def remove(self, key: Key, switches: Iterable[str]) -> Answers:
+        """Ask these switches to remove a placement."""
+        return {name: self._threads[name].remove(key) for name in switches if name in self._threads}
 
     def park(self, record: Record, spec: GroupSpec, reason: str = "") -> Answers:
         """Record that a group's calls run on a ring, and uninstall it. The ledger's lock is held."""

@@ -86,6 +86,8 @@ class Replan:
             record = ledger.records.get(name)
             if record is None or not _may_move(record) or record.placed is None:
                 return False
+            if not record.placed.links <= ledger.fabric.view.links:  # it is to be repaired
+                return False
             crowd, tree = ledger.crowd(record), record.placed.tree
             now = crowd.rate(tree)
             if crowd.most(record.spec.ranks) < GAIN * now:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Final, Protocol
 
@@ -111,9 +111,10 @@ class SwitchThread(Worker):
         """Register the switch, possibly again or with another program. The future raises ``AgentError``."""
         return self._submit(lambda: self._register(info))
 
-    def install(self, key: Key, placed: PlacedGroup) -> Future[Any]:
-        """Install a placement. The future raises ``AgentError``; then the switch holds nothing of it, or is stale."""
-        return self._submit(lambda: self._install(key, placed))
+    def install(self, key: Key, placed: PlacedGroup, instead_of: Collection[Key] = ()) -> Future[Any]:
+        """Install a placement, and remove others at the same time. The future raises ``AgentError``; then the switch
+        holds none of them, or is stale."""
+        return self._submit(lambda: self._install(key, placed, instead_of))
 
     def remove(self, key: Key) -> Future[Any]:
         """Remove a placement. The future raises ``AgentError`` when this made the switch stale."""
@@ -187,7 +188,10 @@ class SwitchThread(Worker):
         self._trouble("not reached yet")
         self._reconcile()
 
-    def _install(self, key: Key, placed: PlacedGroup) -> None:
+    def _install(self, key: Key, placed: PlacedGroup, instead_of: Collection[Key]) -> None:
+        self._ticking -= set(instead_of)
+        for gone in instead_of:
+            self._admitted.pop(gone, None)
         if self.stale_since is not None:
             try:
                 self._reconcile()
@@ -196,6 +200,8 @@ class SwitchThread(Worker):
         self._admitted[key] = placed
         try:
             self._apply(fresh=key)
+            if instead_of:
+                self._tick()
         except AgentError as error:
             del self._admitted[key]
             if error.unreachable:

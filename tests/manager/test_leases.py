@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -143,6 +144,31 @@ def test_a_group_goes_over_when_all_its_ranks_have_completed_the_call_before(rig
     ends("b", ranks[:2], 1)
     groups.calls["b"] = 1
     assert groups.ask("b")  # and a lease that is kept makes nobody repeat anything
+
+
+def test_a_lease_goes_from_one_group_to_another_in_one_change_of_each_switch(rig: Rig) -> None:
+    groups, changes = Groups(rig, "a", "b"), Counter[str]()
+    assert groups.ask("a")
+    groups.end("a")
+
+    def count(switch: str, step: str) -> None:
+        changes[switch] += step == "after read back"
+
+    def refuse(switch: str, step: str) -> None:
+        if switch == "s1" and step.startswith("before insert"):
+            raise AgentError("no")
+
+    rig.fault = count
+    assert groups.ask("b")
+    groups.end("b")
+    assert changes == {"s0": 1, "s1": 1, "s2": 1}
+    rig.fault = refuse
+    assert not groups.ask("a")
+    rig.fault = lambda switch, step: None
+    assert groups.on_switches == set()  # neither has anything
+    rig.check()
+    assert groups.ask("a")
+    rig.check()
 
 
 def test_a_lease_is_for_all_switches_of_the_tree_or_for_none(rig: Rig) -> None:
