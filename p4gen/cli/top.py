@@ -128,7 +128,7 @@ def screen(found: Figures) -> Group:
             Text(group["name"]),
             Text(group["state"], style=_COLOURS.get(group["state"], "")),
             str(group["generation"]),
-            Text("ring" if group["ring"] else group["root"] or "-"),
+            Text("ring" if group["ring"] else _roots(group) or "-"),
             str(group["ranks"]),
             "-" if group["mbps"] is None else f"{group['mbps']:.1f}",
             *(_count(group[name], warn=name in _WARN) for name in _COLUMNS.values()),
@@ -190,3 +190,9 @@ def _drops(found: Figures) -> Table:
             rate = f"{rates[reason]:.0f}" if reason in rates else "-"
             table.add_row(Text(switch["name"]), Text(reason), str(packets), rate)
     return table
+
+
+def _roots(group: Figures) -> str:
+    """The root of a group's tree, or those of all its trees."""
+    above = [each["tree"] for each in group["trees"]] or [group["tree"]]
+    return " ".join(name for tree in above for name, parent in tree.items() if parent is None)

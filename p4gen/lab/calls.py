@@ -283,6 +283,7 @@ def counts_of(lab: Lab, group: str, hosts: Sequence[str]) -> list[dict[str, Any]
         found.append(
             {"host": host}
             | {name: mine.get(name, 0) for name in COUNTERS}
+            | {"trees": mine.get("trees", {})}
             | {name: counters[name] for name in ("faults", "refused", "undelivered", "kernel_drops")}
         )
     return found

@@ -68,7 +68,7 @@ class Groups:
 
     def dead_switches(self, status: GroupStatus) -> list[FailedError]:
         """Reports of a group's switches that have ended."""
-        processes = (self._lab.switches[name] for name in status.tree)
+        processes = (self._lab.switches[name] for name in status.switches)
         return [process.failure(f"{process.name} has ended") for process in processes if not process.running]
 
     def all(self) -> list[GroupStatus]:

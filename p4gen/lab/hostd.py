@@ -147,6 +147,8 @@ class Daemon:
                 field: getattr(report, field)
                 for field in ("rank", "invocations", "data_bytes", "sent", "resent", "timeouts", "naks", "cnps")
             } | {"generation": member.generation, "state": str(member.state), "completed": member.completed}
+            if isinstance(member, Member):
+                groups[name]["trees"] = {str(n): sent for n, sent in enumerate(member.sent_by_tree())}
         return {
             "groups": groups,
             "faults": dict(self.nic.lost),

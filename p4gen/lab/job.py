@@ -93,6 +93,8 @@ class LabJob:
     """The program of switches without hosts, if it is another one."""
     replan: bool = True
     """Whether the manager moves groups to faster trees by itself."""
+    plan: Path | None = None
+    """The plan of the policy ``aro``: the run's own copy."""
 
     @property
     def takes_part(self) -> bool:

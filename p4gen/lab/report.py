@@ -50,7 +50,8 @@ def without_kernel(refused: Mapping[str, int]) -> dict[str, int]:
 def show(outcome: RunOutcome, console: Console) -> None:
     """Print calls, ranks, drops, and whether all results are right."""
     _show_calls(outcome.calls, console)
-    ranks = table("rank", "host", *COUNTERS, "faults", "refused by the NIC")
+    by_tree = ["sent by tree"] if any(rank["trees"] for rank in outcome.ranks) else []
+    ranks = table("rank", "host", *COUNTERS, *by_tree, "faults", "refused by the NIC")
     for number, rank in enumerate(outcome.ranks):
         refused = without_kernel(rank["refused"])
         if rank["kernel_drops"]:
@@ -58,6 +59,7 @@ def show(outcome: RunOutcome, console: Console) -> None:
         if rank["undelivered"]:
             refused["not sent"] = rank["undelivered"]
         values = [f"{rank[name]:,}" for name in COUNTERS]
+        values += [" + ".join(f"{sent:,}" for sent in rank["trees"].values()) for _ in by_tree]
         ranks.add_row(str(number), rank["host"], *values, counts_text(rank["faults"]), counts_text(refused))
     console.print(ranks)
     dropped = table("switch", "dropped by the program")
@@ -140,6 +142,7 @@ def to_json(outcome: RunOutcome) -> dict[str, Any]:
 
 
 def tree_text(status: GroupStatus) -> str:
-    """A group's tree: each switch, and the one above it; whether its calls now run on a ring."""
-    tree = " ".join(f"{switch}→{up}" if up else f"{switch} (root)" for switch, up in status.tree.items())
-    return ", ".join(filter(None, (tree, "on a ring" if status.ring else "")))
+    """A group's tree, or trees: each switch, and the one above it; whether its calls now run on a ring."""
+    shapes = [each.tree for each in status.trees] or [status.tree]
+    trees = [" ".join(f"{switch}→{up}" if up else f"{switch} (root)" for switch, up in tree.items()) for tree in shapes]
+    return ", ".join(filter(None, (" and ".join(trees), "on a ring" if status.ring else "")))

@@ -15,7 +15,7 @@ from p4gen.lab.job import Wanted
 from p4gen.lab.outages import fail_links
 from p4gen.lab.peercalls import PeerCall
 from p4gen.lab.peerruns import run
-from p4gen.lab.report import progress, show, size_text, to_json
+from p4gen.lab.report import progress, show, size_text, to_json, tree_text
 from p4gen.lab.session import Lab
 from p4gen.lab.writecalls import WriteCall, writes_of
 from p4gen.lab.writecommands import run_calls
@@ -48,6 +48,8 @@ def _work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     call = Call(Collective(wanted.collective), wanted.size, wanted.root)
     what = f"{call.collective} of {size_text(call.size)}" if call.size else str(call.collective)
     console.print(f"{what}, {len(group.spec.ranks)} ranks, {wanted.repeat} times, seed {wanted.seed}")
+    if group.trees:
+        console.print(f"{len(group.trees)} trees: {tree_text(group)}", markup=False)
     with progress(console, str(call.collective)) as tell:
         running = Running(lab, group, [call] * wanted.repeat, seed=wanted.seed, deadline=wanted.deadline, progress=tell)
         outages = threading.Thread(target=fail_links, args=(lab, wanted.outages, console), daemon=True)

@@ -156,6 +156,8 @@ class Lab:
             command += ["--policy", job.policy]
         if not job.replan:
             command += ["--replan", "off"]
+        if job.plan is not None:
+            command += ["--plan", str(job.plan)]
         log = job.folder / MANAGER_LOG
         place = self.manager_address
         return Process("the manager", command, log, lambda: listens(place), _MANAGER_CAUSES)

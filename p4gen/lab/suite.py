@@ -210,7 +210,7 @@ class Suite:
             used = tree_edges(lab.topology, self.group)
             if frozenset(link.ends) in used:
                 raise FailedError(f"the group still uses {link.name}, which was down")
-            return f"{link.name} cut; now {', '.join(self.group.tree)}, generation {self.group.generation}"
+            return f"{link.name} cut; now {', '.join(self.group.switches)}, generation {self.group.generation}"
         return f"{link.name} cut: {_broken(status)} ({status.reason}); restored: generation {self.group.generation}"
 
     def destroy(self) -> str:
@@ -285,8 +285,9 @@ def _broken(status: GroupStatus) -> str:
 
 
 def tree_edges(topology: TopologySpec, group: GroupStatus) -> set[frozenset[str]]:
-    """The links between neighbouring switches of a group's tree, and those of its hosts."""
-    edges = {frozenset((switch, up)) for switch, up in group.tree.items() if up is not None}
+    """The links between neighbouring switches of a group's trees, and those of its hosts."""
+    trees = (group.tree, *(each.tree for each in group.trees))
+    edges = {frozenset((switch, up)) for tree in trees for switch, up in tree.items() if up is not None}
     edges |= {frozenset(topology.ports[host][0].ends) for host in group.spec.ranks}
     return edges
 

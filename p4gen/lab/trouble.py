@@ -72,7 +72,7 @@ def _set_link(session: Session, a: str, b: str, *, up: bool) -> None:
 
 
 def _unused(status: Status, switch: str) -> bool:
-    return all(switch not in group.tree for group in status.groups if group.state is GroupState.ACTIVE)
+    return all(switch not in group.switches for group in status.groups if group.state is GroupState.ACTIVE)
 
 
 @contextlib.contextmanager

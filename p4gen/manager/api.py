@@ -14,18 +14,49 @@ from typing import Protocol
 
 from p4gen.arch.ports import CPU_PORT
 from p4gen.errors import FailedError
-from p4gen.families import WrittenServing, WrittenSpec
+from p4gen.families import WrittenSpec
 from p4gen.groups.connections import Tally
 from p4gen.groups.group import Memory, PlacedEdge, SwitchConfig
-from p4gen.host.collectives.plan import ChannelKey, PsnSync
-from p4gen.host.transport.verbs import Peer
+from p4gen.manager.memberships import (
+    GroupState,
+    GroupStatus,
+    GroupTree,
+    HostAddresses,
+    Membership,
+    RankChannel,
+    RankConfig,
+    RankTree,
+)
 from p4gen.placement.request import Code, ConnectionSpec, GroupSpec, ManagerError
 
 __all__ = [
-    "Agent", "AgentError", "Changes", "Code", "ConnectionCount", "ConnectionSpec", "ConnectionState",
-    "ConnectionStatus", "GroupSpec", "GroupState", "GroupStatus", "HostAddresses", "HostInfo", "HostManager",
-    "LinkPort", "Manager", "ManagerError", "Membership", "Memory", "RankChannel", "RankConfig", "RankReport", "Status",
-    "SwitchInfo", "SwitchStatus",
+    "Agent",
+    "AgentError",
+    "Changes",
+    "Code",
+    "ConnectionCount",
+    "ConnectionSpec",
+    "ConnectionState",
+    "ConnectionStatus",
+    "GroupSpec",
+    "GroupState",
+    "GroupStatus",
+    "GroupTree",
+    "HostAddresses",
+    "HostInfo",
+    "HostManager",
+    "LinkPort",
+    "Manager",
+    "ManagerError",
+    "Membership",
+    "Memory",
+    "RankChannel",
+    "RankConfig",
+    "RankReport",
+    "RankTree",
+    "Status",
+    "SwitchInfo",
+    "SwitchStatus",
 ]  # fmt: skip
 
 # --- registration ---
@@ -69,93 +100,7 @@ class HostInfo:
     name: str
 
 
-@dataclass(frozen=True)
-class HostAddresses:
-    """Addresses that the manager assigns to a host: MAC (48 bits), IPv4, and the MAC of its switch."""
-
-    mac: int
-    ip: int
-    gateway: int
-
-
-# --- groups ---
-
-
-class GroupState(StrEnum):
-    """The state of a group's life cycle."""
-
-    INSTALLING = "installing"
-    ACTIVE = "active"
-    BROKEN = "broken"
-    """There is currently no tree for it; it is placed again automatically when there is one."""
-    REMOVING = "removing"
-
-
-@dataclass(frozen=True)
-class RankChannel:
-    """A queue pair of a rank (``GroupConfig.channels``)."""
-
-    key: ChannelKey
-    qp: int
-    peer: Peer
-
-
-@dataclass(frozen=True)
-class RankConfig:
-    """What InitGroup gives to the CommLib of one rank: its place, its endpoints, QPs and PSNs."""
-
-    group: str
-    generation: int
-    """Counts the placements of a group, from 1; queue pairs of an older one are invalid."""
-    rank: int
-    size: int
-    addresses: HostAddresses
-    channels: tuple[RankChannel, ...]
-    first_psn: int
-    slots: int
-    sync: PsnSync
-    spec: WrittenServing
-    """The program of the first switch: payload, W, M, op, dtype, mode, reliability."""
-    ring_qp: int = 0
-    """The first queue pair number of a ring of hosts, on which calls run in this generation; 0 if switches carry
-    them. ``p4gen.manager.ranks`` numbers the others."""
-    ips: tuple[int, ...] = ()
-    """Of a ring: the addresses of all ranks."""
-    leased: bool = False
-    """Whether rank 0 asks the manager before each call (``HostManager.begin_call``)."""
-
-
-@dataclass(frozen=True)
-class Membership:
-    """A notification for a host: the current state of a group in which it is a rank.
-
-    ``config`` is None unless the group is active. ``reason`` says why it is broken. ``gone``: it was destroyed.
-    """
-
-    group: str
-    state: GroupState
-    generation: int
-    config: RankConfig | None = None
-    reason: str = ""
-    gone: bool = False
-
-
-@dataclass(frozen=True)
-class GroupStatus:
-    """The status of a group."""
-
-    spec: GroupSpec
-    state: GroupState
-    generation: int
-    reason: str = ""
-    tree: Mapping[str, str | None] = field(default_factory=dict)
-    """Each switch of its IncTree with its parent switch (None: the root)."""
-    slots: Mapping[str, int] = field(default_factory=dict)
-    """Number of slots used on each switch, over all pipes and pipelines."""
-    contexts: Mapping[str, int] = field(default_factory=dict)
-    """Number of contexts used on each switch."""
-    ring: bool = False
-    """Whether calls currently run on a ring of the hosts."""
+# --- connections ---
 
 
 class ConnectionState(StrEnum):

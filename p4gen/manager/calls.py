@@ -11,8 +11,11 @@ from p4gen.host.collectives.arrays import Array, check_root, divide, dtype_of
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.ring import Ring
+from p4gen.host.collectives.striped import StripedCommunicator
 from p4gen.spec import Op
 
+Library = Communicator | StripedCommunicator | Ring
+"""What carries a rank's calls in one generation: a tree, several, or a ring of the hosts."""
 ROOTED: Final = frozenset({Collective.REDUCE, Collective.BROADCAST})
 
 
@@ -49,7 +52,7 @@ class Call:
     started: int | None = None
     """The time at which it began in an earlier generation."""
 
-    def make(self, communicator: Communicator | Ring) -> Invocation:
+    def make(self, communicator: Library) -> Invocation:
         """The call as an invocation of one generation's communicator, or of its ring."""
         match self.collective:
             case Collective.ALLREDUCE:

@@ -57,6 +57,7 @@ def _group(
         "ranks": len(spec.ranks),
         "hosts": list(spec.ranks),
         "tree": dict(group.tree),
+        "trees": [{"tree": dict(each.tree), "rate": each.rate} for each in group.trees],
         "slots": dict(group.slots),
         "contexts": dict(group.contexts),
         "ring": group.ring,

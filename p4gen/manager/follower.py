@@ -142,7 +142,7 @@ class Follower(ABC):
         if not config.spec.icrc.right:
             self._nic.nic.checks_icrc = False
         ring = range(config.ring_qp, config.ring_qp + RING_QPS * config.size if config.ring_qp else 0)
-        if not {*ring, *(channel.qp for channel in config.channels)}.isdisjoint(self._nic.nic.pairs):
+        if not {*ring, *config.qps}.isdisjoint(self._nic.nic.pairs):
             # Also for a group that is being destroyed, of which the manager has not notified this rank yet.
             self._loop.at(self._loop.now + _RETRY, self._join, config)
             return

@@ -24,7 +24,7 @@ from p4gen.manager.ledger import LOGGER, Ledger
 from p4gen.manager.lifecycle import Answers, Lifecycle
 from p4gen.manager.record import Lease, Record
 from p4gen.manager.wanted import Key
-from p4gen.placement.placed import PlacedGroup
+from p4gen.placement.placed import PlacedTrees
 from p4gen.placement.placer import Placer
 from p4gen.placement.planner import NoPlaceError, group_request
 from p4gen.placement.pools import NoRoomError, Pools
@@ -45,7 +45,7 @@ class Granted:
 
     record: Record
     key: Key
-    placed: PlacedGroup
+    placed: PlacedTrees
     answers: Answers
     """Of its switches, which have been asked to install it."""
 
@@ -178,7 +178,7 @@ class Leases:
         except NoPlaceError:
             return False
         if plan.leased:
-            self._ledger.settle_home(record, plan.placed.tree)
+            self._ledger.settle_home(record, plan.placed.first.tree)
         return plan.leased
 
     def _take(self, record: Record, others: Sequence[Record], reload: frozenset[str]) -> Granted | Reload:
@@ -225,13 +225,14 @@ class Leases:
         used = {name for each, placed in self._ledger.live() if each not in near for name in placed.switches}
         return (near, lacking - used) if lacking - used else None
 
-    def _place(self, record: Record, without: Sequence[Record]) -> tuple[PlacedGroup, Pools]:
+    def _place(self, record: Record, without: Sequence[Record]) -> tuple[PlacedTrees, Pools]:
         """What a lease takes, as if these groups held nothing. Raises ``InputError`` if it does not fit."""
         ledger, view = self._ledger, self._ledger.fabric.view
         assert record.home is not None
         pools = ledger.pools([placed for each, placed in ledger.live() if each not in without])
         placer = Placer(view.topology, view.names, view.specs, pools)
-        return placer.place(group_request(record.spec, ledger.draw_psn()), record.home), pools
+        placed = placer.place(group_request(record.spec, ledger.draw_psn()), record.home)
+        return PlacedTrees((placed,)), pools
 
     def _idle(self, record: Record) -> bool:
         """Whether a group holds a lease that may be taken away: its call has ended at all ranks, or takes too long."""

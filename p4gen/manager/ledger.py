@@ -10,7 +10,7 @@ import random
 import threading
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from p4gen.groups.group import GroupContext
@@ -18,20 +18,18 @@ from p4gen.manager.api import (
     Code,
     GroupSpec,
     GroupState,
-    HostAddresses,
     ManagerError,
     Membership,
-    RankChannel,
     RankConfig,
 )
 from p4gen.manager.conversations import Conversation
 from p4gen.manager.fabric import Fabric
-from p4gen.manager.ranks import first_psn
+from p4gen.manager.rankconfigs import rank_config
 from p4gen.manager.record import Record
 from p4gen.manager.store import Store, StoredConnection, StoredGroup, StoredRing
 from p4gen.manager.watch import Watch
 from p4gen.placement.duty import blocks_taken
-from p4gen.placement.placed import PlacedGroup
+from p4gen.placement.placed import PlacedTrees
 from p4gen.placement.planner import Plan, Room, Search
 from p4gen.placement.policy import GroupView, PlacementPolicy
 from p4gen.placement.pools import History, Limits, Pools, held_by
@@ -133,10 +131,10 @@ class Ledger:
         accept = None if faster is None else self._acceptable(faster)
         return Search(spec, view, self._policy, room, self.draw_psn(), avoid, self._trees(instead_of), accept)
 
-    def _acceptable(self, faster: Faster) -> Callable[[IncTree], bool]:
+    def _acceptable(self, faster: Faster) -> Callable[[Sequence[IncTree], Sequence[float]], bool]:
         crowd, placed = self.crowd(faster.than), faster.than.placed
-        least = faster.gain * crowd.rate(placed.tree) if placed is not None else 0.0
-        return lambda tree: crowd.rate(tree) >= least
+        least = faster.gain * crowd.rate(placed.trees, placed.rates) if placed is not None else 0.0
+        return lambda trees, rates: crowd.rate(trees, rates) >= least
 
     def crowd(self, record: Record) -> Crowd:
         """The trees of all other groups."""
@@ -148,11 +146,12 @@ class Ledger:
         lasting = [placed for record, placed in live if record.home is None]
         return Room(lambda: self.pools(placed for _, placed in live), lambda: self.pools(lasting))
 
-    def pools(self, live: Iterable[PlacedGroup]) -> Pools:
+    def pools(self, live: Iterable[PlacedTrees]) -> Pools:
         """What is free if these are all placements."""
         limits = {name: Limits.of(program) for name, program in self.fabric.view.specs.items()}
         tree, qp = self._next_tree, self._next_qp
-        return Pools(limits, live, self.histories, next_tree=tree, next_qp=qp, rings=self._rings())
+        parts = (part for placed in live for part in placed.parts)
+        return Pools(limits, parts, self.histories, next_tree=tree, next_qp=qp, rings=self._rings())
 
     def plan(
         self,
@@ -176,7 +175,10 @@ class Ledger:
     def _trees(self, instead_of: Record | None) -> list[GroupView]:
         view = self.fabric.view
         trees = [
-            (record, placed.tree) for record, placed in self.live() if record is not instead_of and record.home is None
+            (record, part.tree)
+            for record, placed in self.live()
+            if record is not instead_of and record.home is None
+            for part in placed.parts
         ]
         trees += [(record, record.home) for record in self.records.values() if record.home is not None]
         found = []
@@ -186,7 +188,7 @@ class Ledger:
             found.append(GroupView(spec.name, tree, view.topology, record.home is not None, spec.duty, blocks))
         return found
 
-    def live(self) -> Iterator[tuple[Record, PlacedGroup]]:
+    def live(self) -> Iterator[tuple[Record, PlacedTrees]]:
         """All placements, in use or being installed."""
         for record in self.records.values():
             yield from ((record, placed) for placed in (record.placed, record.pending) if placed is not None)
@@ -208,7 +210,7 @@ class Ledger:
             raise ManagerError(Code.NOT_FOUND, f"there is no group '{name}'")
         return self.records[name]
 
-    def begin(self, record: Record, placed: PlacedGroup, pools: Pools, *, beside: bool = False) -> None:
+    def begin(self, record: Record, placed: PlacedTrees, pools: Pools, *, beside: bool = False) -> None:
         """Record that a placement is to be installed. The one in use is given up, unless ``beside``."""
         generation = record.last + 1
         name = record.spec.name
@@ -234,7 +236,7 @@ class Ledger:
             record.state = GroupState.INSTALLING
             self._tell(record)
 
-    def swap(self, record: Record, placed: PlacedGroup, pools: Pools) -> None:
+    def swap(self, record: Record, placed: PlacedTrees, pools: Pools) -> None:
         """Record that a placement is to be installed instead of the one in use, which is restored if this fails. Until
         then the resources of both are reserved."""
         generation = record.last + 1
@@ -283,7 +285,7 @@ class Ledger:
         record.lost, record.agreed, record.delay = False, None, 0.0
         record.arrived, record.completed = {}, {}
         assert record.placed is not None
-        on = ", ".join(record.placed.addresses)
+        on = " and on ".join(", ".join(part.addresses) for part in record.placed.parts)
         LOGGER.info("group %s: generation %d is active on %s", spec.name, record.generation, on)
         self._tell(record)
 
@@ -425,38 +427,4 @@ class Ledger:
 
     def rank_config(self, record: Record, rank: int) -> RankConfig:
         """The configuration of a rank of an active group."""
-        placed, view = record.placed, self.fabric.view
-        host = record.spec.ranks[rank]
-        if record.ring is not None:
-            program = self.fabric.program(record.spec.ranks)
-            assert program is not None
-            return RankConfig(
-                group=record.spec.name,
-                generation=record.generation,
-                rank=rank,
-                size=len(record.spec.ranks),
-                addresses=self.fabric.addresses(host),
-                channels=(),
-                first_psn=first_psn(record.ring),
-                slots=0,
-                sync=record.spec.sync,
-                spec=program,
-                ring_qp=record.ring,
-                leased=record.home is not None,
-                ips=tuple(view.names.ip[each] for each in record.spec.ranks),
-            )
-        assert placed is not None
-        first, _ = placed.tree.first_hop(rank)
-        return RankConfig(
-            group=record.spec.name,
-            generation=record.generation,
-            rank=rank,
-            size=len(record.spec.ranks),
-            addresses=HostAddresses(view.names.mac[host], view.names.ip[host], placed.channels[0].ends[rank].peer.mac),
-            channels=tuple(RankChannel(c.key, c.ends[rank].qp, c.ends[rank].peer) for c in placed.channels),
-            first_psn=placed.request.first_psn,
-            slots=min(context.slots for _, context in placed.contexts),
-            sync=record.spec.sync,
-            spec=view.specs[first.key.switch],
-            leased=record.home is not None,
-        )
+        return rank_config(record, rank, self.fabric)

@@ -13,7 +13,7 @@ from p4gen.manager.ledger import Faster, Ledger
 from p4gen.manager.record import Record
 from p4gen.manager.switches import SwitchThread
 from p4gen.manager.wanted import Key
-from p4gen.placement.placed import PlacedGroup
+from p4gen.placement.placed import PlacedTrees
 from p4gen.placement.planner import NoPlaceError, Plan
 
 UNLOCKED: Final = 5
@@ -115,7 +115,7 @@ class Lifecycle:
 
     def _begin(
         self, record: Record, spec: GroupSpec, avoid: Mapping[str, str], faster: Faster | None, *, beside: bool
-    ) -> tuple[Key, PlacedGroup] | None:
+    ) -> tuple[Key, PlacedTrees] | None:
         """Find a place for a group, and record it. None if it is to have its switches by leases: there is nothing to
         install. The policy is asked without the lock; what it proposes counts only if nothing has changed since."""
         ledger, instead_of = self._ledger, None if beside else record
@@ -129,6 +129,8 @@ class Lifecycle:
                     if not current:
                         break
                     if (plan := search.attempt(candidate, ledger.room(instead_of))) is not None:
+                        if beside and search.without_stripes and self._several_instead(record, spec, avoid, faster):
+                            raise search.failure()
                         return self._take(record, spec, plan, beside=beside)
             with ledger.changed:
                 current &= ledger.stamp == stamp and ledger.fabric.view is search.view
@@ -137,9 +139,18 @@ class Lifecycle:
         with ledger.changed:
             return self._take(record, spec, ledger.plan(spec, avoid, instead_of, faster), beside=beside)
 
-    def _take(self, record: Record, spec: GroupSpec, plan: Plan, *, beside: bool) -> tuple[Key, PlacedGroup] | None:
+    def _several_instead(
+        self, record: Record, spec: GroupSpec, avoid: Mapping[str, str], faster: Faster | None
+    ) -> bool:
+        """Whether a group gets several trees instead of what it has, of which only one fits beside that."""
+        try:
+            return record.placed is not None and bool(self._ledger.plan(spec, avoid, record, faster).placed.rates)
+        except NoPlaceError:
+            return False
+
+    def _take(self, record: Record, spec: GroupSpec, plan: Plan, *, beside: bool) -> tuple[Key, PlacedTrees] | None:
         if plan.leased:
-            record.home = plan.placed.tree
+            record.home = plan.placed.first.tree
             self.park(record, spec)
             return None
         record.home = None
@@ -149,11 +160,11 @@ class Lifecycle:
             self.uninstall(*old)
         return record.pending_key, plan.placed
 
-    def install(self, key: Key, placed: PlacedGroup) -> dict[str, AgentError]:
+    def install(self, key: Key, placed: PlacedTrees) -> dict[str, AgentError]:
         """Install a placement on all its switches at the same time. Returns the errors by switch."""
         return self.wait(self.installing(key, placed, {}))
 
-    def installing(self, key: Key, placed: PlacedGroup, instead_of: Mapping[str, Collection[Key]]) -> Answers:
+    def installing(self, key: Key, placed: PlacedTrees, instead_of: Mapping[str, Collection[Key]]) -> Answers:
         """Ask all its switches to install a placement, and to remove at the same time, by switch, what it takes the
         place of; other switches just to remove that. Call it together with freeing resources, as ``uninstall``."""
         answers: dict[str, Future[Any]] = {}
@@ -168,13 +179,13 @@ class Lifecycle:
                 self._threads[switch].remove(gone)
         return answers
 
-    def activate(self, key: Key, placed: PlacedGroup) -> None:
+    def activate(self, key: Key, placed: PlacedTrees) -> None:
         """Tell all its switches that a placement is used."""
         for switch in placed.switches:
             if switch in self._threads:
                 self._threads[switch].activate(key)
 
-    def uninstall(self, key: Key, placed: PlacedGroup | None) -> Answers:
+    def uninstall(self, key: Key, placed: PlacedTrees | None) -> Answers:
         """Ask all its switches to remove a placement. Call it together with freeing its resources, so that requests of
         later users of these resources are queued after it at each switch."""
         return self.remove(key, placed.switches if placed is not None else ())

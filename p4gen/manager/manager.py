@@ -46,7 +46,7 @@ from p4gen.manager.store import Store
 from p4gen.manager.switches import SwitchThread
 from p4gen.manager.wanted import Key
 from p4gen.manager.watch import Watch
-from p4gen.placement.placed import PlacedGroup
+from p4gen.placement.placed import PlacedTrees
 from p4gen.placement.planner import NoPlaceError, View, check
 from p4gen.placement.policy import PlacementPolicy, find_policy
 from p4gen.spec import ServingSpec
@@ -121,7 +121,7 @@ class IncManager:
         self._connections.start()
         self._handshakes.start()
 
-    def _held_by(self, switch: str) -> dict[Key, PlacedGroup]:
+    def _held_by(self, switch: str) -> dict[Key, PlacedTrees]:
         return {r.key: placed for r, placed in self._ledger.live() if switch in placed.switches and not r.lost}
 
     def __enter__(self) -> Self:

@@ -18,13 +18,14 @@ from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.ring import Ring
+from p4gen.host.collectives.striped import StripedCommunicator
 from p4gen.host.transport.clock import SECOND
 from p4gen.host.transport.raw import RawNic
 from p4gen.host.transport.rc import QueuePair
 from p4gen.manager.api import Code, HostManager, ManagerError, RankConfig, RankReport
-from p4gen.manager.calls import ROOTED, Call, CallResult, check_call
+from p4gen.manager.calls import ROOTED, Call, CallResult, Library, check_call
 from p4gen.manager.follower import KEPT, Follower
-from p4gen.manager.ranks import TIMEOUT, group_config, ring_config
+from p4gen.manager.ranks import TIMEOUT, group_config, ring_config, tree_configs
 from p4gen.spec import CollectiveSpec, Op
 
 AHEAD: Final = KEPT // 2
@@ -52,7 +53,7 @@ class Member(Follower):
         super().__init__(group, nic, manager, submit)
         self._timeout_ps, self._ack_every = timeout_ps, ack_every
         self._config: GroupConfig | None = None
-        self._communicator: Communicator | Ring | None = None
+        self._communicator: Library | None = None
         self._queue: deque[Call] = deque()
         """Calls that are not completed, in order."""
         self._kept: deque[Call] = deque(maxlen=KEPT)
@@ -114,13 +115,20 @@ class Member(Follower):
             self._loop.call_soon_threadsafe(self._limit, (weakref.ref(call), deadline))
         return call.future
 
+    def sent_by_tree(self) -> tuple[int, ...]:
+        """The packets that were sent over each tree in this generation; none, unless the group has several. May be
+        called from any thread."""
+        library = self._communicator
+        trees = library.communicators if isinstance(library, StripedCommunicator) else ()
+        return tuple(sum(pair.requester.stats.sent for pair in tree.pairs) for tree in trees)
+
     def progress(self) -> float:
         """The fraction of the running call that is done, from 0 to 1. May be called from any thread."""
         with contextlib.suppress(IndexError):  # the call has just ended
             call = self._under_way[0]
             invocation = call.invocation if call is not None else None
-            if invocation is not None and invocation.messages:
-                return min(1.0, (invocation.messages_sent + invocation.messages_received) / invocation.messages)
+            if invocation is not None:
+                return invocation.progress
         return 0.0
 
     def _wait(self, future: Future[CallResult]) -> CallResult:
@@ -279,6 +287,10 @@ class Member(Follower):
         if config.ring_qp:
             ring = ring_config(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)
             self._communicator = Ring(self._nic.nic, ring, self._done)
+        elif config.trees:
+            trees = tree_configs(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)
+            rates = [tree.rate for tree in config.trees]
+            self._communicator = StripedCommunicator(self._nic.nic, trees, rates, self._done)
         else:
             self._communicator = Communicator(self._nic.nic, self._config, self._done)
 

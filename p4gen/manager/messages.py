@@ -25,6 +25,7 @@ from p4gen.manager.api import (
     GroupSpec,
     GroupState,
     GroupStatus,
+    GroupTree,
     ManagerError,
     RankChannel,
 )
@@ -66,7 +67,7 @@ def _outward(value: Any) -> dict[str, Any]:
         case GroupSpec() if not value.collectives:
             # A message without collectives means all of them.
             raise ManagerError(Code.INVALID, f"group {value.name} has no collectives")
-        case GroupStatus():
+        case GroupStatus() | GroupTree():
             found["tree"] = [{"name": name, "parent": parent} for name, parent in value.tree.items()]
         case RankChannel():
             (collective, root), peer = found.pop("key"), found.pop("peer")
@@ -109,7 +110,7 @@ def _inward(message: Message) -> dict[str, Any]:
     match message.DESCRIPTOR.name:
         case "GroupSpec" if not found["collectives"]:
             del found["collectives"]  # all of them
-        case "GroupStatus":
+        case "GroupStatus" | "GroupTree":
             found["tree"] = {node["name"]: node.get("parent") for node in found["tree"]}
         case "RankChannel":
             found["key"] = found.get("collective"), found["root"]

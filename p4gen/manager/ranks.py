@@ -6,11 +6,13 @@ those to the left, rank 0's ends of the star, the others' ends of it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from p4gen.families import collective
 from p4gen.groups.ranks import ACK_EVERY, host_config
-from p4gen.host.collectives.plan import SYMMETRIC, Connection, GroupConfig
+from p4gen.groups.wire import data_share
+from p4gen.host.collectives.plan import SYMMETRIC, ChannelKey, Connection, GroupConfig
 from p4gen.host.collectives.ring import RingConfig
 from p4gen.host.transport.clock import MS
 from p4gen.host.transport.verbs import Peer, QpConfig, Recovery
@@ -72,6 +74,34 @@ def group_config(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: in
     channels = {channel.key: (channel.qp, channel.peer) for channel in config.channels}
     if config.ring_qp:  # what its calls may be is that of the program; ``ring_config`` has its connections
         channels = {SYMMETRIC: (config.ring_qp, Peer(config.addresses.gateway, config.addresses.ip, config.ring_qp))}
+    if config.trees:
+        return tree_configs(config, timeout_ps=timeout_ps, ack_every=ack_every)[0]
+    return _configured(config, channels, None, timeout_ps, ack_every)
+
+
+def tree_configs(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: int = ACK_EVERY) -> list[GroupConfig]:
+    """The configurations of a rank on each of several trees: its queue pairs send at the tree's rate, less what the
+    ACKs of data that goes the other way take."""
+    share = data_share(collective(config.spec), ack_every)
+    return [
+        _configured(
+            config,
+            {channel.key: (channel.qp, channel.peer) for channel in tree.channels},
+            max(1, int(tree.rate * share)),
+            timeout_ps,
+            ack_every,
+        )
+        for tree in config.trees
+    ]
+
+
+def _configured(
+    config: RankConfig,
+    channels: Mapping[ChannelKey, tuple[int, Peer]],
+    pace: int | None,
+    timeout_ps: int,
+    ack_every: int,
+) -> GroupConfig:
     return host_config(
         collective(config.spec),
         config.rank,
@@ -81,5 +111,6 @@ def group_config(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: in
         config.sync,
         timeout_ps=timeout_ps,
         ack_every=ack_every,
+        pace=pace,
         adaptive=True,
     )

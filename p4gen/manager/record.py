@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from p4gen.manager.api import GroupSpec, GroupState, GroupStatus, RankReport
+from p4gen.manager.api import GroupSpec, GroupState, GroupStatus, GroupTree, RankReport
 from p4gen.manager.ranks import RING_QPS
 from p4gen.manager.store import StoredGroup
 from p4gen.manager.wanted import Key
-from p4gen.placement.placed import PlacedGroup
+from p4gen.placement.placed import PlacedTrees
 from p4gen.placement.tree import IncTree
 
 
@@ -33,8 +33,8 @@ class Record:
     last: int = 0
     """The newest generation that has been tried."""
     reason: str = ""
-    placed: PlacedGroup | None = None
-    pending: PlacedGroup | None = None
+    placed: PlacedTrees | None = None
+    pending: PlacedTrees | None = None
     ring: int | None = None
     """The first queue pair number of the ring on which calls run in this generation; then ``placed`` is None."""
     home: IncTree | None = None
@@ -88,16 +88,25 @@ class Record:
     def status(self) -> GroupStatus:
         """The status for clients."""
         placed = self.placed or (None if self.ring is not None else self.pending)
-        tree: dict[str, str | None] = {}
         slots: defaultdict[str, int] = defaultdict(int)
         contexts: defaultdict[str, int] = defaultdict(int)
-        shape = self.home if placed is None else placed.tree
-        for node in shape.nodes if shape is not None and self.state is not GroupState.BROKEN else ():
-            above = None if node.parent is None else node.edges[node.parent].far
-            if above is None or above.switch != node.key.switch:
-                tree[node.key.switch] = above.switch if above else None
+        shape = self.home if placed is None else placed.first.tree
+        tree = _parents(shape) if shape is not None and self.state is not GroupState.BROKEN else {}
+        rates = placed.rates if placed is not None and tree else ()
+        trees = tuple(GroupTree(_parents(placed.parts[n].tree), rate) for n, rate in enumerate(rates) if placed)
         for key, context in placed.contexts if placed is not None else ():
             contexts[key.switch] += 1
             slots[key.switch] += sum(end - first for first, end in context.ranges())
         generation, ring = self.generation or self.last, self.ring is not None
-        return GroupStatus(self.spec, self.state, generation, self.reason, tree, dict(slots), dict(contexts), ring)
+        held = dict(slots), dict(contexts)
+        return GroupStatus(self.spec, self.state, generation, self.reason, tree, *held, ring, trees)
+
+
+def _parents(tree: IncTree) -> dict[str, str | None]:
+    """Each switch of a tree with its parent switch."""
+    found: dict[str, str | None] = {}
+    for node in tree.nodes:
+        above = None if node.parent is None else node.edges[node.parent].far
+        if above is None or above.switch != node.key.switch:
+            found[node.key.switch] = above.switch if above else None
+    return found

@@ -7,7 +7,8 @@ are repeated.
 
 Groups cannot displace each other for ever: one that moves leaves no link that it goes to with less for a flow than it
 gets there itself, which is more than it had. So with each move the sorted list of all groups' rates grows, the lowest
-first, and there are finitely many. A link that comes and goes moves a group once in ``pause`` at most.
+first, and there are finitely many. A group that moves from one tree to several stays there until a link or a switch
+fails, so there are finitely many such moves, too. A link that comes and goes moves a group once in ``pause`` at most.
 """
 
 from __future__ import annotations
@@ -88,8 +89,8 @@ class Replan:
                 return False
             if not record.placed.links <= ledger.fabric.view.links:  # it is to be repaired
                 return False
-            crowd, tree = ledger.crowd(record), record.placed.tree
-            now = crowd.rate(tree)
+            crowd = ledger.crowd(record)
+            now = crowd.rate(record.placed.trees)
             if crowd.most(record.spec.ranks) < GAIN * now:
                 return False
             if time.monotonic() < self._stays.get(name, 0.0):
@@ -106,7 +107,8 @@ class Replan:
         finally:
             self._lifecycle.idle(record)
         with ledger.changed:
-            then = ledger.crowd(record).rate(record.placed.tree) if record.placed is not None else 0.0
+            placed = record.placed
+            then = ledger.crowd(record).rate(placed.trees, placed.rates) if placed is not None else 0.0
         self._stays = {each: until for each, until in self._stays.items() if until > time.monotonic()}
         self._stays[name] = time.monotonic() + self._pause
         LOGGER.info("group %s has moved: %.3g Gb/s for each flow, before %.3g", name, then / 1e9, now / 1e9)
@@ -114,6 +116,7 @@ class Replan:
 
 
 def _may_move(record: Record) -> bool:
-    """Whether a group's place is for the policy to choose, and nobody works on it."""
+    """Whether a group's place is for the policy to choose, on one tree so far, and nobody works on it."""
     chosen = record.spec.root is None and record.home is None and record.state is GroupState.ACTIVE
-    return chosen and record.placed is not None and not record.busy and not record.lost
+    single = record.placed is not None and not record.placed.rates
+    return chosen and single and not record.busy and not record.lost

@@ -6,7 +6,7 @@ from typing import Final
 
 APPLICATION: Final = 0x70346765
 """SQLite's application_id of our files."""
-SCHEMA: Final = 4
+SCHEMA: Final = 5
 
 CONNECTIONS: Final = """
 CREATE TABLE connections (
@@ -25,7 +25,16 @@ CREATE TABLE rings (
 ) STRICT;
 """
 """Added by schema 4: groups whose calls run on a ring, and the trees of those that get their switches by leases."""
-ADDED: Final = {2: CONNECTIONS, 3: HANDSHAKES, 4: RINGS}
+TREES: Final = """
+CREATE TABLE trees (
+    name TEXT NOT NULL, generation INTEGER NOT NULL, part INTEGER NOT NULL, rate REAL NOT NULL, tree INTEGER UNIQUE,
+    placed TEXT, PRIMARY KEY (name, generation, part),
+    FOREIGN KEY (name, generation) REFERENCES placements ON DELETE CASCADE
+) STRICT;
+"""
+"""Added by schema 5: of placements on several trees the rate of each tree, and all but the first, which is in
+placements."""
+ADDED: Final = {2: CONNECTIONS, 3: HANDSHAKES, 4: RINGS, 5: TREES}
 TABLES: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
 CREATE TABLE switches (name TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, info TEXT NOT NULL) STRICT;

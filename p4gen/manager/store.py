@@ -21,7 +21,7 @@ from p4gen.manager.conversations import Conversation
 from p4gen.manager.encoding import decode, encode
 from p4gen.manager.schema import ADDED, APPLICATION, SCHEMA, TABLES
 from p4gen.placement.connections import PlacedConnection
-from p4gen.placement.placed import PlacedGroup
+from p4gen.placement.placed import PlacedGroup, PlacedTrees
 from p4gen.placement.pools import HOST_QP, History, Kind, Spans, held_by
 from p4gen.placement.tree import IncTree
 
@@ -61,7 +61,7 @@ class StoredGroup:
     last: int
     """The newest generation that has been tried."""
     reason: str = ""
-    placements: dict[int, PlacedGroup] = field(default_factory=dict)
+    placements: dict[int, PlacedTrees] = field(default_factory=dict)
     agreed: dict[int, int] = field(default_factory=dict)
     """By generation: the call with which all ranks begin."""
     ring: StoredRing = StoredRing()
@@ -219,11 +219,14 @@ class Store:
         """Remove a group with its placements."""
         self._db.execute("DELETE FROM groups WHERE name = ?", (name,))
 
-    def put_placement(self, name: str, generation: int, placed: PlacedGroup, next_tree: int, next_qp: int) -> None:
+    def put_placement(self, name: str, generation: int, placed: PlacedTrees, next_tree: int, next_qp: int) -> None:
         """Store a placement with its resources, and where the search for the next numbers begins."""
         db = self._db
-        text = json.dumps(encode(placed), separators=(",", ":"))
-        db.execute("INSERT INTO placements VALUES (?, ?, ?, ?, NULL)", (name, generation, placed.number, text))
+        texts = [(part.number, json.dumps(encode(part), separators=(",", ":"))) for part in placed.parts]
+        db.execute("INSERT INTO placements VALUES (?, ?, ?, ?, NULL)", (name, generation, *texts[0]))
+        for part, rate in enumerate(placed.rates):
+            row = (name, generation, part, rate, *(texts[part] if part else (None, None)))
+            db.execute("INSERT INTO trees VALUES (?, ?, ?, ?, ?, ?)", row)
         for key, context in placed.contexts:
             for held in held_by(key.switch, context):
                 if held.kind is Kind.CONTEXT:
@@ -311,9 +314,15 @@ class Store:
             for name, spec, state, *rest in rows("SELECT * FROM groups ORDER BY name")
         }
         for name, generation, placed, agreed in rows("SELECT name, generation, placed, agreed FROM placements"):
-            groups[name].placements[generation] = decode(PlacedGroup, json.loads(placed))
+            groups[name].placements[generation] = PlacedTrees((decode(PlacedGroup, json.loads(placed)),))
             if agreed is not None:
                 groups[name].agreed[generation] = agreed
+        for name, generation, rate, placed in rows(
+            "SELECT name, generation, rate, placed FROM trees ORDER BY name, generation, part"
+        ):
+            placements = groups[name].placements
+            known, more = placements[generation], () if placed is None else (decode(PlacedGroup, json.loads(placed)),)
+            placements[generation] = PlacedTrees(known.parts + more, (*known.rates, rate))
         for name, generation, qp, agreed, home in rows("SELECT * FROM rings"):
             tree = None if home is None else decode(IncTree, json.loads(home))
             groups[name].ring = StoredRing(generation, qp, agreed, tree)
@@ -368,6 +377,7 @@ class Store:
             "connections",
             "handshakes",
             "rings",
+            "trees",
         )
         return {table: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}  # noqa: S608
 

@@ -32,7 +32,7 @@ from p4gen.manager.wanted import (
     wanted_config,
 )
 from p4gen.manager.worker import Worker
-from p4gen.placement.placed import PlacedGroup
+from p4gen.placement.placed import PlacedTrees
 from p4gen.placement.planner import View
 from p4gen.spec import CollectiveSpec, ServingSpec
 
@@ -77,7 +77,7 @@ class SwitchThread(Worker):
         info: SwitchInfo,
         agents: Agents,
         owner: Owner,
-        admitted: Mapping[Key, PlacedGroup] | None = None,
+        admitted: Mapping[Key, PlacedTrees] | None = None,
         connections: HeldConnections | None = None,
     ) -> None:
         super().__init__(info.name, f"inc-switch {info.name}")
@@ -90,7 +90,7 @@ class SwitchThread(Worker):
         self._agents = agents
         self._owner = owner
         self._agent: Agent | None = None
-        self._admitted: dict[Key, PlacedGroup] = dict(admitted or {})
+        self._admitted: dict[Key, PlacedTrees] = dict(admitted or {})
         self._ticking: set[Key] = set(self._admitted)
         self._connections: HeldConnections = dict(connections or {})
         self._tallies = Tallies(info.name)
@@ -111,7 +111,7 @@ class SwitchThread(Worker):
         """Register the switch, possibly again or with another program. The future raises ``AgentError``."""
         return self._submit(lambda: self._register(info))
 
-    def install(self, key: Key, placed: PlacedGroup, instead_of: Collection[Key] = ()) -> Future[Any]:
+    def install(self, key: Key, placed: PlacedTrees, instead_of: Collection[Key] = ()) -> Future[Any]:
         """Install a placement, and remove others at the same time. The future raises ``AgentError``; then the switch
         holds none of them, or is stale."""
         return self._submit(lambda: self._install(key, placed, instead_of))
@@ -188,7 +188,7 @@ class SwitchThread(Worker):
         self._trouble("not reached yet")
         self._reconcile()
 
-    def _install(self, key: Key, placed: PlacedGroup, instead_of: Collection[Key]) -> None:
+    def _install(self, key: Key, placed: PlacedTrees, instead_of: Collection[Key]) -> None:
         self._ticking -= set(instead_of)
         for gone in instead_of:
             self._admitted.pop(gone, None)

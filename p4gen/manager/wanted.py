@@ -11,7 +11,7 @@ from p4gen.groups.family import group_entries
 from p4gen.groups.group import GroupContext, SwitchConfig
 from p4gen.manager.api import SwitchInfo
 from p4gen.placement.connections import PlacedConnection, same_place
-from p4gen.placement.placed import PlacedGroup
+from p4gen.placement.placed import PlacedTrees
 from p4gen.placement.placer import GATEWAY, routes, tree_routes
 from p4gen.placement.planner import View
 from p4gen.placement.tiers import hash_shift
@@ -34,14 +34,15 @@ class HeldConnection:
 
 
 def wanted_config(
-    info: SwitchInfo, view: View, admitted: Mapping[Key, PlacedGroup], connections: HeldConnections | None = None
+    info: SwitchInfo, view: View, admitted: Mapping[Key, PlacedTrees], connections: HeldConnections | None = None
 ) -> SwitchConfig:
     """The configuration of a switch. Raises ``InputError`` when its program does not support it."""
     if info.name not in view.topology.switches:
         return configure(info.spec, [])
     # Placements over links that no longer exist are about to be removed.
     there = {frozenset(link.ends) for link in view.topology.links}
-    passed = tree_routes(view.topology, (placed for placed in admitted.values() if placed.links <= there))
+    parts = (part for placed in admitted.values() if placed.links <= there for part in placed.parts)
+    passed = tree_routes(view.topology, parts)
     shift = hash_shift(view.topology, info.spec, info.name)
     arch = info.spec.architecture
     found = routes(
@@ -74,7 +75,7 @@ def _here(switch: str, view: View, connections: HeldConnections) -> list[Connect
     ]
 
 
-def contexts_of(switch: str, admitted: Mapping[Key, PlacedGroup]) -> list[GroupContext]:
+def contexts_of(switch: str, admitted: Mapping[Key, PlacedTrees]) -> list[GroupContext]:
     """The contexts of placements on a switch, in order."""
     found = [context for placed in admitted.values() for context in placed.contexts_on(switch)]
     return sorted(found, key=lambda context: context.context)
@@ -87,7 +88,7 @@ def items_of(config: SwitchConfig) -> frozenset[Item]:
     return frozenset((*entries, *groups, *((None, session.session_id) for session in config.clone_sessions)))
 
 
-def holds(spec: ProgramSpec, held: SwitchConfig, placed: PlacedGroup, switch: str) -> bool:
+def holds(spec: ProgramSpec, held: SwitchConfig, placed: PlacedTrees, switch: str) -> bool:
     """Whether the switch holds all contexts of a placement with their epochs, and therefore their state."""
     family = group_entries(spec)
     return all(family.holds(spec, held.entries, context) for context in placed.contexts_on(switch))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from p4gen.host.transport.clock import SECOND
+from p4gen.host.transport.wire import OVERHEAD
 from p4gen.net.buffer import SharedBuffer
 from p4gen.net.faults import DirectionFaults
 from p4gen.net.loop import EventLoop
@@ -15,8 +16,6 @@ from p4gen.rocev2.codes import ECN_CE, ECN_ECT0, ECN_ECT1, ETHERTYPE_IPV4
 from p4gen.rocev2.layouts import ROCE
 from p4gen.spec.topology import Ecn
 
-OVERHEAD: Final = 24
-"""Bytes on the wire in addition to the frame: FCS 4, preamble 8, inter-frame gap 12."""
 MIN_FRAME: Final = 60
 _ETHER_TYPE: Final = ROCE.bytes("ethernet.ether_type")
 _TOS_AT: Final = ROCE.at("ipv4.ecn")

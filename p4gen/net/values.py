@@ -10,6 +10,7 @@ from p4gen.host.collectives.arrays import Array, array_type, reduced
 from p4gen.host.collectives.commlib import Communicator, Invocation
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.ring import Ring
+from p4gen.host.collectives.striped import StripedCommunicator
 from p4gen.net.config import Call
 from p4gen.spec import CollectiveSpec
 
@@ -39,7 +40,7 @@ def draw(
     return [chance.integers(low, high, elements, dtype, endpoint=True) for _ in range(ranks)]
 
 
-def invoke(communicator: Member, call: Call, values: Array) -> Invocation:
+def invoke(communicator: Member | StripedCommunicator, call: Call, values: Array) -> Invocation:
     """Make the call for one rank."""
     match call.collective:
         case Collective.ALLREDUCE:

@@ -173,3 +173,42 @@ class PlacedGroup:
     def contexts_on(self, switch: str) -> list[GroupContext]:
         """Its contexts on one switch."""
         return [context for key, context in self.contexts if key.switch == switch]
+
+
+@dataclass(frozen=True)
+class PlacedTrees:
+    """A group on its trees: on one, or on several, each of which carries a part of every call's data."""
+
+    parts: tuple[PlacedGroup, ...]
+    """The group on each of them; the first one carries most."""
+    rates: tuple[float, ...] = ()
+    """Of several: bit/s of each rank over each of them, with headers. Calls are divided as their rates are."""
+
+    @property
+    def first(self) -> PlacedGroup:
+        """The group on its first tree, for what all have in common."""
+        return self.parts[0]
+
+    @property
+    def trees(self) -> tuple[IncTree, ...]:
+        """Its trees."""
+        return tuple(part.tree for part in self.parts)
+
+    @property
+    def contexts(self) -> Iterator[tuple[NodeKey, GroupContext]]:
+        """The contexts of all trees."""
+        return (pair for part in self.parts for pair in part.contexts)
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """The switches with entries for it."""
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.switches))
+
+    @property
+    def links(self) -> frozenset[frozenset[str]]:
+        """The links that its trees run over, by their ends."""
+        return frozenset().union(*(part.links for part in self.parts))
+
+    def contexts_on(self, switch: str) -> list[GroupContext]:
+        """Its contexts on one switch."""
+        return [context for part in self.parts for context in part.contexts_on(switch)]

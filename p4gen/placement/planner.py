@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -12,7 +13,7 @@ from typing import Final
 from p4gen.errors import InputError
 from p4gen.groups.family import group_entries
 from p4gen.placement.duty import blocks_of, blocks_taken, duties, overbooked
-from p4gen.placement.placed import GroupRequest, PlacedGroup
+from p4gen.placement.placed import GroupRequest, PlacedTrees
 from p4gen.placement.placer import Names, Placer, switch_of
 from p4gen.placement.policy import Candidate, FabricView, GroupView, PlacementPolicy, SwitchRoom
 from p4gen.placement.pools import NoRoomError, Pools
@@ -99,7 +100,7 @@ class Plan:
     """A group placed, and the pools after it. ``leased``: it is to have its tree by leases; what is placed shows only
     that it fits beside groups that keep what they hold."""
 
-    placed: PlacedGroup
+    placed: PlacedTrees
     pools: Pools
     leased: bool = False
 
@@ -131,7 +132,8 @@ class Search:
     """The search for a place for one group, among what the policy proposes on one view of the fabric.
 
     ``avoid`` has switches that are not to be used, each with the reason; ``groups`` are all that have a tree. What is
-    held is only looked at here. Only trees that ``accept`` accepts are tried. Raises ``NoPlaceError`` for a request
+    held is only looked at here. Only trees that ``accept`` accepts, with their rates
+    if there are several, are tried. Raises ``NoPlaceError`` for a request
     that no tree can serve.
     """
 
@@ -144,7 +146,7 @@ class Search:
         first_psn: int,
         avoid: Mapping[str, str],
         groups: Iterable[GroupView] = (),
-        accept: Callable[[IncTree], bool] | None = None,
+        accept: Callable[[Sequence[IncTree], Sequence[float]], bool] | None = None,
     ) -> None:
         topology = view.topology
         problems = list(tree_problems(topology, spec.ranks, spec.root))
@@ -160,7 +162,9 @@ class Search:
         self._seen = FabricView(topology, self._down, self._rooms(room), self._groups)
         self._refused: dict[str, None] = {}
         self._epochs: frozenset[str] = frozenset()
-        self._tried: set[tuple[IncTree, bool]] = set()
+        self._tried: set[tuple[tuple[IncTree, ...], bool]] = set()
+        self.without_stripes = False
+        """Whether several trees that the policy proposes have been refused."""
 
     def candidates(self) -> Iterable[Candidate]:
         """What the policy proposes, or the request."""
@@ -169,44 +173,51 @@ class Search:
         return _proposals(self._policy, self._seen, self._spec)
 
     def attempt(self, candidate: Candidate, room: Room) -> Plan | None:
-        """The group on a candidate's tree, if it fits there."""
+        """The group on a candidate's trees, if it fits there."""
+        found = self._attempt(candidate, room)
+        self.without_stripes |= found is None and bool(candidate.stripes)
+        return found
+
+    def _attempt(self, candidate: Candidate, room: Room) -> Plan | None:
         view, spec, topology = self.view, self._spec, self.view.topology
+        stripes = sorted(candidate.stripes, key=lambda stripe: -stripe.rate)
+        rates = tuple(stripe.rate for stripe in stripes)
         try:
-            tree = candidate.tree or build_tree(
-                topology, spec.ranks, candidate.root, ports_per_pipeline=self._per_pipeline, down=self._down
-            )
+            trees = tuple(stripe.tree for stripe in stripes) or (self._tree(candidate),)
         except InputError as error:
             self._refused |= dict.fromkeys(d.message for d in error.diagnostics)
             return None
-        if self._accept is not None and not self._accept(tree):
-            self._refused[f"root {tree.root.key.switch}: it is not faster than the present tree"] = None
+        if self._accept is not None and not self._accept(trees, rates):
+            self._refused[f"root {_roots(trees)}: it is not faster than the present tree"] = None
             return None
-        if (tree, candidate.within_time) in self._tried:
+        if (trees, candidate.within_time) in self._tried:
             return None
         leased = candidate.leased and len(spec.ranks) > 1 and not spec.memories  # without the lease it uses a ring
         where = "the policy's own tree"
         try:
-            self._tried.add((tree, candidate.within_time))
-            where = f"root {tree.root.key.switch}"
+            self._tried.add((trees, candidate.within_time))
+            where = f"root {_roots(trees)}"
             slots = self._request.slots or (None if leased else candidate.slots)
             wanted = replace(self._request, slots=slots)
-            problems = list(_unfit(tree, view.specs, wanted))
+            problems = [*_striped_wrongly(candidate, spec), *_unfit(trees, view.specs, wanted)]
             if candidate.disjoint:
-                problems += _shared(tree, topology, spec.name, self._groups)
+                problems += (why for tree in trees for why in _shared(tree, topology, spec.name, self._groups))
             if leased and candidate.within_time and not problems:
-                taken = blocks_taken(spec, view.specs[tree.root.key.switch])
-                problems += overbooked(tree, spec.duty, taken, self._seen.switches)
+                taken = blocks_taken(spec, view.specs[trees[0].root.key.switch])
+                problems += overbooked(trees[0], spec.duty, taken, self._seen.switches)
             if problems:
                 self._refused |= dict.fromkeys(f"{where}: {problem}" for problem in problems)
                 return None
             mine = room.lasting() if leased else room.pools()
-            return Plan(Placer(topology, view.names, view.specs, mine).place(wanted, tree), mine, leased)
+            placer = Placer(topology, view.names, view.specs, mine)
+            parts = tuple(placer.place(wanted, tree) for tree in trees)
+            return Plan(PlacedTrees(parts, rates), mine, leased)
         except InputError as error:
             if isinstance(error, NoRoomError):
                 self._epochs |= error.epochs
             self._refused |= dict.fromkeys(f"{where}: {d.message}" for d in error.diagnostics)
         except Exception as error:
-            if candidate.tree is None:
+            if candidate.tree is None and not stripes:
                 raise
             self._refused[f"{where}: the tree that the policy proposes is invalid: {error!r}"] = None
         return None
@@ -223,6 +234,15 @@ class Search:
                 free = tuple(map(pool.slots_free, pipelines))
                 found[name] = SwitchRoom(program, pool.contexts_free, free, blocks, promised[name])
         return found
+
+    def _tree(self, candidate: Candidate) -> IncTree:
+        return candidate.tree or build_tree(
+            self.view.topology,
+            self._spec.ranks,
+            candidate.root,
+            ports_per_pipeline=self._per_pipeline,
+            down=self._down,
+        )
 
     def failure(self) -> NoPlaceError:
         """Why no candidate has fitted: for every one what each switch lacks there."""
@@ -261,9 +281,28 @@ def _proposals(policy: PlacementPolicy, view: FabricView, spec: GroupSpec) -> It
         raise ManagerError(Code.REFUSED, f"{name} failed: {type(error).__name__}: {error}") from error
 
 
-def _unfit(tree: IncTree, specs: Mapping[str, ServingSpec], request: GroupRequest) -> Iterator[str]:
-    """Why the programs of a tree's switches cannot serve it, regardless of free resources."""
-    names = list(dict.fromkeys(node.key.switch for node in tree.nodes))
+def _roots(trees: Sequence[IncTree]) -> str:
+    return " and ".join(tree.root.key.switch for tree in trees)
+
+
+def _striped_wrongly(candidate: Candidate, spec: GroupSpec) -> Iterator[str]:
+    """Why a group cannot have several trees, or not these."""
+    stripes = candidate.stripes
+    if not stripes:
+        return
+    if len(stripes) == 1 or not all(0 < stripe.rate < math.inf for stripe in stripes):
+        yield "several trees are two at least, and each has a rate"
+    if any(stripe.tree.ranks != spec.ranks for stripe in stripes):
+        yield "its trees are not of the group's ranks"
+    if candidate.leased:
+        yield "a group that has its switches by leases has one tree"
+    if spec.memories:
+        yield "ranks that write to each other's memory have one tree"
+
+
+def _unfit(trees: Sequence[IncTree], specs: Mapping[str, ServingSpec], request: GroupRequest) -> Iterator[str]:
+    """Why the programs of the switches of a group's trees cannot serve it, regardless of free resources."""
+    names = list(dict.fromkeys(node.key.switch for tree in trees for node in tree.nodes))
     others = [name for name in names if name not in specs]
     if others:
         yield from (f"{name}: its program serves no groups" for name in others)
@@ -274,7 +313,7 @@ def _unfit(tree: IncTree, specs: Mapping[str, ServingSpec], request: GroupReques
             theirs = specs[first].alike.get(what, "none")
             if mine != theirs:
                 yield f"{name} has {what} {mine}, {first} has {theirs}; the switches of a tree need the same"
-    for node in tree.nodes:
+    for node in (node for tree in trees for node in tree.nodes):
         name, program = node.key.switch, specs[node.key.switch]
         if len(node.edges) > program.fan_in:
             yield f"{name}: {len(node.edges)} edges; its program takes {program.fan_in} (fan_in)"

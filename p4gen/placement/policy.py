@@ -41,7 +41,7 @@ class SwitchRoom:
 
 @dataclass(frozen=True)
 class GroupView:
-    """A group that has a place."""
+    """A group that has a place, on one of its trees: a group with several is there for each."""
 
     name: str
     tree: IncTree
@@ -73,13 +73,25 @@ class FabricView:
 
 
 @dataclass(frozen=True)
+class Stripe:
+    """One of several trees of a group, which together carry its calls."""
+
+    tree: IncTree
+    rate: float
+    """Bit/s of each rank over it, with headers, beside the other trees: ranks send no faster, and a call's data is
+    divided among the trees as their rates are."""
+
+
+@dataclass(frozen=True)
 class Candidate:
-    """A proposal: the switch at the root, with shortest paths to it; or a whole tree of the policy's own."""
+    """A proposal: the switch at the root, with shortest paths to it; or one or several trees of the policy's own."""
 
     root: str
     tree: IncTree | None = None
     """By default ``p4gen.placement.tree.build_tree``'s for this root. One of another shape keeps to its rules: children
     by lowest rank, then the parent; a node for each pipeline that has edges."""
+    stripes: tuple[Stripe, ...] = ()
+    """Several trees instead of ``tree``: the manager takes all of them or none."""
     disjoint: bool = False
     """Only if no other group's tree runs over a link of this one's."""
     slots: int | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from p4gen.placement.tree import IncTree
@@ -33,11 +33,18 @@ class Crowd:
         for tree in others:
             self._flows.update(flows(tree))
 
-    def rate(self, tree: IncTree) -> float:
-        """Bit/s of each flow of a tree, if its links are shared equally among all flows over them."""
-        mine = flows(tree)
-        shares = (self._bandwidth[ends] / (count + self._flows[ends]) for ends, count in mine.items())
-        return min(shares, default=float("inf"))
+    def rate(self, trees: Sequence[IncTree], rates: Sequence[float] = ()) -> float:
+        """Bit/s of each rank, if links are shared equally among all flows over them: those of a tree are as fast as
+        each other; those of several trees are in proportion to their ``rates``, and no faster."""
+        mine: Counter[Ends] = Counter()
+        loads: defaultdict[Ends, float] = defaultdict(float)
+        for tree, rate in zip(trees, rates or (1.0,), strict=True):
+            for ends, count in flows(tree).items():
+                mine[ends] += count
+                loads[ends] += count * rate
+        share = {ends: self._bandwidth[ends] * count / (count + self._flows[ends]) for ends, count in mine.items()}
+        part = min((bandwidth / loads[ends] for ends, bandwidth in share.items()), default=float("inf"))
+        return sum(rates) * min(1.0, part) if rates else part
 
     def most(self, ranks: Sequence[str]) -> float:
         """Bit/s that no tree of these hosts can exceed, because all of them use the hosts' own links."""

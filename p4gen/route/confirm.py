@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from p4gen.families import load_collective
+from p4gen.groups.wire import payload_share
 from p4gen.model import EngineName
 from p4gen.net.config import Call, SimConfig, Work
 from p4gen.net.simulation import SimResult, Simulation
@@ -16,7 +17,7 @@ from p4gen.route.planfile import TreePlan
 from p4gen.route.stripeplan import StripedPlan
 from p4gen.route.stripes import striped
 from p4gen.route.trees import Compared, compare
-from p4gen.route.wire import payload_share, timeout, window
+from p4gen.route.wire import timeout, window
 from p4gen.spec import CollectiveSpec
 from p4gen.spec.topology import load_topology
 

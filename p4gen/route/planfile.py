@@ -125,11 +125,6 @@ def _edge(edge: TreeEdge) -> dict[str, Any]:
     }
 
 
-def read_plan(file: Path, topology: TopologySpec) -> TreePlan:
-    """The plan in a file, which has to be one for this topology. Raises ``InputError`` with the file and the cause."""
-    return read_json(file, lambda content: parsed_plan(content, topology))
-
-
 def read_json(file: Path, parse: Callable[[Any], _Plan]) -> _Plan:
     """What ``parse`` makes of a file's content. Raises ``InputError`` with the file and the cause."""
     try:
@@ -146,8 +141,6 @@ def read_json(file: Path, parse: Callable[[Any], _Plan]) -> _Plan:
 
 def parsed_plan(content: Any, topology: TopologySpec) -> TreePlan:
     """A plan of a file's content. Raises ``InputError``, or what Python raises for missing or wrong parts."""
-    if isinstance(content, dict) and "trees" in content:
-        raise InputError("it has several trees for one group, which p4gen sim runs, and the manager does not place")
     if not isinstance(content, dict) or content.get("plan") != FORM:
         raise InputError("it has no IncTree; p4gen route TOPOLOGY --out makes one")
     if content["digest"] != digest(topology):

@@ -10,13 +10,14 @@ from typing import Final
 
 from p4gen.inputs import read_text
 from p4gen.placement.placer import parted
-from p4gen.placement.policy import Candidate, FabricView, LowestCommonSwitch
+from p4gen.placement.policy import Candidate, FabricView, LowestCommonSwitch, Stripe
 from p4gen.placement.request import GroupSpec
 from p4gen.placement.tree import IncTree, tree_problems
 from p4gen.route.fabric import MOST_HOSTS, Fabric
 from p4gen.route.greedy import quick
-from p4gen.route.planfile import TreePlan, digest, read_plan, tree_of
+from p4gen.route.planfile import TreePlan, digest, tree_of
 from p4gen.route.present import as_shape, present
+from p4gen.route.stripeplan import StripedPlan, read_striped
 
 PLAN: Final = "P4GEN_PLAN"
 """The environment variable that names a plan's file."""
@@ -25,8 +26,8 @@ MOST_WORK: Final = 4000
 
 
 class Aro:
-    """A plan's tree for the group that it was made for; else the tree of a quick search, where it promises more than
-    that of the lowest common switch; then the latter's.
+    """A plan's trees for the group that it was made for, together or one of them; else the tree of a quick search,
+    where it promises more than that of the lowest common switch; then the latter's.
 
     ``plan`` is a file of `p4gen route tree --out`, by default the one that ``P4GEN_PLAN`` names.
     """
@@ -34,34 +35,41 @@ class Aro:
     def __init__(self, plan: Path | None = None) -> None:
         named = os.environ.get(PLAN)
         self._file = plan or (Path(named) if named else None)
-        self._plan: tuple[str, TreePlan] | None = None
+        self._plan: tuple[str, StripedPlan] | None = None
         if self._file is not None:
             read_text(self._file)  # a file that is not there is reported at the start
 
     def candidates(self, view: FabricView, spec: GroupSpec) -> Iterator[Candidate]:
-        """The fastest tree first. Raises ``InputError`` for a plan that is not for this topology."""
-        planned = self._planned(view, spec)
-        if planned is not None:
-            yield Candidate(planned.root.key.switch, planned)
+        """The fastest first. Raises ``InputError`` for a plan that is not for this topology."""
+        yield from self._planned(view, spec)
         found = searched(view, spec)
-        if found is not None and found != planned:
+        if found is not None:
             yield Candidate(found.root.key.switch, found)
         yield from LowestCommonSwitch().candidates(view, spec)
 
-    def _planned(self, view: FabricView, spec: GroupSpec) -> IncTree | None:
-        """The plan's tree, if the group has its ranks, in any order, and nothing of it is down."""
+    def _planned(self, view: FabricView, spec: GroupSpec) -> Iterator[Candidate]:
+        """The plan's trees of which nothing is down, if the group has its ranks, in any order: all together, then each
+        alone, the fastest first."""
         if self._file is None:
-            return None
+            return
         mark = digest(view.topology)
         if self._plan is None or self._plan[0] != mark:
-            self._plan = mark, read_plan(self._file, view.topology)
-        plan = self._plan[1]
-        shape = plan.shape
-        names = set(shape.loads(plan.fabric))
-        nodes = set(shape.below)
-        if set(spec.ranks) != set(plan.ranks) or names & set(view.down) or not nodes <= set(view.switches):
-            return None
-        return tree_of(view.topology, spec.ranks, shape, _ports(view))
+            self._plan = mark, read_striped(self._file, view.topology)
+        whole = self._plan[1]
+        usable = [number for number, plan in enumerate(whole.plans) if _usable(plan, view)]
+        if set(spec.ranks) != set(whole.first.ranks) or not usable:
+            return
+        plan, ports = whole.kept(usable), _ports(view)
+        trees = [tree_of(view.topology, spec.ranks, each.shape, ports) for each in plan.plans]
+        if len(trees) > 1:
+            yield Candidate(trees[0].root.key.switch, stripes=tuple(map(Stripe, trees, plan.rates)))
+        for number in sorted(range(len(trees)), key=lambda n: -plan.plans[n].rate):
+            yield Candidate(trees[number].root.key.switch, trees[number])
+
+
+def _usable(plan: TreePlan, view: FabricView) -> bool:
+    """Whether all links and switches of a tree can be used."""
+    return not set(plan.shape.loads(plan.fabric)) & set(view.down) and set(plan.shape.below) <= set(view.switches)
 
 
 def searched(view: FabricView, spec: GroupSpec) -> IncTree | None:

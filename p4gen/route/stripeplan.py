@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from p4gen.errors import InputError
+from p4gen.groups.wire import data_share
 from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.striped import divided
 from p4gen.net.config import Call, Work
 from p4gen.route.planfile import TreePlan, parsed_plan, read_json
 from p4gen.route.stripes import Striped
-from p4gen.route.wire import data_share, round_trip, timeout_of, window_of
+from p4gen.route.wire import round_trip, timeout_of, window_of
 from p4gen.spec import CollectiveSpec
 from p4gen.spec.topology import TopologySpec
 
@@ -76,6 +78,13 @@ class StripedPlan:
         if over:
             raise InputError(f"its rates are more than {over[0]} carries")
 
+    def kept(self, which: Sequence[int]) -> StripedPlan:
+        """Some of its trees, by number: their rates are raised alike, as far as links carry them."""
+        some = StripedPlan(tuple(self.plans[n] for n in which), tuple(self.rates[n] for n in which), self.bound)
+        fabric = self.first.fabric
+        factor = min(fabric.bandwidths[name] / load for name, load in some.striped.loads.items() if load)
+        return StripedPlan(some.plans, tuple(rate * max(1.0, factor) for rate in some.rates), self.bound)
+
     def parts(self, call: Call, spec: CollectiveSpec) -> tuple[Call, ...]:
         """A call's parts, one for each tree: whole messages as its rate is to that of all, the rest for the fastest.
 
@@ -84,9 +93,7 @@ class StripedPlan:
         unit = spec.message * spec.payload_bytes
         if call.collective in (Collective.REDUCE_SCATTER, Collective.ALLGATHER):
             unit *= len(self.first.ranks)
-        whole = call.size // unit
-        counts = [math.floor(whole * rate / self.rate) for rate in self.rates[1:]]
-        sizes = (call.size - unit * sum(counts), *(unit * count for count in counts))
+        sizes = divided(call.size, unit, self.rates)
         return tuple(Call(call.collective, size, call.root, call.op, call.dtype) for size in sizes)
 
     def work(self, calls: tuple[Call, ...], spec: CollectiveSpec, ack_every: int) -> tuple[Work, ...]:

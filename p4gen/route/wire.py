@@ -1,4 +1,4 @@
-"""What a plan's rate comes to for a program's ranks: payload on the wire, and the window that keeps a link busy."""
+"""What a plan's rate takes of a program's ranks: the window that keeps a link busy, and timers."""
 
 from __future__ import annotations
 
@@ -6,17 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
+from p4gen.groups.wire import HEADERS
 from p4gen.host.transport.clock import SECOND, US
-from p4gen.net.link import OVERHEAD
-from p4gen.rocev2.layouts import ICRC, ROCE
 from p4gen.route.planfile import TreePlan
 from p4gen.spec import CollectiveSpec
 from p4gen.spec.ticks import EVERY_US
 from p4gen.spec.topology import TopologySpec
 
-_HEADERS: Final = ROCE.size + ICRC.size + OVERHEAD
-_ACK: Final = _HEADERS + 4
-"""Bytes of an ACK: with its AETH."""
 MOST_WINDOW: Final = 1024
 _TRIPS: Final = 4
 """Round trips whose data a window has: results take one, their ACKs another, and queues make them longer."""
@@ -26,23 +22,10 @@ _FILLED: Final = 0.75
 """Share of a queue that windows may fill."""
 
 
-def payload_share(spec: CollectiveSpec, ack_every: int) -> float:
-    """The payload's share of a link's bandwidth in AllReduce: each message goes with the ACKs of one that goes the
-    other way, at its end and after every ``ack_every`` packets of it."""
-    payload = spec.message * spec.payload_bytes
-    acks = -(-spec.message // ack_every)
-    return payload / (payload + spec.message * _HEADERS + acks * _ACK)
-
-
-def data_share(spec: CollectiveSpec, ack_every: int) -> float:
-    """The share of a link's bandwidth that messages have beside the ACKs of those that go the other way."""
-    return payload_share(spec, ack_every) * (spec.payload_bytes + _HEADERS) / spec.payload_bytes
-
-
 def round_trip(plan: TreePlan, spec: CollectiveSpec) -> float:
     """Seconds from a rank to the root and back, without queues."""
     topology = plan.topology
-    packet = 8 * (spec.payload_bytes + _HEADERS)
+    packet = 8 * (spec.payload_bytes + HEADERS)
     slowest = min(plan.fabric.bandwidths[name] for name in plan.shape.loads(plan.fabric))
     delay = max(topology.setting(link, "delay") for link in topology.links)
     hop: float = (delay + topology.switch_latency) / SECOND + packet / slowest
@@ -60,7 +43,7 @@ def window_of(
     """W with which flows have this rate in bit/s, at a round trip in s; less where the windows of a link's flows, by
     its name, would overrun its queue, or wait there longer than ticks do before an edge sends again, which those of
     ``paced`` flows do not."""
-    message = 8 * spec.message * (spec.payload_bytes + _HEADERS)
+    message = 8 * spec.message * (spec.payload_bytes + HEADERS)
     wanted = max(_LEAST, math.ceil(_TRIPS * rate * trip / message) + 3)
     used = [(link, loads[link.name]) for link in topology.links if loads.get(link.name)]
     room = _FILLED * 8 * min(topology.setting(link, "queue") / flows for link, flows in used)
@@ -76,5 +59,5 @@ def timeout(plan: TreePlan, spec: CollectiveSpec) -> int:
 
 def timeout_of(rate: float, trip: float, spec: CollectiveSpec) -> int:
     """The same for flows of this rate in bit/s, at a round trip in s."""
-    window_bits = 8 * spec.window * spec.message * (spec.payload_bytes + _HEADERS)
+    window_bits = 8 * spec.window * spec.message * (spec.payload_bytes + HEADERS)
     return 50 * US + int((4 * window_bits / rate + 4 * trip) * SECOND)

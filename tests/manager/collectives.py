@@ -12,9 +12,11 @@ from p4gen.groups.ranks import host_config
 from p4gen.host.collectives.commlib import Communicator
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.ring import Ring
+from p4gen.host.collectives.striped import StripedCommunicator
 from p4gen.host.transport.clock import MS, US
 from p4gen.manager.api import GroupState, Membership, RankConfig
-from p4gen.manager.ranks import ring_config
+from p4gen.manager.calls import Library
+from p4gen.manager.ranks import ring_config, tree_configs
 from p4gen.net.check import problems
 from p4gen.net.config import Call
 from p4gen.net.faults import Faults
@@ -50,9 +52,9 @@ class Wires:
         self.network = Network(topology, placement, dict.fromkeys(topology.switches, program_of(spec)), Faults(), 1)
         for name, switch in rig.switches.items():
             self.network.switches[name] = self.network.nodes[name].switch = switch.model
-        self.members: dict[tuple[str, int], list[Communicator | Ring]] = {}
+        self.members: dict[tuple[str, int], list[Library]] = {}
 
-    def join(self, name: str) -> list[Communicator | Ring]:
+    def join(self, name: str) -> list[Library]:
         """The communicators of a group's generation (told by its queue pairs); the same ones next time."""
         ranks = self.rig.manager.group(name).spec.ranks
         configs: list[RankConfig] = []
@@ -61,14 +63,17 @@ class Wires:
             assert news.state is GroupState.ACTIVE
             assert news.config is not None
             configs.append(news.config)
-        key = name, configs[0].ring_qp or configs[0].channels[0].qp
+        key = name, configs[0].ring_qp or configs[0].qps[0]
         if key not in self.members:
             self.members[key] = [self._member(host, config) for host, config in zip(ranks, configs, strict=True)]
         return self.members[key]
 
-    def _member(self, host: str, config: RankConfig) -> Communicator | Ring:
+    def _member(self, host: str, config: RankConfig) -> Library:
         if config.ring_qp:
             return Ring(self.network.nics[host], ring_config(config, timeout_ps=50 * US))
+        if config.trees:
+            rates = [tree.rate for tree in config.trees]
+            return StripedCommunicator(self.network.nics[host], tree_configs(config, timeout_ps=50 * US), rates)
         channels = {channel.key: (channel.qp, channel.peer) for channel in config.channels}
         made = host_config(
             collective(config.spec),

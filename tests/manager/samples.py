@@ -15,6 +15,7 @@ from p4gen.manager.api import (
     GroupSpec,
     GroupState,
     GroupStatus,
+    GroupTree,
     HostAddresses,
     HostInfo,
     LinkPort,
@@ -22,6 +23,7 @@ from p4gen.manager.api import (
     RankChannel,
     RankConfig,
     RankReport,
+    RankTree,
     Status,
     SwitchInfo,
     SwitchStatus,
@@ -56,6 +58,7 @@ group_specs = st.builds(
     GroupSpec, names, st.lists(names, max_size=4).map(tuple), st.none() | names, syncs,
     st.frozensets(collectives, min_size=1), st.none() | small, fallback=st.booleans(), duty=st.floats(0.01, 1.0),
 )  # fmt: skip
+trees = st.builds(GroupTree, st.dictionaries(names, st.none() | names, max_size=3), seconds)
 group_statuses = st.builds(
     GroupStatus,
     group_specs,
@@ -66,13 +69,16 @@ group_statuses = st.builds(
     counts,
     counts,
     st.booleans(),
+    st.lists(trees, max_size=2).map(tuple),
 )
 channels = st.builds(
     RankChannel, st.tuples(collectives, small), qps, st.builds(Peer, macs, ips, qps, st.integers(0, 65535))
 )
+rank_trees = st.builds(RankTree, st.lists(channels, max_size=2).map(tuple), seconds)
 rank_configs = st.builds(
     RankConfig, names, large, small, small, addresses, st.lists(channels, max_size=3).map(tuple), qps, small, syncs,
     program_specs, qps, st.lists(ips, max_size=3).map(tuple), st.booleans(),
+    st.lists(rank_trees, max_size=2).map(tuple),
 )  # fmt: skip
 memberships = st.builds(Membership, names, states, large, st.none() | rank_configs, names, st.booleans())
 connection_specs = st.builds(ConnectionSpec, names, names, qps, qps, small, small, small, st.booleans())

@@ -100,7 +100,7 @@ def test_a_manager_places_groups_that_leaves_without_aggregation_would_stop() ->
         rig.check()
         (placed,) = (record.placed for record in manager._ledger.records.values())
         assert placed is not None
-        assert [(each.switch, each.port) for each in placed.port_addresses] == [("leaf0", 0), ("leaf0", 1)]
+        assert [(each.switch, each.port) for each in placed.first.port_addresses] == [("leaf0", 0), ("leaf0", 1)]
         manager.init_group(group("two", *topology.hosts))
         with pytest.raises(ManagerError) as full:  # two groups have three addresses each, of eight
             manager.init_group(group("three", *topology.hosts))

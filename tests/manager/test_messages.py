@@ -96,8 +96,8 @@ def test_every_kind_of_the_api_is_carried() -> None:
         "RankChannel": {"key": "collective", "peer": "peer_qp"},
     }
     kinds = [
-        "LinkPort", "SwitchInfo", "HostInfo", "HostAddresses", "GroupSpec", "RankChannel", "RankConfig", "Membership",
-        "GroupStatus", "RankReport", "SwitchStatus", "Status",
+        "LinkPort", "SwitchInfo", "HostInfo", "HostAddresses", "GroupSpec", "RankChannel", "RankTree", "RankConfig",
+        "Membership", "GroupTree", "GroupStatus", "RankReport", "SwitchStatus", "Status",
     ]  # fmt: skip
     for kind in kinds:
         there = {field.name for field in getattr(pb, kind).DESCRIPTOR.fields}

@@ -160,8 +160,13 @@ def test_rates_are_what_the_fullest_link_leaves() -> None:
     a, b, c = (build_tree(topology, ranks, "spine0", ports_per_pipeline=ports) for ranks in members)
     bandwidth = topology.setting(topology.links[0], "bandwidth")
     assert flows(c)[frozenset({"leaf0", "spine0"})] == 1  # they meet in their leaf
-    assert Crowd(topology, []).rate(a) == bandwidth
-    assert Crowd(topology, [b]).rate(a) == bandwidth / 2
-    assert Crowd(topology, [b, c]).rate(a) == bandwidth / 3
+    assert Crowd(topology, []).rate([a]) == bandwidth
+    assert Crowd(topology, [b]).rate([a]) == bandwidth / 2
+    assert Crowd(topology, [b, c]).rate([a]) == bandwidth / 3
     assert Crowd(topology, [b, c]).most(("h0", "h2")) == bandwidth / 2
     assert Crowd(topology, [b]).most(("h0", "h2")) == bandwidth
+    other = build_tree(topology, members[0], "spine1", ports_per_pipeline=ports)
+    rates = bandwidth / 2, bandwidth / 4
+    assert Crowd(topology, []).rate([a, other], rates) == sum(rates), "no more than they are given"
+    assert Crowd(topology, [b]).rate([a, other], rates) == sum(rates), "b is between other hosts"
+    assert Crowd(topology, [b, c]).rate([a, other], rates) == pytest.approx(bandwidth / 2), "a third of a link of a"

@@ -21,7 +21,7 @@ from p4gen.manager.encoding import decode, encode
 from p4gen.manager.schema import APPLICATION
 from p4gen.manager.store import Store, StoredGroup, StoreError
 from p4gen.placement.network import place
-from p4gen.placement.placed import GroupRequest, PlacedGroup, RankEnd
+from p4gen.placement.placed import GroupRequest, PlacedGroup, PlacedTrees, RankEnd
 from p4gen.placement.pools import Kind, Spans
 from p4gen.placement.tree import NodeKey
 from p4gen.spec.topology import load_topology
@@ -31,10 +31,11 @@ from .rig import small
 INFO = SwitchInfo("s0", "unix:/s0", small("III"), "p4info", bytes(range(256)), links=(LinkPort(0, "h0", "veth0"),))
 
 
-def placed(*, sync: PsnSync = PsnSync.SUBGROUPS) -> PlacedGroup:
+def placed(*, sync: PsnSync = PsnSync.SUBGROUPS, trees: int = 1) -> PlacedTrees:
     topology = load_topology("tree-3-2")
     request = GroupRequest(topology.rank_hosts, sync=sync)
-    return place(topology, small("III", groups=32), [request]).groups[0]
+    groups = place(topology, small("III", groups=64), [request] * trees).groups
+    return PlacedTrees(groups, tuple(5e9 / number for number in range(1, trees + 1)) if trees > 1 else ())
 
 
 def stored(name: str = "g", state: GroupState = GroupState.ACTIVE) -> StoredGroup:
@@ -55,9 +56,10 @@ def test_any_placed_group_is_read_as_written(  # type: ignore[no-untyped-def]
         decode(GroupSpec, ["g", [1], None, "refined", [], None])
 
 
-def test_everything_comes_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("trees", [1, 3])
+def test_everything_comes_back(tmp_path: Path, trees: int) -> None:
     store = Store(tmp_path / "db")
-    group = placed()
+    group = placed(trees=trees)
     with store.transaction():
         store.put_switch(5, INFO)
         store.put_host("h0", 2)
@@ -94,7 +96,9 @@ def test_a_file_of_an_earlier_version_is_read_and_written_as_it_was(tmp_path: Pa
     found = store.load()
     assert found.switches == {"s0": (5, INFO)}
     assert found.groups["g"].spec == GroupSpec("g", ("h0", "h1", "h2"), slots=8)
-    group = found.groups["g"].placements[3]
+    whole = found.groups["g"].placements[3]
+    (group,) = whole.parts
+    assert not whole.rates
     assert (group.request.ranks, group.switches, group.number) == (("h0", "h1", "h2"), ("s0", "s1", "s2"), 0)
     assert group.channels[0].ends[2] == RankEnd(514, Peer(0x0200_0001_0003, 0x0AFF_0001, 257, 53250))
     assert group.channels[0].contexts[NodeKey("s1", 0)].base_down == 2
@@ -102,11 +106,11 @@ def test_a_file_of_an_earlier_version_is_read_and_written_as_it_was(tmp_path: Pa
         store.drop_group("g")
         store.put_switch(5, found.switches["s0"][1])
         store.put_group(found.groups["g"])
-        store.put_placement("g", 3, group, found.next_tree, found.next_qp)
+        store.put_placement("g", 3, whole, found.next_tree, found.next_qp)
         store.put_agreed("g", 3, 42)
     store.close()
     with sqlite3.connect(tmp_path / "db") as db:
-        for added in ("connections", "handshakes", "rings"):  # by schemas 2 to 4
+        for added in ("connections", "handshakes", "rings", "trees"):  # by schemas 2 to 5
             db.execute(f"DROP TABLE {added}")
         again = "".join(f"{line}\n" for line in db.iterdump())
     db.close()
@@ -118,7 +122,7 @@ def in_order(line: str) -> list[str]:
     return sorted(re.split(r"[{},] ?", line))
 
 
-def write(store: Store, group: PlacedGroup) -> None:
+def write(store: Store, group: PlacedTrees) -> None:
     with store.transaction():
         store.put_group(stored("h"))
         store.put_placement("h", 1, group, 0, 0)
@@ -131,7 +135,8 @@ def test_nothing_is_given_twice() -> None:
         store.put_group(stored())
         store.put_placement("g", 3, group, 0, 0)
     before = store.counts()
-    other = replace(group, addresses={name: ip + 256 for name, ip in group.addresses.items()})
+    first = replace(group.first, addresses={name: ip + 256 for name, ip in group.first.addresses.items()})
+    other = PlacedTrees((first,))
     for again in (group, other):  # the same tree number; then only the same contexts
         with pytest.raises(StoreError, match="UNIQUE constraint failed"):
             write(store, again)
@@ -154,7 +159,7 @@ def test_files_of_others(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "new") as db:
         db.execute("PRAGMA user_version = 7")
     db.close()
-    assert refused("new") == "its schema is 7, this p4gen's is 4"
+    assert refused("new") == "its schema is 7, this p4gen's is 5"
     assert refused("no/such/folder") == "unable to open database file"
     first = Store(tmp_path / "used")
     assert refused("used") == "another manager is using it"

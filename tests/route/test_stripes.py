@@ -11,6 +11,7 @@ import pytest
 
 from p4gen.errors import InputError
 from p4gen.families import load_collective
+from p4gen.groups.wire import payload_share
 from p4gen.host.collectives.control import Collective
 from p4gen.net.config import Call, SimConfig
 from p4gen.net.simulation import Simulation
@@ -21,7 +22,6 @@ from p4gen.route.program import Program
 from p4gen.route.stripeplan import StripedPlan, read_striped
 from p4gen.route.stripes import striped
 from p4gen.route.treedrawing import places, plot_trees
-from p4gen.route.wire import payload_share
 from p4gen.spec.topology import load_topology
 
 from .test_trees import all_shapes, drawn, highs, possible

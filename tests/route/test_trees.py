@@ -26,8 +26,9 @@ from p4gen.route.confirm import USUAL, confirm, draw_fabric, measure, program
 from p4gen.route.exact import fastest
 from p4gen.route.fabric import Fabric, Shape
 from p4gen.route.greedy import quick
-from p4gen.route.planfile import TreePlan, read_plan, tree_of
+from p4gen.route.planfile import TreePlan, tree_of
 from p4gen.route.present import as_shape, one_root, present
+from p4gen.route.stripeplan import read_striped
 from p4gen.route.trees import compare
 from p4gen.spec.topology import TopologySpec, load_topology
 
@@ -197,7 +198,7 @@ def test_a_plan_comes_back_from_its_file(tmp_path: Path) -> None:
     plan = plan_of(split_fabric(), 2)
     file = tmp_path / "plan.json"
     file.write_text(json.dumps(plan.to_json()))
-    assert read_plan(file, plan.topology) == plan
+    assert read_striped(file, plan.topology).plans == (plan,)
 
 
 def _without_link(content: dict[str, Any]) -> None:
@@ -224,7 +225,7 @@ def test_plans_that_do_not_fit_are_refused(tmp_path: Path, change: Any, reason: 
     file = tmp_path / "plan.json"
     file.write_text(json.dumps(content))
     with pytest.raises(InputError) as refused:
-        read_plan(file, plan.topology)
+        read_striped(file, plan.topology)
     assert reason in str(refused.value)
     assert str(file) in str(refused.value)
 

@@ -15,9 +15,9 @@ from p4gen.families.scin.memory import Layout
 from p4gen.families.scin.simulation import PullConfig, PullSimulation
 from p4gen.families.scin.spec import ScinSpec
 from p4gen.host.transport.clock import MS
+from p4gen.host.transport.wire import OVERHEAD
 from p4gen.model import EngineName
 from p4gen.net.figure import Check
-from p4gen.net.link import OVERHEAD
 from p4gen.spec.topology import TopologySpec
 
 PLANES: Final = 4

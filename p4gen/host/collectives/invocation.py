@@ -33,6 +33,11 @@ class Invocation:
         """Whether it has ended, successfully or not."""
         return self.finished is not None
 
+    @property
+    def progress(self) -> float:
+        """The fraction of its messages that have been sent and received, from 0 to 1."""
+        return min(1.0, (self.messages_sent + self.messages_received) / self.messages) if self.messages else 0.0
+
     def result(self) -> Array | None:
         """This rank's result; None if the collective gives it none. Raises ``FailedError`` unless it ended
         successfully."""

@@ -135,6 +135,11 @@ class GroupConfig:
             return SYMMETRIC
         return pattern, root
 
+    def check_served(self, collective: Collective, root: int) -> None:
+        """Raises ``InputError`` when the group has no channel for a collective."""
+        if self.channel(collective, root) not in self.channels:
+            raise InputError(f"{collective}: the program on the tree serves {', '.join(sorted(self.served()))}")
+
     def served(self) -> list[Collective]:
         """The collectives for which the group has all channels, whatever the root."""
         return [c for c in Collective if all(self.channel(c, root) in self.channels for root in range(self.size))]
@@ -186,8 +191,7 @@ class Planner:
         """The steps of a collective. Raises ``InputError`` when the group has no channel for it."""
         config = self.config
         for part in parts:
-            if config.channel(collective, part.root) not in config.channels:
-                raise InputError(f"{collective}: the program on the tree serves {', '.join(sorted(config.served()))}")
+            config.check_served(collective, part.root)
         stretches = [list(self._stretches(collective, part, op, dtype)) for part in parts]
         together = list(zip(*stretches, strict=True))
         if _PATTERN[collective] is Collective.ALLREDUCE:

@@ -16,7 +16,7 @@ from p4gen.host.transport.pacing import Pace
 from p4gen.host.transport.parts import Pair
 from p4gen.host.transport.roundtrips import RoundTrips
 from p4gen.host.transport.verbs import Completion, Operation, QpConfig, Recovery, SendWr, Status
-from p4gen.host.transport.wire import BODY_AT
+from p4gen.host.transport.wire import BODY_AT, OVERHEAD
 from p4gen.rocev2.headers import AETH, RETH, AtomicETH, ImmDt
 from p4gen.rocev2.opcodes import FIRST_NAK, Nak, NakCode, Opcode, RnrNak, decode_syndrome
 
@@ -222,11 +222,11 @@ class Requester:
             if trips is not None and trips.seq < 0:
                 trips.seq, trips.since = seq, now
         frame = self._frame(message, seq, again)
-        stats.bytes += len(frame) + 24
+        stats.bytes += len(frame) + OVERHEAD
         if not self._timer_set:
             self._set_timer(now)
         if self.rate is not None:
-            self.free_at = now + self.rate.pace(now, len(frame) + 24)
+            self.free_at = now + self.rate.pace(now, len(frame) + OVERHEAD)
         return frame
 
     def _frame(self, message: _Message, seq: int, again: bool) -> bytes:

@@ -19,6 +19,8 @@ from p4gen.rocev2.layouts import BTH as BTH_LAYOUT
 from p4gen.rocev2.layouts import CNP, ICRC, QP_BITS, ROCE, ROCE_ANSWER
 from p4gen.rocev2.opcodes import Opcode
 
+OVERHEAD: Final = 24
+"""Bytes on the wire in addition to the frame: FCS 4, preamble 8, inter-frame gap 12."""
 OPCODE_AT: Final = ROCE.at("bth.opcode")
 SYNDROME_AT: Final = ROCE_ANSWER.at("aeth.syndrome")
 PSN: Final = ROCE.bytes("bth.psn")

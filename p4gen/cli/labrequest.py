@@ -1,0 +1,253 @@
+"""The command line of ``p4gen lab``: what it asks for, checked before anything is started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from p4gen.cli.options import (
+    spec_fields,
+    spec_from,
+)
+from p4gen.cli.seeds import drawn
+from p4gen.cli.values import parsed
+from p4gen.errors import InputError
+from p4gen.families import collective, families
+from p4gen.groups.connections import connection_entries
+from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.plan import PsnSync
+from p4gen.host.transport.clock import MS
+from p4gen.inputs import shown as shown_value
+from p4gen.lab import bandwidths, faults
+from p4gen.lab.calls import check_calls, room
+from p4gen.lab.impairments import check_withstood, links_at
+from p4gen.lab.job import Wanted
+from p4gen.lab.peercalls import ALLTOALL, COLLECTIVES, PeerCall
+from p4gen.lab.scenario import write_call
+from p4gen.lab.writecalls import LabWrites, writes_of
+from p4gen.net.config import Call
+from p4gen.net.faults import parse_place
+from p4gen.placement.network import contexts_needed
+from p4gen.placement.placed import GroupRequest
+from p4gen.placement.policy import find_policy
+from p4gen.placement.served import served
+from p4gen.spec import CollectiveSpec, ProgramSpec, ServingSpec, units
+from p4gen.spec.topology import TopologySpec, is_generated, load_topology, packaged
+from p4gen.switch import targets
+
+_LONGEST_TIMER = 60_000 * MS
+_SCENARIO = ("collective", "size", "set", "root", "ranks", "repeat", "fail")
+_ON_BMV2 = {"window": "4", "message": "2"}
+"""Defaults of programs on BMv2, for the same reason."""
+_MEASURED = {"lanes": "256", "window": "32", "message": "8"}
+"""Defaults of --measure: EPIC's packets of 1 KiB (§J), and enough in flight that a process finds
+many whenever it wakes up."""
+
+_REPEAT = {targets.EMBEDDED: 10, targets.BMV2: 3}
+"""Calls of each size that --measure makes by default; 1 MB takes BMv2 some seconds."""
+
+
+def of_writes() -> tuple[str, ...]:
+    """Collectives that only families have whose ranks write to each other."""
+    with_writes = [family.facet(LabWrites) for family in families().values() if family.answers(LabWrites)]
+    return tuple(sorted({name for facet in with_writes for name in facet.collectives} - set(COLLECTIVES)))
+
+
+@dataclass(frozen=True)
+class LabRequest:
+    """The command line, checked before anything is started. Methods raise ``InputError`` or ``UsageError``."""
+
+    topology: str
+    spec_file: Path | None
+    options: dict[str, Any]
+
+    def network(self) -> tuple[TopologySpec, Path]:
+        """The topology, and the file that it is in."""
+        path = Path(self.topology)
+        return load_topology(path), path if path.exists() or is_generated(path) else packaged(self.topology)
+
+    def spec(self, topology: TopologySpec, wanted: Wanted) -> ProgramSpec:
+        """The program, of switches with hosts. If it has a context for each pattern, it has as many as the group of the
+        scenario's ranks, or of all, takes, unless the command line says how many."""
+        o = self.options
+        flags = {name: o[name] for name in spec_fields()}
+        spec = spec_from(self.spec_file, flags)
+        default: dict[str, str] = {}
+        if self.spec_file is None and isinstance(spec, CollectiveSpec):
+            default |= _MEASURED if o["measure"] else {}
+            default |= _ON_BMV2 if o["target"] == targets.BMV2 else {}
+        given = {name: value for name, value in flags.items() if value is not None}
+        if isinstance(spec, ServingSpec) and spec.writes:
+            fitted: ProgramSpec = writes_of(spec).fitted(spec, topology)
+            return fitted
+        spec = spec_from(self.spec_file, default | given) if default else spec
+        if isinstance(spec, CollectiveSpec) and "groups" not in spec.model_fields_set:
+            hosts = wanted.ranks or topology.rank_hosts
+            sync, collectives = served(spec, hosts)
+            request = GroupRequest(hosts, sync=sync, collectives=collectives)
+            if sync is PsnSync.SUBGROUPS and (needed := contexts_needed(topology, [request])) > spec.groups:
+                spec = spec_from(self.spec_file, default | given | {"groups": str(needed)})
+        return spec
+
+    def check_kind(self, spec: ProgramSpec) -> None:
+        """Whether the options go with the program: in-network collectives, or connections between hosts."""
+        o = self.options
+        if isinstance(spec, ServingSpec) and spec.writes:
+            for name in ("measure", "spray", "root", "fallback", "duty", "replan"):
+                if o[name]:
+                    raise click.UsageError(f"--{name} goes with other programs: ranks of {spec.family} only write")
+            return
+        if o["collective"] in of_writes() or o["set"]:
+            wrong = "--set" if o["set"] else f"--collective {o['collective']}"
+            raise click.UsageError(f"{wrong} goes with programs whose hosts write to each other (--mode multiwrite)")
+        if isinstance(spec, CollectiveSpec):
+            if o["collective"] == ALLTOALL:
+                raise InputError(
+                    f"{spec.program}: its switches do not take part in an alltoall; --mode themis runs it without them"
+                )
+            if o["spray"]:
+                raise click.UsageError("--spray goes with programs that know connections, as with --mode themis")
+            return
+        if connection_entries(spec) is None:
+            collective(spec)
+        for name in ("measure", "policy", "fallback", "duty", "replan"):
+            if o[name]:
+                raise click.UsageError(f"--{name} goes with programs that take part in collectives")
+
+    def check_policy(self, topology: TopologySpec) -> None:
+        """Whether there is such a policy, and the plan is one for this topology."""
+        policy, plan = self.options["policy"], self.options["plan"]
+        if plan is not None:
+            if policy != "aro":
+                raise click.UsageError("--plan is for --policy aro")
+            from p4gen.route.stripeplan import read_striped  # noqa: PLC0415 - only plans need it
+
+            read_striped(plan, topology)
+        if policy:
+            find_policy(policy)
+
+    def wanted(self, topology: TopologySpec) -> Wanted:
+        """What to do, checked against the topology."""
+        o = self.options
+        chosen = [name for name in ("collective", "suite", "measure") if o[name]]
+        if len(chosen) > 1:
+            raise click.UsageError(f"--{chosen[0]} or --{chosen[1]}, not both")
+        what = {"collective": "scenario"}.get(chosen[0], chosen[0]) if chosen else "prompt"
+        if what == "prompt":
+            given = [f"--{name}" for name in _SCENARIO if o[name]] + ["--json"] * o["as_json"]
+            if given:
+                raise click.UsageError(f"{given[0]} goes with a scenario: give --collective, --suite or --measure, too")
+        if what == "measure" and len(o["ranks"]) > 1:
+            raise click.UsageError("--measure is about one group: give --ranks once")
+        if what == "suite" and (o["ranks"] or o["size"] or o["repeat"] or o["set"]):
+            raise click.UsageError("--suite has its own sizes and ranks")
+        collective = o["collective"] or str(Collective.ALLREDUCE)
+        if collective == Collective.BARRIER and o["size"]:
+            raise click.UsageError("a barrier has no data: omit --size")
+        ranks = [self._ranks(text, topology) for text in o["ranks"]]
+        duties = tuple(parsed("--duty", _duty, text) for text in o["duty"])
+        if len(duties) > 1 and len(duties) != len(ranks):
+            raise click.UsageError("--duty is given once, or as often as --ranks")
+        return Wanted(
+            what,
+            collective,
+            0 if collective == Collective.BARRIER else parsed("--size", units.size, o["size"] or "1M"),
+            o["root"] or 0,
+            ranks[0] if ranks else (),
+            o["repeat"] or (_REPEAT[o["target"]] if what == "measure" else 1),
+            tuple(self._impairments(topology)),
+            tuple(_outage(text, topology) for text in o["fail"]),
+            drawn(o["seed"]),
+            o["as_json"],
+            o["spray"] != "off",
+            tuple(_given(text) for text in o["set"]),
+            o["deadline"],
+            tuple(each or topology.rank_hosts for each in ranks[1:]),
+            o["fallback"],
+            bandwidths.parse(o["bandwidth"], topology),
+            duties,
+        )
+
+    def check_call(self, wanted: Wanted, spec: ProgramSpec, topology: TopologySpec) -> None:
+        """Whether the group can do the scenario's call, and withstand its faults."""
+        for kind, _, _ in wanted.impairments:
+            check_withstood(spec, kind)
+        if wanted.what != "scenario":
+            return
+        hosts = wanted.ranks or topology.rank_hosts
+        if wanted.others and not isinstance(spec, CollectiveSpec):
+            raise click.UsageError("--ranks several times goes with programs that take part in collectives")
+        if isinstance(spec, ServingSpec) and spec.writes:
+            call = write_call(spec, wanted, len(hosts))
+            if self.options["size"] and call.collective not in writes_of(spec).sized:
+                raise click.UsageError(f"--size does not go with {call.collective}, which has options (--set)")
+        elif isinstance(spec, CollectiveSpec):
+            for each in (hosts, *wanted.others):
+                check_calls([Call(Collective(wanted.collective), wanted.size, wanted.root)], spec, each)
+        else:
+            PeerCall(wanted.collective, wanted.size, wanted.root).check(len(hosts))
+            room(wanted.collective, wanted.size, len(hosts))
+
+    def _ranks(self, text: str, topology: TopologySpec) -> tuple[str, ...]:
+        if text == "all":
+            return ()
+        names = tuple(name.strip() for name in text.split(","))
+        for name in names:
+            if name not in topology.hosts:
+                raise InputError(f"--ranks: there is no host '{name}'; there are {', '.join(topology.hosts)}")
+        if len(set(names)) != len(names):
+            raise InputError("--ranks: a host can be only one rank")
+        return names
+
+    def _impairments(self, topology: TopologySpec) -> list[tuple[str, str, str]]:
+        found = []
+        for kind in faults.KINDS:
+            for text in self.options[kind]:
+                value, place = parse_place(text)
+                faults.parse(kind, value)
+                if place and place not in topology.hosts:
+                    try:
+                        links_at(topology, place)
+                    except InputError as error:
+                        raise InputError(f"--{kind} {text}: {error.reason}") from None
+                found.append((kind, value, place))
+        return found
+
+
+def _given(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise InputError(f"--set {text}: it has to be NAME=VALUE")
+    return name, value
+
+
+def timer(text: str) -> int:
+    """A retransmission timer, ps. One shorter than a process's wake-up time would retransmit everything for ever."""
+    value = units.duration(text)
+    if not MS <= value <= _LONGEST_TIMER:
+        raise ValueError(f"a retransmission timer in real time must be 1ms to 60s, not {shown_value(text)}")
+    return value
+
+
+def _duty(text: str) -> float:
+    """A share of time that is not nothing."""
+    value = units.share(text)
+    if not value:
+        raise ValueError("a group that never communicates needs no switches")
+    return value
+
+
+def _outage(text: str, topology: TopologySpec) -> tuple[str, str, float, float]:
+    where, _, times = text.partition("@")
+    a, _, b = where.partition("-")
+    start, _, end = times.partition("-")
+    if not any({a, b} == set(link.ends) for link in topology.links):
+        names = ", ".join(link.name for link in topology.links)
+        raise InputError(f"--fail {text}: there is no link '{where}'; there are {names}")
+    seconds = [parsed("--fail", units.duration, time) / 1e12 if time else 0.0 for time in (start, end)]
+    if end and seconds[1] <= seconds[0]:
+        raise InputError(f"--fail {text}: it would be restored before it fails")
+    return a, b, seconds[0], seconds[1]
