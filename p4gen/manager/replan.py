@@ -1,4 +1,5 @@
-"""Plans anew in the background: groups move to trees on which they are faster by a tenth at least.
+"""Plans anew in the background: groups move to trees on which they are faster by a tenth at least, and those with
+leases to homes that have time for them.
 
 When groups or links change, and then nothing more for a while, each group's policy is asked again, one group after the
 other, without the ledger's lock. A group is moved as ``MoveGroup`` would, if a tree that the policy proposes has room
@@ -8,7 +9,8 @@ are repeated.
 Groups cannot displace each other for ever: one that moves leaves no link that it goes to with less for a flow than it
 gets there itself, which is more than it had. So with each move the sorted list of all groups' rates grows, the lowest
 first, and there are finitely many. A group that moves from one tree to several stays there until a link or a switch
-fails, so there are finitely many such moves, too. A link that comes and goes moves a group once in ``pause`` at most.
+fails, so there are finitely many such moves, too. A link that comes and goes moves a group once in ``pause`` at most. A
+group with leases only goes from switches that are promised for more time than there is to some that are not, with it.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from p4gen.manager.ledger import Ledger
 from p4gen.manager.lifecycle import Lifecycle
 from p4gen.manager.record import Record
 from p4gen.manager.store import ClosedError
+from p4gen.placement.tree import IncTree
 
 LOGGER = logging.getLogger("p4gen.manager")
 GAIN: Final = 1.1
@@ -65,7 +68,12 @@ class Replan:
         return self._done == self._state()
 
     def _state(self) -> object:
-        return self._ledger.stamp, self._ledger.version
+        """What decides where groups can be; leases do not."""
+        ledger = self._ledger
+        places = tuple(
+            (name, record.state, record.home or record.generation) for name, record in ledger.records.items()
+        )
+        return ledger.fabric.view, ledger.version, places
 
     def _work(self) -> None:
         while not self._closing.wait(_QUIET):
@@ -73,7 +81,7 @@ class Replan:
                 before, self._seen = self._seen, self._state()
                 if before != self._seen or self._done == self._seen:
                     continue
-                names = [record.spec.name for record in self._ledger.records.values() if _may_move(record)]
+                names = [*self._ledger.records]
             waits = [self._consider(name) for name in names if not self._closing.is_set()]
             with self._ledger.changed:
                 self.looks += 1
@@ -85,6 +93,10 @@ class Replan:
         ledger = self._ledger
         with ledger.changed:
             record = ledger.records.get(name)
+            home = record.home if record is not None else None
+        if record is not None and home is not None:
+            return self._consider_home(record, home)
+        with ledger.changed:
             if record is None or not _may_move(record) or record.placed is None:
                 return False
             if not record.placed.links <= ledger.fabric.view.links:  # it is to be repaired
@@ -112,6 +124,38 @@ class Replan:
         self._stays = {each: until for each, until in self._stays.items() if until > time.monotonic()}
         self._stays[name] = time.monotonic() + self._pause
         LOGGER.info("group %s has moved: %.3g Gb/s for each flow, before %.3g", name, then / 1e9, now / 1e9)
+        return False
+
+    def _consider_home(self, record: Record, home: IncTree) -> bool:
+        """Give a group with leases a home that has time for it, if its present one has not. Whether it has to wait
+        until its lease has ended."""
+        ledger = self._ledger
+        with ledger.changed:
+            if record.spec.root is not None or record.state is not GroupState.ACTIVE or record.home is not home:
+                return False
+            search, state = ledger.search(record.spec, {}, record), self._state()
+            if not search.overbooked(home):
+                return False
+            if record.placed is not None or record.busy:
+                return True
+            record.busy = True
+        try:
+            for candidate in search.candidates():
+                if not candidate.within_time:
+                    continue
+                with ledger.changed:
+                    if self._state() != state or record.placed is not None:
+                        return True
+                    plan = search.attempt(candidate, ledger.room(record))
+                    if plan is not None and plan.leased:
+                        ledger.settle_home(record, plan.placed.first.tree)
+                        at = plan.placed.first.tree.root.key.switch
+                        LOGGER.info("group %s has another home, below %s, which has time for it", record.spec.name, at)
+                        return False
+        except (ClosedError, ManagerError) as error:  # the policy has failed; the home is as it was
+            LOGGER.debug("group %s keeps its home: %s", record.spec.name, error)
+        finally:
+            self._lifecycle.idle(record)
         return False
 
 

@@ -222,6 +222,12 @@ class Search:
             self._refused[f"{where}: the tree that the policy proposes is invalid: {error!r}"] = None
         return None
 
+    def overbooked(self, tree: IncTree) -> bool:
+        """Whether a switch of a tree would be promised for more time than there is, with the group there."""
+        program = self.view.specs.get(tree.root.key.switch)
+        taken = 1 if program is None else blocks_taken(self._spec, program)
+        return any(True for _ in overbooked(tree, self._spec.duty, taken, self._seen.switches))
+
     def _rooms(self, room: Room) -> dict[str, SwitchRoom]:
         view = self.view
         pools, lasting, promised = room.pools(), room.lasting(), duties(self._groups, self._spec.name)

@@ -153,6 +153,28 @@ def test_nobody_moves_without_the_planner_or_without_room(replan: bool) -> None:
             rig.check()
 
 
+def test_a_group_with_leases_gets_a_home_that_has_time_for_it() -> None:
+    rig = Rig("leaf-spine", small(groups=1), policy="time-shared", replan=True, pause=0.0, fallbacks=100)
+    with rig.register() as manager:
+        for number, duty in enumerate((0.7, 0.7, 0.6, 0.25)):
+            manager.init_group(group(f"g{number}", "h0", "h2", duty=duty))
+        settle(rig)
+        homes = [root(rig, f"g{number}") for number in range(4)]
+        assert homes[0] != homes[1]  # 0.7 and 0.6 at one spine, 0.7 and 0.25 at the other
+        assert manager.begin_call("g2", 1, 0) is False  # a lease, which nothing takes away
+        there = next(name for name in ("g0", "g1") if root(rig, name) != homes[2])
+        generation = manager.group("g2").generation
+        manager.destroy_group(there)
+        looks = manager._replan.looks  # type: ignore[union-attr]
+        rig.wait(lambda: manager._replan.looks > looks + 1)  # type: ignore[union-attr]
+        assert (root(rig, "g2"), manager.group("g2").generation) == (homes[2], generation)
+        # The other group of this spine has no lease, so it goes, and there is time for both.
+        (stayed,) = {"g0", "g1"} - {there}
+        settle(rig)
+        assert root(rig, stayed) != homes[2]
+        rig.check()
+
+
 def test_rates_are_what_the_fullest_link_leaves() -> None:
     topology = load_topology("leaf-spine")
     ports = dict.fromkeys(topology.switches, 32)
