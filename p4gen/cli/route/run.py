@@ -47,7 +47,7 @@ _FORM = re.compile(r"([0-9]{1,3})x([0-9]{1,3})x([0-9]{1,3})")
 
 @verb(
     examples=[
-        ("--seed 0 --repeat 30", "the paper's Figure 7a: a minute"),
+        ("--seed 0 --repeat 30", "the paper's Figure 7a"),
         ("--seed 0 --repeat 3 --tasks 4", "one job of four tasks: Figure 9"),
         ("--seed 3 --plot route.svg --out plan.json", "one instance: its picture, its paths"),
         ("--fabric 8x4x8 --workers 20 --pipelines 2 --algorithm aro --seed 1", "a smaller fabric, the best plan only"),
