@@ -22,4 +22,4 @@ def programs(function: F) -> F:
 packets_option = click.option(
     "--packets", type=click.IntRange(min=8), default=12_000, show_default=True, help="Packets of the load."
 )
-seed_option = click.option("--seed", type=int, default=1, show_default=True, help="Seed of what the packets carry.")
+seed_option = click.option("--seed", type=int, default=1, show_default=True, help="Seed of what is drawn.")
