@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -54,6 +55,15 @@ class Wires:
             self.network.switches[name] = self.network.nodes[name].switch = switch.model
         self.members: dict[tuple[str, int], list[Library]] = {}
 
+    def advance(self, time_ps: int) -> None:
+        """Let so much virtual time pass; the manager's threads write nothing to the switches meanwhile."""
+        locks = {id(switch.lock): switch.lock for switch in self.rig.switches.values()}
+        with contextlib.ExitStack() as held:
+            for lock in locks.values():
+                held.enter_context(lock)
+            loop = self.network.loop
+            loop.run(until=loop.now + time_ps)
+
     def join(self, name: str) -> list[Library]:
         """The communicators of a group's generation (told by its queue pairs); the same ones next time."""
         ranks = self.rig.manager.group(name).spec.ranks
@@ -102,8 +112,7 @@ class Wires:
             [invoke(member, call, mine[rank]) for call, mine in zip(calls, values, strict=True)]
             for rank, member in enumerate(members)
         ]
-        loop = self.network.loop
-        loop.run(until=loop.now + 20 * MS)
+        self.advance(20 * MS)
         assert all(call.done for mine in made for call in mine), f"{name} hangs"
         found = list(problems(name, spec, calls, values, made))
         assert not found, found
