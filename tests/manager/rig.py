@@ -3,6 +3,7 @@ can be made to fail at every step, and managers that can be killed."""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,6 +16,7 @@ from p4gen.groups.connections import Tally
 from p4gen.groups.group import PlacedEdge, SwitchConfig
 from p4gen.manager.api import Agent, AgentError, Changes, GroupSpec, LinkPort, SwitchInfo
 from p4gen.manager.manager import IncManager
+from p4gen.manager.schema import ADDED
 from p4gen.manager.wanted import wanted_config
 from p4gen.model import ControlError, EngineName, Model
 from p4gen.model.entries import CloneSession, Entry, Exact, Lpm, MulticastGroup
@@ -50,6 +52,12 @@ def content(item: Entry | MulticastGroup | CloneSession) -> object:
     if isinstance(item, Entry):
         return item.action.name.rpartition(".")[2], dict(item.action.args)
     return item.replicas
+
+
+def added_since(schema: int) -> list[str]:
+    """The tables that a store has since a later schema than this one."""
+    texts = "".join(tables for each, tables in ADDED.items() if each > schema)
+    return re.findall(r"CREATE TABLE (\w+)", texts)
 
 
 def by_key(config: SwitchConfig) -> dict[Key, Entry | MulticastGroup | CloneSession]:

@@ -20,7 +20,7 @@ from p4gen.rocev2.cm import Kind, Message, Sent, gid_of
 from p4gen.rocev2.headers import BTH, Ethernet
 from p4gen.rocev2.packet import RocePacket
 
-from .rig import Rig
+from .rig import Rig, added_since
 from .test_connection_packets import Ends
 from .test_connections import LEAF, _patient, held, port_of, rig_of  # noqa: F401
 
@@ -347,8 +347,8 @@ def test_a_store_of_schema_2_is_read(tmp_path: Path) -> None:
     net.manager.register_connection(BOTH[0])
     net.rig.kill()
     with sqlite3.connect(tmp_path / "db") as db:
-        db.execute("DROP TABLE handshakes")
-        db.execute("DROP TABLE rings")
+        for table in added_since(2):
+            db.execute(f"DROP TABLE {table}")
         db.execute("PRAGMA user_version = 2")
     db.close()
     with net.rig.again() as net.manager:
