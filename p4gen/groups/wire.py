@@ -22,6 +22,8 @@ def payload_share(spec: CollectiveSpec, ack_every: int) -> float:
     return payload / (payload + spec.message * HEADERS + acks * _ACK)
 
 
-def data_share(spec: CollectiveSpec, ack_every: int) -> float:
-    """The share of a link's bandwidth that messages have beside the ACKs of those that go the other way."""
-    return payload_share(spec, ack_every) * (spec.payload_bytes + HEADERS) / spec.payload_bytes
+def pace(rate: float, spec: CollectiveSpec, ack_every: int) -> int:
+    """Bit/s at which a rank sends its messages where it has ``rate`` bit/s of a link: less than that by what the ACKs
+    of messages that go the other way take."""
+    share = payload_share(spec, ack_every) * (spec.payload_bytes + HEADERS) / spec.payload_bytes
+    return max(1, int(rate * share))

@@ -184,7 +184,7 @@ class Ledger:
         found = []
         for record, tree in trees:
             spec, program = record.spec, view.specs.get(tree.root.key.switch)
-            blocks = 1 if program is None else blocks_taken(spec, program)
+            blocks = blocks_taken(spec, program)
             found.append(GroupView(spec.name, tree, view.topology, record.home is not None, spec.duty, blocks))
         return found
 

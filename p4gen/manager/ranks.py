@@ -11,7 +11,7 @@ from typing import Final
 
 from p4gen.families import collective
 from p4gen.groups.ranks import ACK_EVERY, host_config
-from p4gen.groups.wire import data_share
+from p4gen.groups.wire import pace
 from p4gen.host.collectives.plan import SYMMETRIC, ChannelKey, Connection, GroupConfig
 from p4gen.host.collectives.ring import RingConfig
 from p4gen.host.transport.clock import MS
@@ -82,12 +82,12 @@ def group_config(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: in
 def tree_configs(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: int = ACK_EVERY) -> list[GroupConfig]:
     """The configurations of a rank on each of several trees: its queue pairs send at the tree's rate, less what the
     ACKs of data that goes the other way take."""
-    share = data_share(collective(config.spec), ack_every)
+    spec = collective(config.spec)
     return [
         _configured(
             config,
             {channel.key: (channel.qp, channel.peer) for channel in tree.channels},
-            max(1, int(tree.rate * share)),
+            pace(tree.rate, spec, ack_every),
             timeout_ps,
             ack_every,
         )
@@ -98,7 +98,7 @@ def tree_configs(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: in
 def _configured(
     config: RankConfig,
     channels: Mapping[ChannelKey, tuple[int, Peer]],
-    pace: int | None,
+    paced: int | None,
     timeout_ps: int,
     ack_every: int,
 ) -> GroupConfig:
@@ -111,6 +111,6 @@ def _configured(
         config.sync,
         timeout_ps=timeout_ps,
         ack_every=ack_every,
-        pace=pace,
+        pace=paced,
         adaptive=True,
     )

@@ -22,8 +22,10 @@ _ROUNDING: Final = 1e-9
 """Ten duties of 0.1 are one."""
 
 
-def blocks_taken(spec: GroupSpec, program: ServingSpec) -> int:
-    """The blocks that a group takes at each node of its tree."""
+def blocks_taken(spec: GroupSpec, program: ServingSpec | None) -> int:
+    """The blocks that a group takes at each node of its tree: one, as long as no program is known there."""
+    if program is None:
+        return 1
     request = GroupRequest(spec.ranks, sync=spec.sync, collectives=spec.collectives, memories=spec.memories)
     slots = spec.slots or program.slots_per_group
     return max(len(request.channels()), -(-slots // program.slots_per_group))

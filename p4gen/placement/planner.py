@@ -132,9 +132,8 @@ class Search:
     """The search for a place for one group, among what the policy proposes on one view of the fabric.
 
     ``avoid`` has switches that are not to be used, each with the reason; ``groups`` are all that have a tree. What is
-    held is only looked at here. Only trees that ``accept`` accepts, with their rates
-    if there are several, are tried. Raises ``NoPlaceError`` for a request
-    that no tree can serve.
+    held is only looked at here. Only trees that ``accept`` accepts are tried, of which it also gets the rates if there
+    are several. Raises ``NoPlaceError`` for a request that no tree can serve.
     """
 
     def __init__(
@@ -224,9 +223,8 @@ class Search:
 
     def overbooked(self, tree: IncTree) -> bool:
         """Whether a switch of a tree would be promised for more time than there is, with the group there."""
-        program = self.view.specs.get(tree.root.key.switch)
-        taken = 1 if program is None else blocks_taken(self._spec, program)
-        return any(True for _ in overbooked(tree, self._spec.duty, taken, self._seen.switches))
+        taken = blocks_taken(self._spec, self.view.specs.get(tree.root.key.switch))
+        return any(overbooked(tree, self._spec.duty, taken, self._seen.switches))
 
     def _rooms(self, room: Room) -> dict[str, SwitchRoom]:
         view = self.view

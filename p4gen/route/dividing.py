@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from p4gen.route.flows import Group
 from p4gen.route.plan import Plan
 from p4gen.route.program import Program
 
-_ENOUGH = 1e-6
+_ENOUGH: Final = 1e-6
 Shares = Mapping[tuple[int, int], int]
 """Flows by task and leaf, all to one group."""
 

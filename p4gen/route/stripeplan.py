@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from p4gen.errors import InputError
-from p4gen.groups.wire import data_share
+from p4gen.groups.wire import pace
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.striped import divided
 from p4gen.net.config import Call, Work
@@ -99,10 +99,10 @@ class StripedPlan:
     def work(self, calls: tuple[Call, ...], spec: CollectiveSpec, ack_every: int) -> tuple[Work, ...]:
         """The groups that make the calls together, each over a tree of its own and, beside others, at its rate."""
         each = zip(*(self.parts(call, spec) for call in calls), strict=True)
-        paces = [int(rate * data_share(spec, ack_every)) for rate in self.rates] if len(self.rates) > 1 else [None]
+        paces = [pace(rate, spec, ack_every) for rate in self.rates] if len(self.rates) > 1 else [None]
         return tuple(
-            Work(parts, plan.ranks, None, plan.tree, pace)
-            for plan, pace, parts in zip(self.plans, paces, each, strict=True)
+            Work(parts, plan.ranks, None, plan.tree, own)
+            for plan, own, parts in zip(self.plans, paces, each, strict=True)
             if all(part.size or part.collective is Collective.BARRIER for part in parts)
         )
 
