@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -89,11 +88,6 @@ class Instance:
     def entry(self, spine: int) -> int:
         """The pipeline of the server's leaf that a spine's flows enter."""
         return self.fabric.leaf_pipeline(self.fabric.hosts + spine)
-
-    @cached_property
-    def kinds(self) -> Counter[int]:
-        """How many leaves with workers enter each pipeline of a spine."""
-        return Counter(self.fabric.spine_pipeline(leaf) for leaf in self.sends)
 
 
 def draw(fabric: LeafSpine, workers: int, aggregators: int, seed: int) -> Instance:
