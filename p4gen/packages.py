@@ -20,6 +20,9 @@ LIBPCAP = "libpcap0.8"
 P4LANG = "the p4lang project's packages for Ubuntu (scripts/provision.sh installs them), or from source"
 """p4c and BMv2, which neither Debian nor Ubuntu has."""
 
+PTF = "pip install --no-deps ptf==0.12.0"
+"""Without its dependencies: one of them has to be compiled, and PTF imports only Scapy, which p4gen needs anyway."""
+
 OPEN_P4STUDIO = (
     "git clone https://github.com/p4lang/open-p4studio, in it "
     "./p4studio/p4studio profile apply ./p4studio/profiles/testing.yaml, and set SDE_INSTALL to its folder install"

@@ -188,6 +188,7 @@ p4gen_step() {
     # Editable: what is changed in the checkout is what runs.
     run "$prefix/bin/python" -m pip install --quiet --disable-pip-version-check \
         --constraint "$here/constraints.txt" --editable "$checkout"
+    run "$prefix/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --requirement "$here/ptf.txt"
     run mkdir -p "$bin"
     run ln -sf "$prefix/bin/p4gen" "$bin/p4gen"
 }

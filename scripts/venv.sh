@@ -1,5 +1,5 @@
-# Sourced by scripts/p4gen and scripts/test: makes .venv on first use, and again when pyproject.toml or constraints.txt
-# change; all packages have the versions of constraints.txt.
+# Sourced by scripts/p4gen and scripts/test: makes .venv on first use, and again when pyproject.toml, constraints.txt
+# or ptf.txt change; all packages have the versions of these files.
 # Usage: make_venv EXTRAS     (EXTRAS: '' or '[dev]')
 
 fail() {
@@ -18,7 +18,7 @@ find_python() {
 }
 
 make_venv() {
-    stamp=".venv/.p4gen$1-$(cat pyproject.toml scripts/constraints.txt | cksum | tr ' ' '-')"
+    stamp=".venv/.p4gen$1-$(cat pyproject.toml scripts/constraints.txt scripts/ptf.txt | cksum | tr ' ' '-')"
     [ -e "$stamp" ] && return
     if [ ! -x .venv/bin/python ]; then
         python=$(find_python) || exit 3
@@ -29,5 +29,7 @@ make_venv() {
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint scripts/constraints.txt \
         --editable ".$1" ||
         fail 'pip could not install p4gen with the versions of scripts/constraints.txt; see above'
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement scripts/ptf.txt ||
+        fail 'pip could not install PTF; see above'
     : >"$stamp"
 }

@@ -359,3 +359,12 @@ def test_doctor_lab_md_and_the_list_of_packages_agree() -> None:
 def listed_names(group: str) -> set[str]:
     """Packages of a group, without versions."""
     return {package for of, _, package, _ in table() if of == group}
+
+
+def test_ptf_is_what_the_advice_says() -> None:
+    """PTF comes by itself, without the packages that its metadata name and that it does not import."""
+    (pinned,) = pins((SCRIPTS / "ptf.txt").read_text()).items()
+    assert f"pip install --no-deps {'=='.join(pinned)}" == packages.PTF
+    assert metadata.version("ptf") == pinned[1]
+    named = {canonicalize_name(Requirement(text).name) for text in metadata.requires("ptf") or ()}
+    assert "netifaces" in named, "PTF no longer needs a compiler: it can be a dependency like all others"

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from importlib import metadata
 from pathlib import Path
 
 import click
@@ -82,6 +83,7 @@ def command(as_json: bool) -> None:
             f"running tofino-model, whose driver needs {tofino.HUGE_PAGES} (there are {tofino.huge_pages()})",
             f"sysctl vm.nr_hugepages={tofino.HUGE_PAGES}",
         ),
+        Finding("PTF", _ptf(), "the conformance suite", packages.PTF),
         Finding("root", None if os.geteuid() else "yes", "running tofino-model", "run as root"),
         Finding(
             "Mininet",
@@ -115,6 +117,13 @@ def command(as_json: bool) -> None:
         else:
             click.echo(f"{click.style('missing', fg='yellow')}  {finding.part:{width}}  adds {finding.adds}")
             click.echo(f"{'':{width}}             get it: {finding.get}")
+
+
+def _ptf() -> str | None:
+    try:
+        return metadata.version("ptf")
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _version(tool: str, ask: Callable[[str], str]) -> str | None:

@@ -16,13 +16,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-import ptf
-
 from p4gen.model import ControlError, EngineName, Model, Trace
 from p4gen.model.entries import Entry, Exact, Match
 from p4gen.p4 import ir
 from p4gen.p4.mutate.mutants import Ignored
 from p4gen.ptf.family import Suite
+from p4gen.ptf.framework import ptf
 from p4gen.ptf.report import TestResult
 from p4gen.ptf.testcase import ReportedTest
 from p4gen.spec import ProgramSpec

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import p4gen
+from p4gen import packages
 from p4gen.errors import FailedError, MissingToolError
 from p4gen.ptf import report
 from p4gen.ptf.parallel import Stop
@@ -166,7 +167,7 @@ def _ptf_script() -> Path:
     for script in (folder / "ptf" for folder in folders):
         if script.is_file():
             return script
-    raise MissingToolError(f"PTF's command is not in {folders[0]}; pip install ptf")
+    raise MissingToolError(f"PTF's command is not in {folders[0]}: {packages.PTF}")
 
 
 def _start(command: list[str], directory: Path, results: int) -> subprocess.Popen[bytes]:

@@ -17,11 +17,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import ptf
-
 from p4gen.families import parse_spec
 from p4gen.groups import SwitchConfig
 from p4gen.ptf import markers
+from p4gen.ptf.framework import ptf
 from p4gen.ptf.testcase import ReportedTest, parameter, parameters
 from p4gen.records import from_plain
 from p4gen.spec import ProgramSpec

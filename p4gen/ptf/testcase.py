@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import time
@@ -12,12 +11,8 @@ from typing import Any
 from unittest import TestResult as UnittestResult
 
 import p4gen
-
-with contextlib.redirect_stdout(None):  # PTF says which packet library it found
-    import ptf.testutils
-    from ptf.base_tests import BaseTest
-
 from p4gen.ptf import report
+from p4gen.ptf.framework import BaseTest, ptf
 from p4gen.ptf.report import Outcome
 
 

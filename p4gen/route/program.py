@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from p4gen.errors import FailedError, MissingToolError
+from p4gen.errors import FailedError
 
 ANY: Final = 1e30
 """No bound."""
-
-
-def solver() -> Any:
-    """The module ``highspy``. Raises ``MissingToolError``."""
-    try:
-        return importlib.import_module("highspy")
-    except ImportError:
-        raise MissingToolError("routing needs the package highspy: pip install 'p4gen[route]'") from None
 
 
 @contextmanager
@@ -96,9 +87,10 @@ class Program:
         """The best solution that is found within ``limit`` seconds; None if there is none. One that is proven to cost
         at most a share ``gap`` more than the best one will do.
 
-        Raises ``MissingToolError`` without HiGHS, and ``FailedError`` if it refuses the program.
+        Raises ``FailedError`` if HiGHS refuses the program.
         """
-        highspy = solver()
+        import highspy  # noqa: PLC0415 - takes a quarter of a second, and most plans need no solver
+
         with _quiet():
             model = highspy.Highs()
         model.setOptionValue("output_flag", False)

@@ -19,7 +19,6 @@ SMALL = ["route", "--fabric", "4x3x4", "--workers", "9", "--pipelines", "2", "--
 
 
 def test_plans_are_compared_written_and_drawn(tmp_path: Path) -> None:
-    pytest.importorskip("highspy", reason="highspy is not installed: pip install 'p4gen[route]'")
     plan, picture = tmp_path / "plan.json", tmp_path / "route.svg"
     arguments = [*SMALL, "--repeat", "3", "--out", str(plan), "--plot", str(picture)]
     done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
@@ -33,7 +32,6 @@ def test_plans_are_compared_written_and_drawn(tmp_path: Path) -> None:
 
 
 def test_plans_of_several_tasks_are_written_and_drawn(tmp_path: Path) -> None:
-    pytest.importorskip("highspy", reason="highspy is not installed: pip install 'p4gen[route]'")
     plan, picture = tmp_path / "plan.json", tmp_path / "route.svg"
     arguments = [*SMALL, "--tasks", "2", "--out", str(plan), "--plot", str(picture)]
     done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
@@ -49,7 +47,6 @@ def test_plans_of_several_tasks_are_written_and_drawn(tmp_path: Path) -> None:
 
 
 def test_standard_output_is_one_object_only() -> None:
-    pytest.importorskip("highspy", reason="highspy is not installed: pip install 'p4gen[route]'")
     command = [sys.executable, "-m", "p4gen", *SMALL, "--algorithm", "aro", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     assert json.loads(done.stdout)["algorithms"]["aro"]["worst_gap"] == 0
@@ -69,7 +66,6 @@ def test_fabrics_that_are_none_are_refused(fabric: str) -> None:
 
 
 def test_a_figure_is_printed_with_its_statements_and_written(tmp_path: Path) -> None:
-    pytest.importorskip("highspy", reason="highspy is not installed: pip install 'p4gen[route]'")
     arguments = ["route", "figure", "7a", "--repeat", "1", "--seed", "3", "--out", str(tmp_path)]
     done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     said = [line.split(" ")[0] for line in done.output.splitlines()]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
+import highspy
 import pytest
 
 from p4gen.flow.fairness import max_min_rates
@@ -23,7 +23,7 @@ def test_no_flows_have_no_rates() -> None:
     assert max_min_rates([1.0], []) == []
 
 
-def lp_rates(highspy: Any, capacity: list[float], flows: list[list[int]]) -> list[float]:
+def lp_rates(capacity: list[float], flows: list[list[int]]) -> list[float]:
     """Max-min fair rates by linear programs: raise the least rate of all open flows as far as it goes, then close those
     that cannot have more, one program each."""
 
@@ -59,7 +59,6 @@ def lp_rates(highspy: Any, capacity: list[float], flows: list[list[int]]) -> lis
 
 @pytest.mark.parametrize("part", range(4))
 def test_rates_are_those_of_linear_programs(part: int, seed: int, request: pytest.FixtureRequest) -> None:
-    highspy = pytest.importorskip("highspy", reason="highspy is not installed: pip install 'p4gen[route]'")
     source = random.Random(f"{seed} {part}")
     for _ in range(250 if request.config.getoption("--full") else 20):
         capacity = [source.choice([1.0, 2.0, 2.5, 4.0]) for _ in range(source.randint(1, 6))]
@@ -67,7 +66,7 @@ def test_rates_are_those_of_linear_programs(part: int, seed: int, request: pytes
             sorted(source.sample(range(len(capacity)), source.randint(1, len(capacity))))
             for _ in range(source.randint(1, 6))
         ]
-        assert max_min_rates(capacity, flows) == pytest.approx(lp_rates(highspy, capacity, flows), abs=1e-5)
+        assert max_min_rates(capacity, flows) == pytest.approx(lp_rates(capacity, flows), abs=1e-5)
 
 
 def test_every_flow_has_a_full_link_on_which_no_other_has_more(seed: int) -> None:

@@ -17,8 +17,6 @@ from p4gen.route.several import everything, jointly
 from p4gen.route.solve import optimum
 from p4gen.route.tasks import Joint, Tasks, draw_tasks, overloads, rated
 
-pytest.importorskip("highspy", reason="highspy is not installed: pip install 'p4gen[route]'")
-
 
 def small(seed: int) -> Tasks:
     """Tasks whose plans can be counted, on fabrics where spines are interchangeable, aggregate, or both."""

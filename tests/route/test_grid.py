@@ -12,8 +12,6 @@ from p4gen.route.grid import SERVER, SERVER_TAKES, Route, SingleAggregation, can
 from p4gen.route.instance import Instance, LeafSpine, draw
 from p4gen.route.study import PAPER, Effort, solve, summary
 
-pytest.importorskip("highspy", reason="highspy is not installed: pip install 'p4gen[route]'")
-
 
 def small(number: int, pipelines: int) -> Instance:
     """An instance whose routes can be counted."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import itertools
 import random
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import highspy
 import pytest
 
-from p4gen.errors import InputError, MissingToolError
+from p4gen.errors import InputError
 from p4gen.route.baselines import aggregation_tree, random_spine
 from p4gen.route.drawing import plot_plans
 from p4gen.route.instance import MAPPINGS, Instance, LeafSpine, draw
@@ -20,11 +19,6 @@ from p4gen.route.plan import Plan
 from p4gen.route.pruning import accelerated
 from p4gen.route.solve import optimum, programmed, route
 from p4gen.route.study import PAPER, Effort, solve, summary
-
-highs = pytest.mark.skipif(
-    importlib.util.find_spec("highspy") is None,
-    reason="highspy is not installed: pip install 'p4gen[route]'",
-)
 
 
 def small(seed: int, *, pipelines: int = 2) -> Instance:
@@ -71,7 +65,6 @@ def walked(instance: Instance, plan: Plan) -> int:
     return max([1, len(final), *loads.values(), *at_spine.values()])
 
 
-@highs
 def test_the_optimum_is_that_of_all_plans(seed: int) -> None:
     for number in range(25):
         instance = small(seed * 1000 + number)
@@ -82,7 +75,6 @@ def test_the_optimum_is_that_of_all_plans(seed: int) -> None:
             assert plan.gap(instance) == 0
 
 
-@highs
 def test_the_optimum_is_that_of_the_integer_program(seed: int) -> None:
     """On fabrics of many shapes, with up to eight pipelines."""
     source = random.Random(seed)
@@ -99,9 +91,7 @@ def test_the_optimum_is_that_of_the_integer_program(seed: int) -> None:
         assert plan.fullest(instance) == programmed(instance).fullest(instance)
 
 
-@highs
 def test_another_user_of_the_solver_in_the_process_is_not_in_the_way() -> None:
-    highspy = importlib.import_module("highspy")
     other = highspy.Highs()
     other.setOptionValue("output_flag", False)
     other.setOptionValue("threads", 2)
@@ -111,7 +101,6 @@ def test_another_user_of_the_solver_in_the_process_is_not_in_the_way() -> None:
     assert optimum(instance).gap(instance) == 0
 
 
-@highs
 def test_accelerations_are_no_better_than_the_optimum_and_keep_its_rules(seed: int) -> None:
     for number in range(15):
         instance = small(seed * 1000 + number)
@@ -158,7 +147,6 @@ def figure_1(leaves: set[int], spines: set[int]) -> Instance:
     return Instance(LeafSpine(4, 2, 2, pipelines=1), frozenset(leaves), frozenset(spines), (0, 0), workers)
 
 
-@highs
 def test_the_papers_example_has_its_rates() -> None:
     """Figures 1 and 3: a fifth without aggregation, the whole with it; what ATP and AggTree make of it."""
     plain, best = figure_1(set(), set()), figure_1({1, 2}, {1})
@@ -172,7 +160,6 @@ def test_the_papers_example_has_its_rates() -> None:
     assert Plan("aggtree", {(1, 0): 1, (2, 1): 1, (3, 0): 1}).throughput(best) == best.fabric.bandwidth / 3
 
 
-@highs
 def test_the_optimum_is_that_of_all_plans_where_the_servers_leaf_does_not_aggregate(seed: int) -> None:
     for number in range(15):
         drawn = small(seed * 1000 + number)
@@ -190,7 +177,6 @@ def test_baselines_have_the_papers_means() -> None:
         assert sum(rates) / instances == pytest.approx(PAPER[name], rel=0.03)
 
 
-@highs
 @pytest.mark.long
 def test_the_papers_mean(request: pytest.FixtureRequest) -> None:
     full = request.config.getoption("--full")
@@ -203,7 +189,6 @@ def test_the_papers_mean(request: pytest.FixtureRequest) -> None:
         assert found.mean == pytest.approx(PAPER["aro"], rel=0.01)
 
 
-@highs
 def test_a_limit_of_time_leaves_a_gap_or_nothing() -> None:
     instance = draw(LeafSpine(), 200, 9, seed=0)
     plan = route(instance, limit=0.02)
@@ -216,16 +201,6 @@ def test_instances_that_cannot_be_are_refused() -> None:
             draw(LeafSpine(3, 2, 3), workers, aggregators, 1)
     with pytest.raises(InputError, match="there is no mapping 'x'"):
         draw(LeafSpine(3, 2, 3, mapping="x"), 1, 1, 1)
-
-
-def test_without_the_solver_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> None:
-        raise ImportError(name)
-
-    monkeypatch.setattr(importlib, "import_module", missing)
-    with pytest.raises(MissingToolError, match=r"needs the package highspy: pip install 'p4gen\[route\]'") as refused:
-        programmed(draw(LeafSpine(3, 2, 3), 4, 1, 1))
-    assert refused.value.exit_code == 3
 
 
 def test_a_plan_is_drawn(tmp_path: Path) -> None:

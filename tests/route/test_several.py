@@ -17,8 +17,6 @@ from p4gen.route.several import jointly
 from p4gen.route.study import USUAL, Effort, joint_summary, solve_jointly
 from p4gen.route.tasks import Joint, Tasks, draw_tasks, overloads, rated
 
-pytest.importorskip("highspy", reason="highspy is not installed: pip install 'p4gen[route]'")
-
 
 def small(seed: int) -> Tasks:
     """Tasks whose plans can be counted."""

@@ -24,9 +24,7 @@ from p4gen.route.stripes import striped
 from p4gen.route.treedrawing import places, plot_trees
 from p4gen.spec.topology import load_topology
 
-from .test_trees import all_shapes, drawn, highs, possible
-
-pytestmark = highs
+from .test_trees import all_shapes, drawn, possible
 
 
 def three_of_two() -> Fabric:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
 import random
@@ -31,11 +30,6 @@ from p4gen.route.present import as_shape, one_root, present
 from p4gen.route.stripeplan import read_striped
 from p4gen.route.trees import compare
 from p4gen.spec.topology import TopologySpec, load_topology
-
-highs = pytest.mark.skipif(
-    importlib.util.find_spec("highspy") is None,
-    reason="highspy is not installed: pip install 'p4gen[route]'",
-)
 
 
 def drawn(seed: int, form: str, ranks: int, inc: int) -> Fabric:
@@ -73,7 +67,6 @@ def possible(shape: Shape, fabric: Fabric) -> bool:
     return True
 
 
-@highs
 def test_the_optimum_is_that_of_all_trees(seed: int) -> None:
     for number in range(6):
         fabric = drawn(seed * 1000 + number, ("clos:2x2x2", "clos:3x2x1")[number % 2], 3, 1 + number % 3)
@@ -84,7 +77,6 @@ def test_the_optimum_is_that_of_all_trees(seed: int) -> None:
         assert found.gap == pytest.approx(0, abs=1e-9)
 
 
-@highs
 def test_the_program_proves_what_the_quick_search_cannot() -> None:
     """One spine aggregates: both ranks of a leaf go to it over one link, though two would be there."""
     topology = load_topology("clos:2x2x2")
@@ -242,7 +234,6 @@ def test_fabrics_without_a_tree_are_refused() -> None:
             wrong.check()
 
 
-@highs
 @pytest.mark.long
 def test_goodput_is_what_the_plan_promises() -> None:
     """A fabric of `p4gen route confirm`, whose optimum takes HiGHS to prove; and shortest paths to one root."""
@@ -253,7 +244,6 @@ def test_goodput_is_what_the_plan_promises() -> None:
     assert found.best.hottest == pytest.approx(1, abs=0.06)
 
 
-@highs
 @pytest.mark.long
 def test_goodput_in_mode_iii_is_what_the_plan_promises() -> None:
     fabric, pipelines = draw_fabric(6)

@@ -13,7 +13,6 @@ from p4gen.bench.route import measure_route
 from p4gen.cli.bench.options import seed_option
 from p4gen.cli.options import json_option
 from p4gen.cli.verb import FiniteRange, verb
-from p4gen.route.program import solver
 from p4gen.route.study import ALGORITHMS
 
 _SCALES = (1, 2, 3, 5, 7, 10)
@@ -33,8 +32,6 @@ def command(algorithms: tuple[str, ...], largest: int, time_limit: float, as_jso
 
     Leaves, spines, hosts of each leaf and workers grow alike. Growth is beside the row before.
     """
-    if set(algorithms) - {"random", "aggtree", "aro"}:
-        solver()
     console = Console(highlight=False, soft_wrap=True, quiet=as_json)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("algorithm", "switches", "hosts", "workers", "fullest", "gap", "s", "growth"):

@@ -18,7 +18,6 @@ from p4gen.errors import InputError
 from p4gen.inputs import shown
 from p4gen.net.figure import Report, report_csv
 from p4gen.route.figures import FIGURES, Drawn, draw_figure
-from p4gen.route.program import solver
 
 
 @verb(
@@ -47,7 +46,6 @@ def command(
     for name in chosen:
         if name not in FIGURES:
             raise InputError(f"there is no figure {shown(name)}; there are {', '.join(FIGURES)}")
-    solver()
     seed = drawn(seed)
     console = report_console(quiet=as_json)
     console.print(f"seed {seed}")

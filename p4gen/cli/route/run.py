@@ -25,7 +25,6 @@ from p4gen.route.drawing import plot_plans
 from p4gen.route.figures import Setting
 from p4gen.route.instance import MAPPINGS, Instance, LeafSpine
 from p4gen.route.plan import Plan
-from p4gen.route.program import solver
 from p4gen.route.study import (
     ALGORITHMS,
     JOINT_ALGORITHMS,
@@ -106,8 +105,7 @@ def command(
     switches aggregate, is drawn at random, with its workers. Algorithms: random, grid and aggtree (the paper's
     baselines), aro (the optimum; of several tasks the best plans that are found, and their gap), aro-raw (the paper's
     integer program, by HiGHS; of several tasks one program of flows times rates), aro-qsr (the same of several tasks,
-    with rates in steps), aro-sro, aro-app and aro-acc (two stages, fewer spines, both). random, aggtree and, of one
-    task, aro need no package; without highspy, all others end with exit status 3.
+    with rates in steps), aro-sro, aro-app and aro-acc (two stages, fewer spines, both).
     """
     match = _FORM.fullmatch(fabric)
     if match is None or "0" in match.groups():
@@ -124,8 +122,6 @@ def command(
     chosen = [name for name in known if name in (algorithms or USUAL)]
     effort = Effort(time_limit, parsed("--alpha", units.share, alpha), steps)
     workers = workers or (100 if several else 200)
-    if several or any(name.startswith(("aro-", "grid")) for name in chosen):
-        solver()
     seed = drawn(seed)
     console = report_console(quiet=as_json)
     console.print(f"seed {seed}")

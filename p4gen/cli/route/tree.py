@@ -75,8 +75,7 @@ def command(
     meet them; the others forward. The rate is that of the slowest rank, when every link divides itself equally among
     its flows. Algorithms: lcs (what the manager places by default), one-root (shortest paths to one root), quick (a
     search without a solver) and aro (the optimum, by HiGHS). With --trees, several trees that share links, each for a
-    part of each call's data, with the highest rate in all. Without the package highspy, exit status 3 where quick
-    does not reach the limit that the ranks' links set.
+    part of each call's data, with the highest rate in all.
     """
     spec = load_topology(topology)
     if inc is not None and ina is not None:
