@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -10,14 +11,15 @@ import numpy as np
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.families.scin import words
+from p4gen.families.scin import control, simulation, words
 from p4gen.families.scin.calls import CALL, Call, draw
 from p4gen.families.scin.codes import Status
-from p4gen.families.scin.control import Pattern
+from p4gen.families.scin.control import Pattern, PullContext
 from p4gen.families.scin.runs import FACET, PullRun, fitted
 from p4gen.families.scin.simulation import PullConfig, PullSimulation
 from p4gen.families.scin.spec import ScinSpec
 from p4gen.families.scin.study import star
+from p4gen.groups import SwitchConfig
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import SECOND, US
 from p4gen.host.transport.dcqcn import DcqcnConfig
@@ -25,6 +27,7 @@ from p4gen.host.transport.verbs import Recovery
 from p4gen.net.faults import Faults, Impairment, Outage, Script
 from p4gen.net.link import Passage
 from p4gen.net.own import Outcome, RunOrder
+from p4gen.rocev2 import psn as serial
 from p4gen.spec.topology import TopologySpec, load_topology
 
 TROUBLES = {
@@ -274,6 +277,28 @@ def test_a_rank_that_was_away_gets_its_flag() -> None:
     script = Script.parse("drop 4-20 DOWN_DATA of rank 2")  # after a READ and two WRITEs: flags
     result = passed(order(spec={"patience": 3}, size=64, repeat=1, faults=Faults(scripts=(script,))))
     assert result.figures["again"] == 17
+
+
+def test_the_call_whose_number_is_that_before_the_first_one_gets_its_lost_flag_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The 2^24th call of a context. The register holds what the calls before have left; ranks count from there."""
+    configured = control.configuration
+
+    def later(spec: ScinSpec, contexts: Sequence[PullContext]) -> SwitchConfig:
+        return configured(spec, [replace(c, first_psn=serial.add(c.first_psn, 1)) for c in contexts])
+
+    monkeypatch.setattr(simulation, "configuration", later)
+    spec = ScinSpec.model_validate(SMALL)
+    faults = Faults(outages=(Outage("s0>h1", 0, 8 * US),))  # the flag of a barrier is its first packet on that link
+    run = PullSimulation(PullConfig(of(2), spec, (Pattern(0b11, 0b11),), faults=faults, seed=3, engine="jit"))
+    (number,) = run.first_psns
+    left = {"epoch": 1, "first": serial.add(number, 1), "packets": 0, "call": serial.add(number, -1), "status": 0}
+    run.network.switches["s0"].write_register("active", 0, words.active(spec).pack(**left, begun=1))
+    run.start(0, 0, {}, {})
+    run.finish()
+    assert run.drops()["s0>h1 link_down"] > 0
+    assert all(member.done for member in run.members[0].values())
 
 
 @pytest.mark.parametrize("collective", [Collective.REDUCE_SCATTER, Collective.ALLGATHER, CALL])

@@ -59,6 +59,7 @@ TRACK_CALL = Module(
         Metadata("end", "psn_t", "the PSN after its last"),
         Metadata("number", "psn_t", "its number: the PSN of its arrivals"),
         Metadata("status", "bit<8>", "0, or why it was aborted"),
+        Metadata("begun", "bit<1>", "1: there has been a call"),
         Metadata("flag_psn", "psn_t", "the PSN of its flags"),
         Metadata("written_flag_psn", "psn_t", "the same of ranks that are written to", wanted=_ordered),
         Metadata("first_scales", "psn_t", "the PSN of the scales of its first wave", wanted=scaled),

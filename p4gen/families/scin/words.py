@@ -21,8 +21,10 @@ ACTIVE = Word(
     Field("packets", PSN_BITS, "packets"),
     _CALL,
     Field("status", 8, "status"),
+    Field("begun", 1, "1: there has been a call"),
 )
-"""TrackCall: the call that runs, or has run last; its status is 0 unless it was aborted."""
+"""TrackCall: the call that runs, or has run last; its status is 0 unless it was aborted. Numbers wrap, so that every
+number is a call's in the end: a bit says whether there has been one."""
 _TOLD = Field("told", PSN_BITS, "other flags of destinations")
 _SCALES = Field("scales", PSN_BITS, "PSN of the scales of its first wave")
 NEXT_READ = Word(_EPOCH, Field("psn", PSN_BITS, "PSN"))
