@@ -29,7 +29,7 @@ class Ticker:
     where ticks arrive at a switch.
     """
 
-    STATE: ClassVar = ("rounds", "_stretch", "_sent_before", "_quiet")
+    STATE: ClassVar = ("rounds", "_stretch", "_sent_before", "_quiet", "_stopped")
 
     def __init__(
         self,
@@ -57,7 +57,15 @@ class Ticker:
         self._sent = sent
         self._sent_before = -1
         self._quiet = 0
+        self._stopped = False
         loop.at(loop.now + INTERVAL, self._round)
+
+    def wake(self) -> None:
+        """Tick again, if it has stopped: what begins now has losses of its own."""
+        if self._stopped:
+            self._stopped = False
+            self._quiet = self._stretch = 0
+            self._loop.at(self._loop.now + INTERVAL, self._round)
 
     def _round(self, _: object) -> None:
         loop = self._loop
@@ -65,6 +73,7 @@ class Ticker:
         self._quiet = self._quiet + 1 if loop.idle and sent == self._sent_before else 0
         self._sent_before = sent
         if self._quiet > QUIET and not self._waits():
+            self._stopped = True
             return
         self.rounds += 1
         number = 0

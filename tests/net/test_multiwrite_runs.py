@@ -12,14 +12,14 @@ from p4gen.errors import InputError
 from p4gen.families.multiwrite.calls import Choice, choose, memory_problem
 from p4gen.families.multiwrite.planning import fitted
 from p4gen.families.multiwrite.runs import FACET, WriteRun
-from p4gen.families.multiwrite.spec import MultiwriteSpec
+from p4gen.families.multiwrite.spec import MultiwriteSpec, Place
 from p4gen.families.multiwrite.words import RECEIVE, START
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
 from p4gen.net.faults import Faults, Impairment, Outage, Script
 from p4gen.net.link import Passage
 from p4gen.net.own import RunOrder
-from p4gen.spec.topology import load_topology
+from p4gen.spec.topology import TopologySpec, load_topology
 
 TROUBLES = {
     "none": Faults(),
@@ -61,6 +61,19 @@ def passed(asked: RunOrder) -> WriteRun:
     result = run.run()
     assert (result.stuck, result.errors, result.silent) == ((), (), ())
     return run
+
+
+@pytest.mark.parametrize("place", list(Place))
+def test_calls_after_a_silence_have_their_losses_repaired(place: Place) -> None:
+    """Between calls nothing is outstanding, and ticks stop. They have to come again: with few slots a whole window can be
+    lost, and only a tick repairs that."""
+    far = {"ends": ["h1", "s0"], "delay": "15us"}
+    topology = TopologySpec.model_validate(
+        {"name": "far", "switches": ["s0"], "hosts": ["h0", "h1"], "links": [["h0", "s0"], far]}
+    )
+    spec = {"payload": 64, "slots": 4, "repair": "hop", "edges": 6, "ports": 8, "contexts": 64, "place": place}
+    run = order(spec=spec, options={"tokens": "12"}, repeat=2, faults=Faults((Impairment(loss=0.05),)))
+    passed(replace(run, topology=topology))
 
 
 @pytest.mark.sample(4)

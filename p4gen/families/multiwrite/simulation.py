@@ -200,6 +200,8 @@ class WriteSimulation:
             for caller, more in zip(callers, left, strict=True):
                 if more and caller.done:
                     more.pop(0)(caller)
+                    if self._ticker is not None:
+                        self._ticker.wake()
             if not any(left) and all(caller.done for caller in callers):
                 return loop.now
             problems = [problem for caller in callers for problem in caller.problems]
