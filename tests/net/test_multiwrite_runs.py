@@ -65,8 +65,8 @@ def passed(asked: RunOrder) -> WriteRun:
 
 @pytest.mark.parametrize("place", list(Place))
 def test_calls_after_a_silence_have_their_losses_repaired(place: Place) -> None:
-    """Between calls nothing is outstanding, and ticks stop. They have to come again: with few slots a whole window can be
-    lost, and only a tick repairs that."""
+    """Between calls nothing is outstanding, and ticks stop. They have to come again: with few slots a whole window can
+    be lost, and only a tick repairs that."""
     far = {"ends": ["h1", "s0"], "delay": "15us"}
     topology = TopologySpec.model_validate(
         {"name": "far", "switches": ["s0"], "hosts": ["h0", "h1"], "links": [["h0", "s0"], far]}

@@ -181,6 +181,8 @@ class AcrossTraffic:
         match reason:
             case "CheckDuplicate.mixed_opcode":
                 return "mixed_opcode"
+            case "CheckDuplicate.early":
+                return "early"
             case "CheckDuplicate.stale":
                 if "half" in self._lacked:
                     return "half" if self._ahead(frame, reference) == _HALF else ""
