@@ -63,6 +63,11 @@ def host_config(
             f"recovery ideal needs switches that know selective NAKs (reliability sack); {spec.program} is of"
             f" reliability {spec.loss_recovery}"
         )
+    if spec.terminates and spec.loss_recovery.selective_naks and recovery is not Recovery.IDEAL:
+        raise InputError(
+            f"recovery {recovery} takes a selective NAK for a bad response: switches of {spec.program} send them"
+            " (reliability sack); use --reliability sr"
+        )
     qp = QpConfig(
         mtu=spec.payload_bytes,
         initial_psn=first_psn,

@@ -168,6 +168,7 @@ def test_tables_are_printed_and_written_with_a_ratio_for_each_cell(tmp_path: Pat
         (["--down", "h0"], "outage"),
         (["--lanes", "7"], "lanes = 7"),
         (["--mode", "III", "--recovery", "ideal"], "recovery ideal needs switches that know selective NAKs"),
+        (["--mode", "III", "--reliability", "sack", "--recovery", "gbn"], "takes a selective NAK for a bad response"),
     ],
 )
 def test_wrong_input_is_refused(arguments: list[str], cause: str) -> None:
