@@ -77,11 +77,21 @@ _NOTED: Final = Noted()
 _REPEATED: Final = Ignored("repeated", "it has been seen before")
 
 
+@dataclass(frozen=True)
+class _Handshake:
+    """A connection that two hosts are about to agree on, and when its last message came, s."""
+
+    since: float
+    asked: Conversation
+    ready: int | None = None
+    """The responder's number in an RTU that came before the REP: copies of messages may overtake each other."""
+
+
 class Conversations:
     """All handshakes and connections. ``known`` are connections of an earlier run."""
 
     def __init__(self, known: Iterable[Conversation] = ()) -> None:
-        self._open: dict[_Key, tuple[float, Conversation]] = {}
+        self._open: dict[_Key, _Handshake] = {}
         self._made: dict[tuple[int, int], Conversation] = {}
         """By (address, QP) of both ends."""
         for conversation in known:
@@ -89,7 +99,7 @@ class Conversations:
 
     def hear(self, sent: Sent, now: float) -> Outcome:
         """Take a message. ``now`` is a time in seconds, which never goes back."""
-        for key in [key for key, (since, _) in self._open.items() if since + LIFETIME <= now]:
+        for key in [key for key, handshake in self._open.items() if handshake.since + LIFETIME <= now]:
             del self._open[key]
         message = sent.message
         match message.kind:
@@ -125,13 +135,13 @@ class Conversations:
             requester, Party(sent.dst, 0, 0), PATH_MTUS[message["path_mtu"]], message["traffic_class"] & 0xFC
         )
         key = (sent.src, requester.number, sent.dst)
-        _, before = self._open.get(key, (0.0, None))
-        if before is not None and replace(before, responder=asked.responder) == asked:
-            self._open[key] = (now, before)
+        before = self._open.get(key)
+        if before is not None and replace(before.asked, responder=asked.responder) == asked:
+            self._open[key] = replace(before, since=now)
             return _REPEATED
         if before is None and len(self._open) >= MOST_OPEN:
-            del self._open[min(self._open, key=lambda other: self._open[other][0])]
-        self._open[key] = (now, asked)
+            del self._open[min(self._open, key=lambda other: self._open[other].since)]
+        self._open[key] = _Handshake(now, asked)
         return _NOTED
 
     def _replied(self, sent: Sent, now: float) -> Outcome:
@@ -145,16 +155,25 @@ class Conversations:
             if made is not None and made.responder == responder and made.requester.number == message["remote_id"]:
                 return _REPEATED
             return _unknown(message)
-        _, asked = self._open[key]
-        self._open[key] = (now, replace(asked, responder=responder))
-        return _REPEATED if asked.responder == responder else _NOTED
+        handshake = self._open[key]
+        agreed = replace(handshake.asked, responder=responder)
+        if handshake.ready == responder.number:
+            return self._begin(key, agreed)
+        self._open[key] = replace(handshake, since=now, asked=agreed)
+        return _REPEATED if handshake.asked.responder == responder else _NOTED
 
     def _ready(self, sent: Sent) -> Outcome:
         message = sent.message
         key = (sent.src, message["local_id"], sent.dst)
-        _, found = self._open.get(key, (0.0, None))
-        if found is None or not found.responder.qp or found.responder.number != message["remote_id"]:
+        handshake = self._open.get(key)
+        if handshake is not None and not handshake.asked.responder.qp:
+            self._open[key] = replace(handshake, ready=message["remote_id"])
+            return _REPEATED if handshake.ready == message["remote_id"] else _NOTED
+        if handshake is None or handshake.asked.responder.number != message["remote_id"]:
             return _REPEATED if self._between(sent) else _unknown(message)
+        return self._begin(key, handshake.asked)
+
+    def _begin(self, key: _Key, found: Conversation) -> Begun:
         del self._open[key]
         ends = ((party.ip, party.qp) for party in (found.requester, found.responder))
         stale = tuple(dict.fromkeys(self._made[end] for end in ends if end in self._made))
@@ -190,7 +209,7 @@ class Conversations:
         local, remote = message["local_id"], message["remote_id"]
         for key, numbers in (((sent.src, local, sent.dst), (remote,)), ((sent.dst, remote, sent.src), (local,))):
             if key in self._open:
-                number = self._open[key][1].responder.number
+                number = self._open[key].asked.responder.number
                 if number in numbers or (not number and key[0] == sent.dst):
                     del self._open[key]
                     return True
