@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from p4gen.choices import ENGINES
+from p4gen.cli.verb import FiniteRange
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,6 +42,6 @@ p4info_option = click.option(
 p4c_timeout_option = click.option(
     "--p4c-timeout",
     metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     help="The time limit for p4c: 900 seconds for Tofino, 300 for BMv2, if not given.",
 )

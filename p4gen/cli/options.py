@@ -58,7 +58,7 @@ def spec_flags(function: F, *, multiple: bool) -> F:
             name,
             multiple=multiple,
             metavar=_metavar(field, values),
-            help=f"{field.description}{_FOLDERS.get(name, '')}{default}",
+            help=f"{_description(name, kinds)}{_FOLDERS.get(name, '')}{default}",
             type=SpecValue(values),
             cls=GroupedOption,
             group=PROGRAM,
@@ -81,10 +81,16 @@ def spec_fields() -> tuple[str, ...]:
     return tuple(_fields())
 
 
+def _description(name: str, kinds: Sequence[type[ProgramSpec]]) -> str:
+    """What a field means: as the first family that has it says, or as all say of one that tells families apart."""
+    told = [str(kind.model_fields[name].description) for kind in kinds]
+    return "; ".join(told) if any(name in family.telling for family in families().values()) else told[0]
+
+
 def _metavar(field: FieldInfo, values: Sequence[str]) -> str:
     """The values that a field takes, or their kind."""
     if values:
-        return "|".join(values) if len(values) < 8 else f"{values[0]}|{values[1]}|...|{values[-1]}"
+        return "|".join(values) if len(values) <= 8 else f"{values[0]}|{values[1]}|...|{values[-1]}"
     return "N" if field.annotation is int else "NAME"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -152,22 +152,38 @@ def _diagnose(
     field = cause.field if isinstance(cause, SpecConflictError) else str(error["loc"][0])
     place = where.get(field, default)
     if error["type"] == "extra_forbidden":
+        others = [family for family in families().values() if field in family.spec.model_fields]
+        if others:
+            owners = " and ".join(family.name for family in others)
+            modes = _alternatives([mode for family in others for mode in family.modes])
+            own = next(name for name, family in families().items() if family.spec is kind)
+            message = f"{shown(field)} is a field of {owners} (--mode {modes}), not of {own}"
+            return Diagnostic(where.get(f"{field}{KEY}", place), message)
         near = difflib.get_close_matches(field, kind.model_fields, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"the fields are {', '.join(kind.model_fields)}"
         return Diagnostic(where.get(f"{field}{KEY}", place), f"unknown field {shown(field)}; {hint}")
     about = kind.model_fields[field].description
-    reason = str(cause) if cause else f"{_reason(error)} ({about})"
     value = values.get(field)
     head = f"{field}: " if value is None else f"{field} = {shown(value)}: "
-    return Diagnostic(place, head + reason + _meant(error, value))
+    if field == "mode" and error["type"] == "enum":
+        known = [mode for family in families().values() for mode in family.modes]
+        return Diagnostic(place, f"{head}must be {_alternatives(known)}{_meant(known, value)}")
+    reason = str(cause) if cause else f"{_reason(error)} ({about})"
+    names = re.findall(r"'([^']+)'", str(error.get("ctx", {}).get("expected", "")))
+    return Diagnostic(place, head + reason + _meant(names, value))
 
 
-def _meant(error: ErrorDetails, value: object) -> str:
-    """The value of a field that is most similar to the given one."""
-    expected = str(error.get("ctx", {}).get("expected", ""))
-    names = re.findall(r"'([^']+)'", expected)
-    near = difflib.get_close_matches(str(value), names, n=1) if isinstance(value, str) else []
-    return f"; did you mean '{near[0]}'?" if near else ""
+def _alternatives(names: Sequence[str]) -> str:
+    """``a``; ``a or b``; ``a, b or c``."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _meant(names: Iterable[str], value: object) -> str:
+    """The value of a field that is most similar to the given one, of those with these names."""
+    by_case = {name.casefold(): name for name in names}
+    near = difflib.get_close_matches(value.casefold(), by_case, n=1) if isinstance(value, str) else []
+    return f"; did you mean '{by_case[near[0]]}'?" if near else ""
 
 
 def _reason(error: ErrorDetails) -> str:
@@ -181,6 +197,8 @@ def _reason(error: ErrorDetails) -> str:
             return f"must be at most {context['le']}"
         case "int_type" | "int_parsing" | "int_from_float":
             return "must be an integer"
+        case "int_parsing_size":
+            return "is too large a number"
         case "string_pattern_mismatch":
             return "must start with a lower-case letter and continue with lower-case letters, digits and _ (63 at most)"
         case _:

@@ -16,7 +16,7 @@ MAX_SIZE: Final = 1 << 40
 MAX_DURATION: Final = 86_400 * 10**12
 """Picoseconds: a day."""
 _DECIMAL: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-_BINARY: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_BINARY: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _TIME: Final = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 
 
@@ -47,7 +47,7 @@ def bandwidth(text: str | float) -> int:
 
 def size(text: str | float) -> int:
     """Bytes: ``4M`` and ``4MiB`` are 4 x 2^20, as collectives' sizes are given."""
-    value = _scaled(text, _BINARY, ("ib", "b"), "a size such as 256K (bytes)")
+    value = _scaled(text, _BINARY, ("ib", "b"), "a size such as 256K, 4M or 1G (bytes)")
     if value > MAX_SIZE:
         raise ValueError(f"a size must be at most 1024G, not {shown(str(text))}")
     return value

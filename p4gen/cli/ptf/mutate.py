@@ -18,7 +18,7 @@ from rich.table import Table
 from p4gen.cli.ending import terminable
 from p4gen.cli.options import engine_option, json_option, report_console, spec_from, spec_options
 from p4gen.cli.seeds import drawn, seed_option
-from p4gen.cli.verb import verb
+from p4gen.cli.verb import FiniteRange, verb
 from p4gen.model import EngineName
 from p4gen.program import compose, render
 from p4gen.ptf.equivalents import equivalents_in
@@ -47,7 +47,7 @@ T = TypeVar("T")
 @click.option("--operators", is_flag=True, help="Faults made by operators, instead of those of a list.")
 @click.option("--faults", type=click.IntRange(min=1), default=None, help="This many, drawn by seed.  [all]")
 @click.option(
-    "--at-least", type=click.FloatRange(0, 100), default=98.0, metavar="PERCENT",
+    "--at-least", type=FiniteRange(0, 100), default=98.0, metavar="PERCENT",
     help="With --operators: the score below which the exit status is 1.  [98]",
 )  # fmt: skip
 @click.option("--out", hidden=True, expose_value=False, help="Not used: for scripts that say ptf --out ... --mutate.")

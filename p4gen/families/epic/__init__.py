@@ -1,8 +1,13 @@
 """EPIC: polymorphic in-network collectives. Modes I, II and III."""
 
-from p4gen.families.epic.spec import EpicSpec
+from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.families.family import Family
 
 FAMILY = Family(
-    "epic", "EPIC: reliable in-network collectives, Modes I, II and III", EpicSpec, __name__, telling=("mode",)
+    "epic",
+    "EPIC: reliable in-network collectives, Modes I, II and III",
+    EpicSpec,
+    __name__,
+    telling=("mode",),
+    modes=tuple(Mode),
 )

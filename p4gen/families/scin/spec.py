@@ -29,7 +29,7 @@ class ScinSpec(ProgramSpec):
     """A program of SCIN."""
 
     family: Annotated[Literal["scin"], Field(description="the family of programs: a paper's system")] = "scin"
-    mode: Annotated[Literal["scin"], Field(description="SCIN has only this mode")] = "scin"
+    mode: Annotated[Literal["scin"], Field(description="scin starts collectives in the switch")] = "scin"
     op: Annotated[Literal["sum", "min", "max"], Field(description="the reduction")] = "sum"
     dtype: Annotated[
         Literal["int32", "uint32", "float32", "float16", "bfloat16", "mxint8", "int8_float16"],
