@@ -402,8 +402,12 @@ class IncTest(P4genTest):
 
         With Go-Back-N, a packet that only its slot refuses still advances the ePSN.
         """
+        self.refused_at(group.edges[rank].port, frame, reason)
+
+    def refused_at(self, port: int, frame: RocePacket | bytes, reason: str) -> None:
+        """The same of a frame that comes in by any port."""
         state, drops = self.state(), self.all_drops()
-        self.send_from(group, rank, frame)
+        self.send(port, frame if isinstance(frame, bytes) else frame.to_bytes())
         self.equal(f"frames sent for one to be refused as {reason}", self.outputs(), [])
         self.equal("dropped", self.all_drops() - drops, Counter({reason: 1}))
         after = self.state()

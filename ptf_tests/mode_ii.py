@@ -45,9 +45,9 @@ class ModeIITest(IncTest):
         """The program's own reason to drop what programs that remember announcements drop for ``other``."""
         return reason(self.spec, other)
 
-    def refused(self, group: GroupContext, rank: int, frame: RocePacket | bytes, reason: str) -> None:
+    def refused_at(self, port: int, frame: RocePacket | bytes, reason: str) -> None:
         """``reason`` is that of a program that remembers announcements."""
-        super().refused(group, rank, frame, self.reason(reason))
+        super().refused_at(port, frame, self.reason(reason))
 
     def serve(self, *groups: GroupContext) -> None:
         """Configure the switch for groups. Skips the test when a program of static groups cannot serve them."""

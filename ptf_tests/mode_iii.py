@@ -9,7 +9,6 @@ the switch. Every output passes the independent checks of p4gen.rocev2.
 from __future__ import annotations
 
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -114,9 +113,9 @@ class ModeIIITest(IncTest):
         """The program's own reason to drop what programs that remember announcements drop for ``other``."""
         return reason(self.spec, other)
 
-    def refused(self, group: GroupContext, rank: int, frame: RocePacket | bytes, reason: str) -> None:
+    def refused_at(self, port: int, frame: RocePacket | bytes, reason: str) -> None:
         """``reason`` is that of a program that remembers announcements."""
-        super().refused(group, rank, frame, self.reason(reason))
+        super().refused_at(port, frame, self.reason(reason))
 
     def renew(self, *groups: GroupContext) -> None:
         """Give groups that are served another epoch and another first PSN."""
@@ -333,14 +332,6 @@ class ModeIIITest(IncTest):
                 self.equal(f"{at}: answers", got, sorted(answers.get(edge, ()), key=CNP.__eq__))
                 got = [describe(packet) for packet in packets if not is_answer(packet)]
                 self.equal(f"{at}: data", got, list(data.get(edge, ())))
-
-    def refused_at(self, port: int, packet: RocePacket, reason: str) -> None:
-        """``refused``, from any port."""
-        reason, state, drops = self.reason(reason), self.state(), self.all_drops()
-        self.send(port, packet.to_bytes())
-        self.equal(f"frames sent for one to be refused as {reason}", self.outputs(), [])
-        self.equal("dropped", self.all_drops() - drops, Counter({reason: 1}))
-        self.equal(f"registers unchanged by a frame to be refused as {reason}", self.state() == state, True)
 
 
 def flow_at(group: GroupContext, collective: Collective, root: int = 0, *, down: bool = False) -> Flow:

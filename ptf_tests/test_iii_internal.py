@@ -28,9 +28,9 @@ class ForgedInternalPackets(PipelineTest):
             ]
             for port in {other.edges[0].port for other in groups}:
                 for packet in forged:
-                    self.refused_at(port, packet, "LookupTable.unknown_source")
+                    self.refused_at(port, packet, "LookupTable.wrong_port")
                 for opcode in OwnOpcode:
-                    self.refused_at(port, self.tick_of(group, CHILDREN, opcode), "LookupTable.unknown_source")
+                    self.refused_at(port, self.tick_of(group, CHILDREN, opcode), "LookupTable.wrong_port")
         self.round_all(groups, self.ranks, self.ranks, self.psn(2))
 
 

@@ -225,7 +225,7 @@ class ForgedPartialResult(Pipelines):
         top = ranks[0].node
         inner = next(index for index, edge in enumerate(top.edges) if edge.to_pipeline is not None)
         packet = self.contribution(top, inner, psn, values)
-        self.refused(top, 0, packet, "LookupTable.unknown_source")
+        self.refused(top, 0, packet, "LookupTable.wrong_port")
 
 
 class BarrierOverPipelines(Pipelines):
@@ -353,7 +353,7 @@ class BroadcastStateIsApart(Pipelines):
 
 
 class PacketInAForeignPipeline(Pipelines):
-    """A rank's packet comes in over a port of another pipeline, which keeps no state of its group: refused there."""
+    """A rank's packet comes in over a port of another pipeline, which is none of its ports: refused there."""
 
     def runTest(self) -> None:
         group = self.make_group(2, context=0, pipeline=0)
@@ -365,6 +365,6 @@ class PacketInAForeignPipeline(Pipelines):
         for pipeline in range(1, self.spec.pipelines):
             port = pipeline * (self.spec.ports // self.spec.pipelines)
             elsewhere = replace(group, edges=(group.edges[0], replace(edge, port=port)))
-            self.refused(elsewhere, 1, packet, UNANNOUNCED)
+            self.refused(elsewhere, 1, packet, "LookupTable.wrong_port")
         self.contribute(group, [1], psn, values)
         self.expect_results(group, [(psn, self.reduced(values))])

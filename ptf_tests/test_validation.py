@@ -13,11 +13,12 @@ from p4gen.groups.group import GroupContext
 from p4gen.host.collectives.control import MAX_PACKETS
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import RETH, ImmDt, ipv4
-from p4gen.rocev2.opcodes import Extension, Opcode, extensions
+from p4gen.rocev2.opcodes import Extension, Nak, Opcode, RnrNak, extensions
 from p4gen.rocev2.packet import RocePacket
 from p4gen.spec.message import MESSAGE
 
 Spoil = Callable[[RocePacket], RocePacket]
+WRONG_PORT = "LookupTable.wrong_port"
 
 
 class Refusal(ModeIITest):
@@ -76,6 +77,54 @@ class UnknownSource(Refusal):
             for packet in (self.sound(), self.sound_ack())
         ]
         self.refuse("LookupTable.unknown_source", *spoilt)
+
+
+class AnotherHostsPort(Refusal):
+    """Packets of every kind that are a rank's in all but the port they come in by: another rank's port, one that no
+    endpoint has."""
+
+    def runTest(self) -> None:
+        naks = [self.acknowledgement(self.group, 1, self.round_psn, nak.syndrome) for nak in (Nak(), RnrNak(1))]
+        sent = [
+            self.sound(),
+            self.announcement(self.group, 1, serial.add(self.round_psn, 1), self.call()),
+            self.sound_ack(),
+            *naks,
+            self.notification(self.group, 1),
+        ]
+        own = {edge.port for edge in self.group.edges}
+        others = [port for port in self.front if port not in own]
+        for port in {self.group.edges[0].port, self.group.edges[2].port, *others[:1], *others[-1:]}:
+            for packet in sent:
+                self.refused_at(port, packet, WRONG_PORT)
+        self.refuse(WRONG_PORT)
+
+
+class SeveralEntrances(ModeIITest):
+    """A rank that several paths lead from: its packets count from each of its ports, and from no other. What is sent to
+    it leaves by one."""
+
+    def unfit(self) -> str | None:
+        return None if len(self.front) // self.spec.pipelines > 4 else "the program has too few ports"
+
+    def runTest(self) -> None:
+        group = self.make_group(3)
+        first, second, third = (edge.port for edge in group.edges)
+        own, foreign = self.front[3], self.front[4]
+        edges = (group.edges[0], replace(group.edges[1], more_ports=(own,)), group.edges[2])
+        group = replace(group, edges=edges)
+        self.ready(group)
+        psn = self.random_psn()
+        for port in (own, second, own):
+            values = self.random_values(3)
+            packet = self.contribution(group, 1, psn, values[1])
+            for wrong in (first, third, foreign):
+                self.refused_at(wrong, packet, WRONG_PORT)
+            self.send(port, packet.to_bytes())
+            self.contribute(group, (0, 2), psn, values)
+            self.expect_results(group, [(psn, self.reduced(values))])
+            psn = serial.add(psn, 1)
+        self.refused_at(own, self.contribution(group, 0, psn, self.random_values(3)[0]), WRONG_PORT)
 
 
 class AnotherGroupsRank(Refusal):

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from p4gen.groups.entrances import port_problems
 from p4gen.groups.family import group_entries
 from p4gen.groups.group import Edge, GroupContext
 from p4gen.host.collectives.control import MAX_RANKS, Collective
@@ -25,6 +26,9 @@ def problems(spec: ServingSpec, groups: Sequence[GroupContext]) -> Iterator[str]
         yield from (f"{name}: {reason}" for edge in group.edges for reason in _of_edge(spec, group, edge))
         yield from (f"{name}: {reason}" for reason in _of_patterns(group))
         yield from (f"{name}: {reason}" for reason in _of_slots(spec, group))
+    ports, room = sum(len(edge.entrances) for group in groups for edge in group.edges), 2 * spec.groups * spec.fan_in
+    if ports > room:
+        yield f"packets come in by {ports} ports of endpoints; the program has room for {room}"
     yield from _dangling(groups)
     yield from _overlaps(spec, groups)
     edges = [edge for group in groups for edge in group.edges]
@@ -45,7 +49,7 @@ def _of_group(spec: ServingSpec, group: GroupContext) -> Iterator[str]:
         yield f"epoch {group.epoch} is not in 1 to 255"
     if not 0 <= group.first_psn < 1 << 24:
         yield f"first PSN {group.first_psn} does not fit into 24 bits"
-    pipes = sorted({spec.architecture.pipe_of(edge.port) for edge in group.edges})
+    pipes = sorted({spec.architecture.pipe_of(port) for edge in group.edges for port in edge.entrances})
     if len(pipes) > 1:
         yield f"its edges are in the pipes {' and '.join(map(str, pipes))}, each of which has registers of its own"
     if not 0 <= group.pipeline < spec.pipelines:
@@ -55,16 +59,13 @@ def _of_group(spec: ServingSpec, group: GroupContext) -> Iterator[str]:
 def _of_edge(spec: ServingSpec, group: GroupContext, edge: Edge) -> Iterator[str]:
     where = f"edge {edge.edge_id}"
     last = group_entries(spec).last_edge_id(spec)
-    pipeline = min(spec.architecture.front_number(edge.port) // (spec.ports // spec.pipelines), spec.pipelines - 1)
     if not 1 <= edge.edge_id <= last:
         yield f"edge id {edge.edge_id} is not in 1 to {last}"
-    front = spec.architecture.front_ports(spec.ports)
-    if not 0 <= edge.port <= front[-1]:
-        yield f"{where} is on port {edge.port}; the switch has {spec.ports} ports"
-    elif edge.port not in front:
-        yield f"port {edge.port} of {spec.arch} is no port of hosts"
-    elif edge.to_pipeline is None and pipeline != group.pipeline:
-        yield f"{where} is on port {edge.port}, which belongs to pipeline {pipeline} and not to {group.pipeline}"
+    yield from (f"{where}: {problem}" for problem in port_problems(spec, (edge.port, *edge.more_ports)))
+    for port in edge.entrances:
+        pipeline = min(spec.architecture.front_number(port) // (spec.ports // spec.pipelines), spec.pipelines - 1)
+        if pipeline != group.pipeline:
+            yield f"{where} is on port {port}, which belongs to pipeline {pipeline} and not to {group.pipeline}"
     if edge.to_pipeline is None:
         return
     if not 0 <= edge.to_pipeline < spec.pipelines or edge.to_pipeline == group.pipeline:

@@ -60,6 +60,13 @@ class Edge:
     """The ranks behind it, as a bitmap; of programs by which ranks write to each other (``spec.writes``)."""
     memory: Memory | None = field(default=None, repr=False, metadata={"later": True})
     """The same programs': where the rank at the other end is written to."""
+    more_ports: tuple[int, ...] = field(default=(), repr=False, metadata={"later": True})
+    """Where several paths lead to it: the other ports by which its packets come in."""
+
+    @property
+    def entrances(self) -> tuple[int, ...]:
+        """The ports by which its packets come in. None for an internal edge, whose packets are recirculated."""
+        return (self.port, *self.more_ports) if self.to_pipeline is None else ()
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ def test_a_switch_takes_the_entries_of_a_context() -> None:
         (replace(CONTEXT, destinations=0), "a context has sources and destinations"),
         (replace(CONTEXT, edges=(edge(1), edge(1))), "two of its edges are edge 1"),
         (replace(CONTEXT, edges=(edge(1), edge(3))), "edge 3: the program has 2, numbered from 1"),
-        (replace(CONTEXT, edges=(edge(1), edge(2, port=4))), "edge 2: the switch has no port 4"),
+        (replace(CONTEXT, edges=(edge(1), edge(2, port=4))), "edge 2: there is no port 4; the switch has 4 ports"),
         (replace(CONTEXT, edges=(edge(1), edge(2, local=edge(1).local))), "has another connection"),
         (replace(CONTEXT, edges=(edge(1), edge(2, local=edge(2).local[:2]))), "a rank has 3 queue pairs"),
     ],

@@ -15,6 +15,7 @@ from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.families.epic.static import static
 from p4gen.families.epic.static_iii import KEPT, cursor_session
 from p4gen.families.epic.words import CODE
+from p4gen.groups.entrances import entrances
 from p4gen.groups.family import GroupEntries
 from p4gen.groups.group import Edge, GroupContext, Pattern, SwitchConfig
 from p4gen.host.collectives.control import Collective
@@ -74,6 +75,7 @@ class _Node:
             for bit, edge in enumerate(group.edges):
                 yield from flows_of(1 << bit, edge)
                 yield self._endpoint(edge, 1 << bit)
+                yield from entrances(edge.local, edge.entrances)
                 yield _edge_entry(edge)
             return
         yield Entry("contexts", context, Action("set_context", state))
@@ -92,6 +94,7 @@ class _Node:
                 yield Entry("flows", key, action)
         for bit, edge in enumerate(group.edges):
             yield self._endpoint(edge, 1 << bit)
+            yield from entrances(edge.local, edge.entrances)
             yield _edge_entry(edge, _offsets(group, edge) if spec.mode.stores else {})
 
     def multicast_groups(self) -> Iterator[MulticastGroup]:
@@ -251,8 +254,6 @@ class _Node:
         if self._spec.mode.stores:
             arguments |= {f"first_{way}": psn for way, psn in _offsets(self._group, edge).items()}
         key = {"hdr.ipv4.dst_addr": Exact(edge.local.ip), "hdr.bth.dest_qp": Exact(edge.local.qp)}
-        if folding.folded(self._spec):
-            key["pipe"] = Exact(self._spec.architecture.pipe_of(edge.port))
         return Entry("endpoints", key, Action("set_edge", arguments))
 
 

@@ -32,13 +32,12 @@ def recirculate(arch: Architecture) -> Step:
 def ingress(spec: EpicSpec, first_slot: str) -> Flow:
     """The handling of a packet on arrival. ``first_slot`` is the P4 expression of slot 0 of its pipeline's bank."""
     several, filters, arch = spec.pipelines > 1, spec.loss_recovery.in_order, spec.architecture
-    lookup = f"hdr, meta, {arch.arguments('in')}" if several else "hdr, meta"
     return Flow(
         (
             Do("meta.drop = drop_t.NONE;"),
             Do("meta.flow.takes_slot = 0;"),
             *((Do("meta.path.goes_round = 0;"),) if several else ()),
-            Apply(m.LOOKUP_TABLE, lookup, "line 16"),
+            Apply(m.LOOKUP_TABLE, f"hdr, meta, {arch.arguments('in')}", "line 16"),
             *((Do(f"meta.flow.slot = {first_slot};", IN_ITS_BANK),) if several else ()),
             when("meta.lookup.kind == kind_t.ORDINARY", ordinary(arch), otherwise=_collective(spec, filters=filters)),
             when(DROPPED, *drop(arch, "ingress")),

@@ -50,7 +50,7 @@ def ingress(spec: EpicSpec) -> Flow:
     return Flow(
         (
             Apply(of.VALIDATE_PACKET, f"hdr, meta, {arch.arguments('in')}"),
-            Apply(of.LOOKUP_TABLE, "hdr, meta", "line 16"),
+            Apply(of.LOOKUP_TABLE, f"hdr, meta, {arch.arguments('in')}", "line 16"),
             when(
                 ORDINARY,
                 Do("meta.drop = drop_t.NONE;", "whatever ValidatePacket found"),

@@ -71,7 +71,7 @@ def ingress(spec: EpicSpec) -> Flow:
     return Flow(
         (
             Apply(ii.VALIDATE_PACKET, f"hdr, meta, {arch.arguments('in')}"),
-            Apply(of.LOOKUP_TABLE, "hdr, meta", "line 21"),
+            Apply(of.LOOKUP_TABLE, f"hdr, meta, {arch.arguments('in')}", "line 21"),
             when(
                 ORDINARY,
                 Do("meta.drop = drop_t.NONE;", "whatever ValidatePacket found"),

@@ -8,7 +8,7 @@ from typing import Final
 from p4gen.errors import InputError
 from p4gen.families.epic import folding
 from p4gen.families.epic import modules as m
-from p4gen.families.epic.modules.common import ENDPOINTS, SLOTS, sets_icrc
+from p4gen.families.epic.modules.common import ENDPOINTS, ENTRANCES, SLOTS, sets_icrc
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.families.epic.static import BITMAP, KINDS, OWNER, SLOT, tells_stale
 from p4gen.families.epic.static_limits import problems
@@ -28,6 +28,7 @@ LOOKUP_TABLE = replace(
     tables=(
         Table("addresses", Size("groups"), "addresses that the IncEngine answers to"),
         Table("endpoints", ENDPOINTS, "endpoint (IP, QP) to edge"),
+        Table("entrances", ENTRANCES, "the ports by which an endpoint's packets come in"),
     ),
     uses=(),
 )

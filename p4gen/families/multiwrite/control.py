@@ -12,6 +12,7 @@ from typing import Final
 
 from p4gen.errors import InputError
 from p4gen.families.multiwrite.spec import MultiwriteSpec
+from p4gen.groups.entrances import entrances, port_problems
 from p4gen.groups.family import GroupEntries
 from p4gen.groups.group import Edge, Endpoint, GroupContext, Memory, SwitchConfig
 from p4gen.host.collectives.control import Collective
@@ -51,6 +52,8 @@ class WriteEdge:
     window: Window | None = None
     """The destination's window, if a destination is at the other end; None for a switch."""
     udp_src_port: int = 49152
+    more_ports: tuple[int, ...] = ()
+    """Where several paths lead to it: the ports by which its packets come in, beside its own."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,10 @@ def _edge_problems(spec: MultiwriteSpec, context: WriteContext, ports: Mapping[i
     for edge in context.edges:
         if not 1 <= edge.edge <= spec.edges:
             yield f"edge {edge.edge}: the program has {spec.edges}, numbered from 1"
-        if edge.edge not in ports:
+        if edge.edge in ports:
+            found = port_problems(spec, (ports[edge.edge], *edge.more_ports))
+            yield from (f"edge {edge.edge}: {problem}" for problem in found)
+        else:
             yield f"edge {edge.edge} has no port"
         if edge.edge == context.source:
             if edge.reach:
@@ -191,6 +197,7 @@ def _entries(spec: MultiwriteSpec, context: WriteContext, ports: Mapping[int, in
     yield Entry("contexts", key, Action("set_context", state | ({"group_number": context.group} if spec.wide else {})))
     for edge in context.edges:
         yield _endpoint(spec, context, edge, ports[edge.edge])
+        yield from entrances(edge.local, (ports[edge.edge], *edge.more_ports))
         both = {**key, "edge": Exact(edge.edge)}
         yield Entry("translate_header.edges", both, _addressed(edge))
         if not edge.reach:
@@ -285,6 +292,7 @@ def _context(spec: MultiwriteSpec, group: GroupContext) -> WriteContext:
             0 if i == pattern.toward else edge.ranks,
             None if i == pattern.toward or edge.memory is None else _window(spec, edge.memory, pattern.root, ranks),
             edge.udp_src_port,
+            edge.more_ports,
         )
         for i, edge in enumerate(group.edges)
     )

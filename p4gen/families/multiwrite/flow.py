@@ -31,7 +31,7 @@ def ingress(spec: MultiwriteSpec) -> Flow:
         (
             Do("meta.drop = drop_t.NONE;"),
             *(Do(f"meta.{name} = 0;") for name in _NOTHING_YET),
-            Apply(m.LOOKUP_TABLE, "hdr, meta", "section 4.1"),
+            Apply(m.LOOKUP_TABLE, f"hdr, meta, {arch.arguments('in')}", "section 4.1"),
             when(
                 "meta.lookup.kind == kind_t.ORDINARY",
                 Ordinary((routed(inout),)),

@@ -19,6 +19,7 @@ CONTEXTS = Size("contexts")
 RINGS = Size("contexts", "slots")
 EDGES = Size("edges")
 ENDPOINTS = Size("contexts", "edges")
+ENTRANCES = Size(2, "contexts", "edges")
 _FOLDER = "multiwrite"
 
 
@@ -50,10 +51,12 @@ LOOKUP_TABLE = Module(
     tables=(
         Table("addresses", CONTEXTS, "IPv4 addresses of this switch's endpoints"),
         Table("endpoints", ENDPOINTS, "endpoint (IP, QP) to context and edge"),
+        Table("entrances", ENTRANCES, "the ports by which an endpoint's packets come in"),
     ),
     drops=(
         Drop("unknown_qp", "no endpoint of this switch has that QP"),
         Drop("unknown_source", "the packet does not come from the endpoint's peer"),
+        Drop("wrong_port", "the packet has not come in by a port of the endpoint: somebody else has sent it"),
         Drop("wrong_direction", "a write from a destination, or an answer from the source"),
     ),
 )

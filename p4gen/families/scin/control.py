@@ -13,6 +13,7 @@ from enum import IntEnum
 
 from p4gen.errors import InputError
 from p4gen.families.scin.spec import ScinSpec
+from p4gen.groups.entrances import entrances, port_problems
 from p4gen.groups.family import GroupEntries
 from p4gen.groups.group import Endpoint, GroupContext, SwitchConfig
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, MulticastGroup, Replica
@@ -58,6 +59,13 @@ class PullEdge:
     """Where the rank polls: eight bytes."""
     flag_key: int
     udp_src_port: int = 49152
+    more_ports: tuple[int, ...] = ()
+    """Where several paths lead to it: the ports by which its packets come in, beside ``port``."""
+
+    @property
+    def entrances(self) -> tuple[int, ...]:
+        """The ports by which its packets come in."""
+        return (self.port, *self.more_ports)
 
 
 @dataclass(frozen=True)
@@ -112,8 +120,7 @@ def problems(spec: ScinSpec, contexts: Sequence[PullContext]) -> Iterator[str]:
             if known >> (edge.edge - 1) & 1:
                 yield f"{at}: two of its edges are edge {edge.edge}"
             known |= 1 << (edge.edge - 1)
-            if not 0 <= edge.port < spec.ports:
-                yield f"{at}: edge {edge.edge}: the switch has no port {edge.port}"
+            yield from (f"{at}: edge {edge.edge}: {problem}" for problem in port_problems(spec, edge.entrances))
             if len(edge.local) != spec.queue_pairs or len(edge.remote) != spec.queue_pairs:
                 yield f"{at}: edge {edge.edge}: a rank has {spec.queue_pairs} queue pairs"
         unknown = (context.sources | context.destinations) & ~known
@@ -154,6 +161,7 @@ def _entries(spec: ScinSpec, context: PullContext) -> Iterator[Entry]:
             }
             at = {"hdr.ipv4.dst_addr": Exact(near.ip), "hdr.bth.dest_qp": Exact(near.qp)}
             yield Entry("endpoints", at, Action("set_edge", found))
+            yield from entrances(near, edge.entrances)
             addressed = {
                 "src_mac": near.mac,
                 "dst_mac": far.mac,

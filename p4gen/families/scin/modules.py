@@ -9,7 +9,7 @@ from p4gen.families.scin import modules_calls as calls
 from p4gen.families.scin import modules_leaving as leaving
 from p4gen.families.scin import modules_repair as repair
 from p4gen.families.scin import modules_scales as scales
-from p4gen.families.scin.sizes import CONTEXTS, ENDPOINTS, FOLDER
+from p4gen.families.scin.sizes import CONTEXTS, ENDPOINTS, ENTRANCES, FOLDER
 from p4gen.families.scin.spec import ScinSpec
 from p4gen.program import common
 from p4gen.program.module import Drop, Metadata, Module, Table
@@ -44,10 +44,12 @@ LOOKUP_TABLE = Module(
     tables=(
         Table("addresses", CONTEXTS, "IPv4 addresses of this switch's endpoints"),
         Table("endpoints", ENDPOINTS, "endpoint (IP, QP) to context, rank and role"),
+        Table("entrances", ENTRANCES, "the ports by which an endpoint's packets come in"),
     ),
     drops=(
         Drop("unknown_qp", "no endpoint of this switch has that QP"),
         Drop("unknown_source", "the packet does not come from the endpoint's peer"),
+        Drop("wrong_port", "the packet has not come in by a port of the endpoint: somebody else has sent it"),
     ),
     uses=(Feature.TICKS, Feature.RECIRCULATION),
 )

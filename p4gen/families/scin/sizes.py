@@ -9,6 +9,7 @@ FOLDER = "scin"
 CONTEXTS = Size("contexts")
 EDGES = Size("contexts", "edges")
 ENDPOINTS = Size("queue_pairs", "contexts", "edges")
+ENTRANCES = Size(2, "queue_pairs", "contexts", "edges")
 SLOTS = Size("contexts", "slots")
 WAVES = Size("contexts", "waves")
 SOURCES = Size("contexts", "waves", "edges")

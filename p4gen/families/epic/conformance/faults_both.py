@@ -6,6 +6,7 @@ from p4gen.ptf.mutations import Mutation
 
 BOTH_MODES: tuple[Mutation, ...] = (
     Mutation("any-source", "LookupTable", "hdr.ipv4.src_addr != peer", "false"),
+    Mutation("any-port", "LookupTable", "if (entrances.apply().miss) {", "if (false) {"),
     Mutation("shared-slots", "ClassifyTraffic", "meta.flow.slot = base + (", "meta.flow.slot = ("),
     Mutation("half-the-buffer", "ClassifyTraffic", "(slot_t)bth.psn & mask", "(slot_t)bth.psn & (mask >> 1)"),
     Mutation("cnp-not-parsed", "PacketParser", "(opcode_t.CNP,           CNP_LENGTH):     parse_cnp;", ""),

@@ -410,8 +410,8 @@ MODE_II: tuple[Mutation, ...] = (
     Mutation(
         "partials-from-anywhere",
         "LookupTable",
-        "(std_meta.instance_type != RECIRCULATED) { meta.drop",
-        "(false) { meta.drop",
+        "else if (std_meta.instance_type != RECIRCULATED) {",
+        "else if (std_meta.instance_type != RECIRCULATED && hdr.ipv4.src_addr != hdr.ipv4.dst_addr) {",
         "pipelines",
     ),
     Mutation("never-the-other-pipeline", "TranslateHeader", "meta.lookup.pipeline = to_pipe[0:0];", "", "pipelines"),

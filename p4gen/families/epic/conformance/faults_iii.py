@@ -296,6 +296,13 @@ MODE_III: tuple[Mutation, ...] = (
         "sack",
     ),
     Mutation("all-since-resent", "StartCursor", "if (hdr.aeth.msn < BURST) { count = hdr.aeth.msn; }", "", "sack"),
+    Mutation(
+        "partials-from-anywhere",
+        "LookupTable",
+        "&& meta.lookup.kind != kind_t.TICK) {",
+        "&& meta.lookup.kind != kind_t.TICK && hdr.ipv4.src_addr != hdr.ipv4.dst_addr) {",
+        "pipelines",
+    ),
     Mutation("one-bank", "CheckDuplicate", "slots.read(word, meta.flow.slot);", "slots.read(word, 0);", "pipelines"),
     Mutation("numbers-not-kept", "CheckOrder", "numbers = meta.invocation.numbers;", "", "dynamic"),
     Mutation(
@@ -333,6 +340,7 @@ SEEDING = Seeding(
         "ordered": ("test_iii_stores", _ORDER),
     },
     first={
+        "LookupTable": ("test_iii_entrances", _ORDER),
         "FindContext": (_COLLECTIVES,),
         "TrackInvocation": (_COLLECTIVES, _LATE),
         "TrackSent": (_LATE, _IDLE),

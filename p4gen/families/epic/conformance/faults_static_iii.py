@@ -16,9 +16,10 @@ from p4gen.families.epic.spec import EpicSpec
 from p4gen.ptf.mutations import Mutation, Seeding
 
 SAME: Final = frozenset(
-    {"any-source", "cnp-not-parsed", "lane-misplaced", "tag-taken-off", "arp-answer-to-all", "udp-checksum-kept",
-     "dscp-zeroed", "any-qp", "everybody-is-a-rank", "outputs-are-all", "credit-given", "answers-are-marked",
-     "incomplete-is-resent", "one-packet-bursts", "incomplete-goes-out", "syndrome-forgotten", "answer-asks"}
+    {"any-source", "any-port", "cnp-not-parsed", "lane-misplaced", "tag-taken-off", "arp-answer-to-all",
+     "udp-checksum-kept", "dscp-zeroed", "any-qp", "everybody-is-a-rank", "outputs-are-all", "credit-given",
+     "answers-are-marked", "incomplete-is-resent", "one-packet-bursts", "incomplete-goes-out",
+     "syndrome-forgotten", "answer-asks"}
 )  # fmt: skip
 _DATA = "(0, _, 0, 0x7fff &&& 0x7fff, 0, kind_t.DATA, _, DATA_LENGTH + 20): NoAction();"
 _TAKEN = "if (word.epoch == meta.flow.epoch && word.psn == meta.flow.tag) {"

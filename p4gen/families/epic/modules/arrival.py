@@ -11,6 +11,7 @@ from p4gen.families.epic.modules.common import (
     COVERED,
     EDGES,
     ENDPOINTS,
+    ENTRANCES,
     augmented,
     dynamic,
     passes_on,
@@ -64,10 +65,12 @@ LOOKUP_TABLE = Module(
     tables=(
         Table("addresses", Size("groups"), "addresses that the IncEngine answers to"),
         Table("endpoints", ENDPOINTS, "endpoint (IP, QP) to context and edge"),
+        Table("entrances", ENTRANCES, "the ports by which an endpoint's packets come in"),
     ),
     drops=(
         Drop("unknown_qp", "no endpoint of this switch has that QP"),
         Drop("unknown_source", "the packet does not come from the endpoint's peer"),
+        Drop("wrong_port", "the packet has not come in by a port of the endpoint: somebody else has sent it"),
     ),
     uses=_looked_up,
 )

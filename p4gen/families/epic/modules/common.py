@@ -10,6 +10,7 @@ SLOTS = Size("pipelines", "bank_slots")
 CONTEXTS = Size("pipelines", "bank_contexts")
 EDGES = Size("pipelines", "bank_edges")
 ENDPOINTS = Size("groups", "fan_in")
+ENTRANCES = Size(2, "groups", "fan_in")
 COVERED = ("hdr.aeth", "hdr.immediate", "hdr.cnp", "hdr.payload")
 """What may follow the BTH, and is covered by the ICRC."""
 

@@ -1,0 +1,29 @@
+"""The ports by which the packets of an endpoint come in: the table ``entrances`` of ``shared/entrances``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from p4gen.groups.group import Endpoint
+from p4gen.model.entries import Action, Entry, Exact
+from p4gen.spec import ProgramSpec
+
+
+def entrances(local: Endpoint, ports: Iterable[int]) -> Iterator[Entry]:
+    """The entries of a switch's end of a connection."""
+    for port in ports:
+        key = {"hdr.ipv4.dst_addr": Exact(local.ip), "hdr.bth.dest_qp": Exact(local.qp), "port": Exact(port)}
+        yield Entry("entrances", key, Action("NoAction"))
+
+
+def port_problems(spec: ProgramSpec, ports: tuple[int, ...]) -> Iterator[str]:
+    """What is wrong with the ports of an edge, a sentence each."""
+    front = spec.architecture.front_ports(spec.ports)
+    for port, times in Counter(ports).items():
+        if times > 1:
+            yield f"port {port} is given {times} times"
+        if not 0 <= port <= front[-1]:
+            yield f"there is no port {port}; the switch has {spec.ports} ports"
+        elif port not in front:
+            yield f"port {port} of {spec.arch} is no port of hosts"
