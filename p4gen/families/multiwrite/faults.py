@@ -221,6 +221,7 @@ _ACKS = (
         "apply {",
     ),
     Mutation("source-not-checked", "LookupTable", "else if (hdr.ipv4.src_addr != peer)", "else if (false)"),
+    Mutation("any-port", "LookupTable", "if (entrances.apply().miss)", "if (false)"),
     Mutation("destinations-write", "LookupTable", "if (from_source == 0)", "if (false)"),
     Mutation("source-answers", "LookupTable", "if (from_source == 1)", "if (false)"),
     Mutation("icrc-stale", "SetIcrc", "hdr.icrc.crc = icrc;", ""),
@@ -241,7 +242,7 @@ _FIRST = {
     "SendAck": ("test_mw_order", "test_mw_hop"),
     "MakeAck": ("test_mw_acks",),
     "RelayNotification": ("test_mw_acks",),
-    "LookupTable": ("test_mw_place", "test_mw_hop"),
+    "LookupTable": ("test_mw_place", "test_mw_entrances", "test_mw_hop"),
     "CheckIcrc": ("test_mw_icrc", "test_mw_place"),
 }
 

@@ -226,6 +226,7 @@ _REPAIR = (
     Mutation("flag-acks-ignored", "SignalCompletion", "reached = reached | meta.lookup.edge_bit;", ""),
     Mutation("forged-ticks", "LookupTable", f"if (std_meta.ingress_port == CPU_PORT) {_BY_TICK}", _BY_TICK),
     Mutation("forged-cursors", "LookupTable", f"if (std_meta.instance_type == RECIRCULATED) {_BY_CURSOR}", _BY_CURSOR),
+    Mutation("any-port", "LookupTable", "if (entrances.apply().miss)", "if (false)"),
     Mutation("anybody-is-peer", "LookupTable", "else if (hdr.ipv4.src_addr != peer)", "else if (false)"),
     Mutation(
         "roles-mixed",
@@ -250,6 +251,7 @@ SEEDING = Seeding(
         faults_float16.HALVES: ("test_scin_int8_float16",),
     },
     first={
+        "LookupTable": ("test_scin_entrances", "test_scin_arrival", "test_scin_repair"),
         "TrackArrival": ("test_scin_arrival",),
         "IssueWave": ("test_scin_reads", "test_scin_data"),
         "CheckDuplicate": ("test_scin_data",),
