@@ -135,7 +135,7 @@ class EveryKindHasItsLength(ModeIIITest):
             self.refused(group, 0, spoilt.sealed(), "ValidatePacket.bad_length")
         tick = self.tick_of(group, 0)
         for spoilt in (replace(tick, payload=word), replace(tick, aeth=None)):
-            self.refused_at(self.agent_port, spoilt.sealed(), "ValidatePacket.bad_opcode")
+            self.refused_at(self.agent_port, spoilt.sealed(), "LookupTable.wrong_port")
         # Frames that are not as long as their headers say; the last one's opcode is none of ours.
         shorter = replace(data, payload=data.payload[:-4]).sealed(udp_length=data.udp.length)
         self.refused(group, 0, shorter, "ValidatePacket.truncated")

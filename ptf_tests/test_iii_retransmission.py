@@ -356,7 +356,7 @@ class CursorsFromTheAgentAreRefused(Resends):
         flow, _ = self.under_way(1)
         self.tick(flow.group, 0)
         for opcode in (CURSOR, OwnOpcode.CHECKED, OwnOpcode.COUNTED):
-            self.refused_at(self.agent_port, self.tick_of(flow.group, 0, opcode), "ValidatePacket.bad_opcode")
+            self.refused_at(self.agent_port, self.tick_of(flow.group, 0, opcode), "LookupTable.wrong_port")
 
 
 class BarrierIsSentAgain(Resends):

@@ -15,3 +15,6 @@ HELD: Final = 8
 """Position of the first packet of a link that is delayed; those before are in the link's order."""
 MOST_HELD: Final = 8
 """The most packets of one link that are delayed at the same time."""
+FORGED: Final = MOST_HELD
+"""Events of the kind ``LATE`` from this position on are arrivals of packets that a host sends in another's name; their
+numbers are counted from here."""

@@ -13,6 +13,7 @@ from p4gen.host.transport.verbs import Recovery
 from p4gen.ptf.mutations import Mutation
 from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec
+from p4gen.verify.forging import Cursor, cursor
 from p4gen.verify.world import Budget, Explored
 
 
@@ -90,6 +91,8 @@ class Verification(Facet):
     searched: Callable[[Any], Sequence[Mapping[str, object]]] = lambda _: ()
     """Fields of programs that are searched with a listed fault in place of the one of a spec, if the fault fits them,
     too; the first that it fits."""
+    cursor: Cursor = cursor
+    """What goes round in a switch, as somebody outside would forge it of a tick."""
     slots: tuple[str, ...] = ()
     """How the names of registers begin whose words may idle while others are used: those of slots, and of connections
     that only some collectives use."""

@@ -20,6 +20,7 @@ from p4gen.verify.events import (
     DUPLICATE,
     END,
     EXPIRE,
+    FORGED,
     HELD,
     LATE,
     LOSE,
@@ -44,7 +45,7 @@ LOSSY, WRONG = 1, 2
 
 
 class Shape(NamedTuple):
-    """The numbers of parts, and where links lead. A row is: switches, hosts, links, and the budget's five numbers."""
+    """The numbers of parts, and where links lead. A row is: switches, hosts, links, and the budget's six numbers."""
 
     switches: int
     hosts: int
@@ -53,7 +54,11 @@ class Shape(NamedTuple):
     part: Ints
     tick_switch: Ints
     most: Ints
-    """The whole budget: losses, duplicates, delays, corruptions, timeouts."""
+    """The whole budget: losses, duplicates, delays, corruptions, timeouts, forgeries."""
+    forged: Ints
+    """The numbers of frames that a host may send in another's name."""
+    forging: int
+    """The link over which."""
     reduce: int
     prompt: int
     """1: a loss that a later packet reveals must be repaired without a timer; 2: nothing is lost, and no timer may be
@@ -204,7 +209,7 @@ def expand(shape: Any, known: Any, frontier: Any, which: Any, found: Any) -> Any
     ns, nh, nl = shape.switches, shape.hosts, shape.links
     base = ns + nh
     budget = base + nl
-    most = nl * (5 + MOST_HELD) + MOST_TIMERS * nh + len(shape.tick_switch)  # successors of a row
+    most = nl * (5 + MOST_HELD) + MOST_TIMERS * nh + len(shape.tick_switch) + len(shape.forged)  # successors of a row
     turning = len(known.turns.place) > 1
     spare = np.zeros(frontier.shape[1], np.uint32)
     count = unknown = again = wrong = stood = stood_steps = 0
@@ -301,6 +306,24 @@ def expand(shape: Any, known: Any, frontier: Any, which: Any, found: Any) -> Any
                         unknown = _apply(shape, known, found, count, effect, part, unknown)
                         found.events[count] = np.uint32(CORRUPT << 24 | link << 8)
                         count += 1
+        # packets in another's name
+        if ample < 0 and row[budget + 5]:
+            part = shape.part[shape.forging]
+            for forged in range(len(shape.forged)):
+                asked = question(ARRIVE, shape.forging, 0, row[part], shape.forged[forged])
+                effect = ask(known.keys, known.answers, asked)
+                if effect < 0:
+                    found.unknown[unknown] = asked
+                    unknown += 1
+                    continue
+                event = np.uint32(LATE << 24 | shape.forging << 8 | (FORGED + forged))
+                if known.effect_flags[effect] & WRONG:
+                    wrong = _note(found, wrong, position, event, effect, 0)
+                found.rows[count] = row
+                found.rows[count, budget + 5] -= 1
+                unknown = _apply(shape, known, found, count, effect, part, unknown)
+                found.events[count] = event
+                count += 1
         # timers
         ended = True
         for host in range(nh):

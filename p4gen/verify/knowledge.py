@@ -13,7 +13,7 @@ from p4gen.verify.interning import Interned
 from p4gen.verify.kernel import APPEND, ARRIVE, ARRIVE_CORRUPT, EXPIRES, PUT_BY, TAKE, TICKS, Known
 from p4gen.verify.questions import Question
 from p4gen.verify.symmetry import Symmetry
-from p4gen.verify.system import Effect, System, corrupted
+from p4gen.verify.system import Effect, System
 from p4gen.verify.turning import Turns
 
 MOST = 1 << 24
@@ -136,9 +136,9 @@ class Knowledge:
                 port, frames = system.tick_frames(asked.who)
                 yield system.ticks[asked.who].switch, asked.state, port, frames, effect
             elif asked.kind != EXPIRES and not system.links[asked.who].to_host:
-                to, frame = system.links[asked.who], system.frames[asked.frame]
-                arrived = corrupted(frame) if asked.kind == ARRIVE_CORRUPT else frame
-                yield to.part, asked.state, to.port, (arrived,), effect
+                to = system.links[asked.who]
+                arrived = system.frames_of(asked.who, asked.frame, corrupt=asked.kind == ARRIVE_CORRUPT)
+                yield to.part, asked.state, to.port, arrived, effect
 
     def _find(self, asked: Question) -> int:
         system = self.system

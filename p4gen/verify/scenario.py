@@ -25,7 +25,7 @@ from p4gen.ptf.scenario import Output, SwitchTest
 from p4gen.switch import targets
 from p4gen.verify.counterexample import SCHEDULE, read_schedule
 from p4gen.verify.story import Event, Moment, Story
-from p4gen.verify.system import System, corrupted
+from p4gen.verify.system import System
 from p4gen.verify.world import Explored
 
 MODULE = "test_counterexample"
@@ -132,8 +132,9 @@ def _arrivals(system: System, moment: Moment) -> tuple[int, tuple[bytes, ...]]:
         (number,) = [number for number, tick in enumerate(system.ticks) if tick.name == moment.event.where]
         return system.tick_frames(number)
     assert moment.frame is not None
-    (link,) = [link for link in system.links if link.name == moment.event.where]
-    return link.port, (corrupted(moment.frame) if moment.event.what == "corrupt" else moment.frame,)
+    (number,) = [number for number, link in enumerate(system.links) if link.name == moment.event.where]
+    arrived = system.frames_of(number, system.frames.number(moment.frame), corrupt=moment.event.what == "corrupt")
+    return system.links[number].port, arrived
 
 
 def switch_in(file: Path) -> str:

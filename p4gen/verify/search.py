@@ -6,7 +6,7 @@ import errno
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -44,9 +44,10 @@ class _Limits:
 
 def _prompt(budget: Budget, *, paced: bool) -> int:
     """See ``Shape.prompt``. ``paced``: no rank sends before there is room."""
-    if paced and budget == Budget(duplicates=budget.duplicates):
+    faults = replace(budget, forgeries=0)
+    if paced and faults == Budget(duplicates=faults.duplicates):
         return 2
-    return int(budget == Budget(losses=1))
+    return int(faults == Budget(losses=1))
 
 
 class Search:
@@ -77,7 +78,16 @@ class Search:
             raise InputError(
                 f"{system.scope.topology.name} has more than {MOST_PARTS} links, hosts or edges with ticks"
             )
-        self._budget = [budget.losses, budget.duplicates, budget.delays, budget.corruptions, budget.timeouts]
+        if symmetry and budget.forgeries:
+            raise InputError("a host that sends in another's name has no equal: no reduction by symmetry")
+        self._budget = [
+            budget.losses,
+            budget.duplicates,
+            budget.delays,
+            budget.corruptions,
+            budget.timeouts,
+            budget.forgeries,
+        ]
         links = system.links
         self._shape = Shape(
             len(system.switches),
@@ -87,6 +97,8 @@ class Search:
             np.array([link.part for link in links], np.int32),
             np.array([tick.switch for tick in system.ticks], np.int32),
             np.array(self._budget, np.int32),
+            np.array(system.forged, np.int32),
+            system.forging,
             int(reduce),
             _prompt(budget, paced=system.rules.no_drops),
             int(system.rules.no_drops),

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from p4gen.host.transport.clock import US
 from p4gen.net.kinds import roce_text
 from p4gen.net.link import Passage
-from p4gen.verify.events import CORRUPT, DELAY, DELIVER, DUPLICATE, EXPIRE, HELD, LATE, LOSE, TICK
+from p4gen.verify.events import CORRUPT, DELAY, DELIVER, DUPLICATE, EXPIRE, FORGED, HELD, LATE, LOSE, TICK
 from p4gen.verify.system import Effect, System
 
 
 @dataclass(frozen=True)
 class Event:
     """An event of a run. ``where`` is the name of a link, a host or an edge; ``position`` is the number
-    of a delayed packet of a link, or of a timer."""
+    of a delayed packet of a link, of a forged one, or of a timer."""
 
     what: str
     where: str
@@ -41,7 +41,11 @@ def events_of(system: System, numbers: Sequence[int]) -> tuple[Event, ...]:
     for number in numbers:
         kind, who, position = number >> 24, number >> 8 & 0xFFFF, number & 0xFF
         parts = system.hosts if kind == EXPIRE else system.ticks if kind == TICK else system.links
-        found.append(Event(KINDS[kind], [part.name for part in parts][who], position))
+        name = [part.name for part in parts][who]
+        if kind == LATE and position >= FORGED:
+            found.append(Event("forge", name, position - FORGED))
+        else:
+            found.append(Event(KINDS[kind], name, position))
     return tuple(found)
 
 
@@ -113,6 +117,8 @@ class Story:
             return self._done(event, f"{event.where}: its timer expires", name, None, effect, before)
         link = self._links[event.where]
         to = system.links[link]
+        if event.what == "forge":
+            return self._forge(event, link)
         late = event.what == "late"
         number, rest = system.take(self.contents[link], HELD + event.position if late else 0)
         frame = system.frames[number]
@@ -140,6 +146,17 @@ class Story:
         }[event.what]
         return self._done(event, f"{to.name}: {packet} {how}", to.dst, frame, effect, before)
 
+    def _forge(self, event: Event, link: int) -> Moment:
+        """A host sends a packet in another's name, which arrives at once."""
+        system, to = self.system, self.system.links[link]
+        number = system.forged[event.position]
+        frame, before = system.frames[number], self.switches[to.part]
+        effect = system.arrive(link, before, number)
+        self.switches[to.part] = effect.state
+        self.passages.append(Passage(to.src, to.dst, self.now, self.now, frame))
+        text = f"{to.name}: {_packet(frame)} in another's name arrives"
+        return self._done(event, text, to.dst, frame, effect, before)
+
     def _done(self, event: Event, text: str, part: str, frame: bytes | None, effect: Effect, before: int) -> Moment:
         system = self.system
         for link, frames in effect.sent:
@@ -159,12 +176,17 @@ class Story:
 
     def violations(self) -> set[str]:
         """The properties that single events of the run so far have violated."""
-        effects = [moment.effect for moment in self.moments if moment.effect is not None]
-        # A loss is wrong only where the scope allows none, and only before the first fault.
+        # A loss is wrong only where the scope allows none, and only before the first fault; what somebody has sent in
+        # another's name is to be dropped.
         clean = self.system.rules.no_drops and all(
-            moment.event.what in ("deliver", "timeout", "tick") for moment in self.moments
+            moment.event.what in ("deliver", "timeout", "tick", "forge") for moment in self.moments
         )
-        return {effect.violated for effect in effects if effect.problem or (clean and effect.lost)}
+        return {
+            moment.effect.violated
+            for moment in self.moments
+            if moment.effect is not None
+            and (moment.effect.problem or (clean and moment.effect.lost and moment.event.what != "forge"))
+        }
 
     def text(self) -> str:
         """The run so far: an event a line."""

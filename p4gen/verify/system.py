@@ -6,17 +6,19 @@ budget of faults. Frames, contents of links and states of parts are interned, so
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, NamedTuple
 
 from p4gen.rocev2.layouts import ROCE, ROCE_ANSWER
 from p4gen.rocev2.opcodes import Opcode
+from p4gen.spec import ticks
 from p4gen.verify.contracts import Receiver, Resends
 from p4gen.verify.events import HELD
 from p4gen.verify.family import verification_of
 from p4gen.verify.filtering import Filtered
+from p4gen.verify.forging import forged
 from p4gen.verify.hosts import HostPart, HostStep
 from p4gen.verify.interning import Interned
 from p4gen.verify.monitors import Asked, Gaps, Monitor, NoRepeats, OneNak, OneRepeat, Sent, Watch
@@ -26,6 +28,8 @@ from p4gen.verify.world import Explored, Rules
 _OPCODE_AT: Final = ROCE.at("bth.opcode")
 _SYNDROME_AT: Final = ROCE_ANSWER.at("aeth.syndrome")
 _ANSWER_PSN: Final = ROCE.bytes("bth.psn")
+_MOST_STEPS: Final = 20_000
+"""Of a run without faults."""
 _ANSWER_PSN_AT: Final = _ANSWER_PSN.stop - 1
 """The last byte of a PSN."""
 
@@ -134,6 +138,12 @@ class System:
         self.frames: Interned[bytes] = Interned()
         self.contents: Interned[Content] = Interned(Content())
         """Contents of links. Number 0 is an empty link."""
+        self.forging = self.uplinks[-1]
+        """The link of the host that may send in another's name."""
+        self.forged: tuple[int, ...] = ()
+        """What it may send there: the numbers of frames."""
+        if scope.budget.forgeries:
+            self.forged = tuple(map(self.frames.number, self._forged(world.first_psn)))
 
     # --- events ---
 
@@ -154,9 +164,72 @@ class System:
         first = [watch.begin(switch.first) for switch, watch in zip(self.switches, self.switch_watches, strict=True)]
         return first, states, contents
 
+    def _forged(self, first_psn: int) -> tuple[bytes, ...]:
+        """What is forged of the packets that come to the forger's switch from others."""
+        switch = self.links[self.forging].part
+        about = self._abouts[switch]
+        come = [
+            self.frames[frame]
+            for link, frame in self._passed()
+            if not self.links[link].to_host and self.links[link].part == switch and link != self.forging
+        ]
+        back = (self.links[self.forging].dst, self.links[self.forging].src)
+        others = [
+            tick.frame
+            for tick in self.ticks
+            if tick.switch == switch and (self.links[tick.link].src, self.links[tick.link].dst) != back
+        ]
+        return forged(come, others[:1], about.cursor, first_psn)
+
+    def _passed(self) -> Iterator[tuple[int, int]]:
+        """The packets of a run without faults, each as its link and its frame: timers expire when nothing else
+        happens."""
+        switches, hosts, contents = self.begin()
+        turn = 0
+        for _ in range(_MOST_STEPS):
+            link = next((i for i, content in enumerate(contents) if self.contents[content].in_order), None)
+            if link is not None:
+                frame, contents[link] = self.take(contents[link], 0)
+                to = self.links[link]
+                states, part = hosts if to.to_host else switches, to.part
+                effect = self.arrive(link, states[part], frame)
+                yield link, frame
+            else:
+                watched = zip(self.hosts, self.host_watches, hosts, strict=True)
+                inner = [(host, watch.inner(state)) for host, watch, state in watched]
+                if all(host.done(state) for host, state in inner):
+                    return
+                running = [number for number, (host, state) in enumerate(inner) if host.timers(state)]
+                count = len(running) + len(self.ticks)
+                if not count:
+                    return
+                turn = (turn + 1) % count
+                if turn < len(running):
+                    states, part = hosts, running[turn]
+                    effect = self.expire(part, states[part], 0)
+                else:
+                    states, part = switches, self.ticks[turn - len(running)].switch
+                    effect = self.tick(turn - len(running), states[part])
+            states[part] = effect.state
+            for out, frames in effect.sent:
+                contents[out] = self.append(contents[out], frames)
+
+    def frames_of(self, link: int, frame: int, *, corrupt: bool = False) -> tuple[bytes, ...]:
+        """What arrives at a switch with a frame: of ticks, which come in another's name, as many as ``tick`` brings."""
+        content = self.frames[frame]
+        if corrupt:
+            return (corrupted(content),)
+        alike = self._abouts[self.links[link].part].ticks if content[_OPCODE_AT] == ticks.OPCODE else 1
+        return (content,) * alike
+
     def arrive(self, link: int, state: int, frame: int, *, corrupt: bool = False) -> Effect:
         """A frame arrives at the end of a link, where the part is in ``state``."""
         to, content = self.links[link], self.frames[frame]
+        if link == self.forging and frame in self.forged:
+            effect = self._at_switch(to.part, state, to.port, self.frames_of(link, frame), known=False)
+            if effect.problem or (effect.state == state and not effect.sent):
+                return effect
+            return replace(effect, problem="what somebody sends in another's name has an effect", violated="forgeries")
         if corrupt:
             content = corrupted(content)
         if to.to_host:

@@ -197,7 +197,8 @@ def first(row: Words, workers: int) -> tuple[int, Parcel, Fresh]:
 
 def _room(shape: Shape, width: int, least: int) -> Found:
     """Room for what many rows lead to, and for the most that a few of them may ask and find wrong."""
-    most = shape.links * (5 + MOST_HELD) + kernel.MOST_TIMERS * shape.hosts + len(shape.tick_switch)
+    most = shape.links * (5 + MOST_HELD) + kernel.MOST_TIMERS * shape.hosts
+    most += len(shape.tick_switch) + len(shape.forged)
     rows = max(least, 4 * most)
     return Found(
         np.zeros((rows, width), np.uint32),

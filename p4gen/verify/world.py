@@ -30,6 +30,9 @@ class Budget:
     """A packet arrives with a wrong bit."""
     timeouts: int = 0
     """Timers and ticks that expire while packets are on their way."""
+    forgeries: int = 0
+    """The last host sends a packet in another's name, which changes nothing where switches know who speaks: it is no
+    fault that excuses anything."""
 
     def sentence(self) -> str:
         """The budget, in words."""
@@ -39,8 +42,9 @@ class Budget:
             "delay": self.delays,
             "corruption": self.corruptions,
             "early timeout": self.timeouts,
+            "forgery": self.forgeries,
         }
-        plurals = {"loss": "losses"}
+        plurals = {"loss": "losses", "forgery": "forgeries"}
         faults = [f"{n} {name if n == 1 else plurals.get(name, name + 's')}" for name, n in counts.items() if n]
         return "at most " + ", ".join(faults) if faults else "no faults"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pulls import ACK, Call, PullTest, Role
+from pulls import ACK, Call, PullTest
 
-from p4gen.families.scin.control import configuration
+from p4gen.families.scin.control import Role, configuration
 from p4gen.families.scin.headers import CURSOR
 from p4gen.rocev2.headers import BTH
 from p4gen.rocev2.opcodes import Nak

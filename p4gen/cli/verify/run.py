@@ -70,6 +70,12 @@ VIOLATED, INCOMPLETE = 1, 3
     default=0,
     help="Timers that expire while packets are on their way. The others expire when nothing else can happen.",
 )
+@click.option(
+    "--forge",
+    type=click.IntRange(0, 15),
+    default=0,
+    help="Packets that the last host sends in another's name, of every kind, at any time.",
+)
 @click.option("--first-psn", default="5", show_default=True, metavar="PSN", help="The first PSN of every connection.")
 @click.option("--stale", is_flag=True, help="Registers hold what an earlier group, of another epoch, has left.")
 @click.option(

@@ -120,7 +120,7 @@ def _refuse_groups(what: str, options: Mapping[str, Any]) -> None:
 def _budget(options: Mapping[str, Any]) -> Budget:
     """What options allow the network; one loss if they say nothing."""
     loss = options["loss"]
-    faults = [options[name] for name in ("duplicate", "reorder", "corrupt", "timeouts")]
+    faults = [options[name] for name in ("duplicate", "reorder", "corrupt", "timeouts", "forge")]
     return Budget(loss if loss is not None else 0 if any(faults) else 1, *faults)
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from p4gen.families.scin.control import Pattern
+from p4gen.families.scin.headers import CURSOR
 from p4gen.families.scin.searching import TOPOLOGY, PullScope, sound
 from p4gen.families.scin.shown import ladder, shown
 from p4gen.families.scin.spec import ScinSpec
 from p4gen.families.scin.unsearched import unsearched
 from p4gen.host.transport.verbs import Recovery
+from p4gen.rocev2.packet import RocePacket
+from p4gen.spec import ticks
 from p4gen.verify.family import OwnScopes, ScopeOrder, Verification
 
 SMALL: Final[dict[str, object]] = {"lanes": 8, "waves": 2, "wave": 1, "contexts": 1, "edges": 3, "ports": 4}
@@ -42,7 +46,14 @@ def small(spec: ScinSpec) -> dict[str, object]:
     return SMALL | {"lanes": spec.scale_block * _WORD // spec.scaling.scale_bytes}
 
 
+def _cursor(tick: RocePacket, psn: int) -> RocePacket:
+    """One that has a flag sent to every rank."""
+    said = CURSOR.word.pack(what=6, status=2, edges=7, asked=0, announced=0).to_bytes(CURSOR.size)
+    return replace(tick, bth=replace(tick.bth, opcode=ticks.OPCODE + 1, psn=psn), payload=said)
+
+
 FACET = Verification(
+    cursor=_cursor,
     clocks=("IncIngress.watch_progress.watched",),
     ticks=2,
     small=small,
