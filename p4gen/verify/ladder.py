@@ -60,6 +60,7 @@ def _groups(spec: CollectiveSpec) -> Iterator[tuple[str, Scope]]:
 
     wide = other(window=4)
     yield "no faults", base
+    yield "a forgery", replace(base, budget=Budget(forgeries=1))
     yield "a loss", replace(base, budget=loss)
     yield "a duplicate", replace(base, budget=duplicate)
     yield "a delay", replace(base, budget=Budget(delays=1))

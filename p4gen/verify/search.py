@@ -68,18 +68,18 @@ class Search:
         liveness: bool = True,
         heed: bool = True,
     ) -> None:
+        budget = system.scope.budget
+        if symmetry and budget.forgeries:
+            raise InputError("a host that sends in another's name has no equal: no reduction by symmetry")
         self.system = system
         self._symmetry = Symmetry(system) if symmetry else None
         self.knowledge = Knowledge(system, self._symmetry)
-        budget = system.scope.budget
         if budget.duplicates + budget.delays > MOST_HELD:
             raise InputError(f"more than {MOST_HELD} duplicates and delays: that many packets are put by at most")
         if max(len(system.links), len(system.hosts), len(system.ticks)) > MOST_PARTS:
             raise InputError(
                 f"{system.scope.topology.name} has more than {MOST_PARTS} links, hosts or edges with ticks"
             )
-        if symmetry and budget.forgeries:
-            raise InputError("a host that sends in another's name has no equal: no reduction by symmetry")
         self._budget = [
             budget.losses,
             budget.duplicates,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from p4gen.families.epic.spec import EpicSpec, Mode
 
 _II = {
+    "a forgery": ("any-port",),
     "messages of three packets": ("middle-not-parsed",),
     "a duplicate": ("stale-starts-afresh",),
     "a corruption": ("corruption-laundered",),
@@ -32,6 +33,7 @@ _II = {
     "broadcast and allreduce, slots idle since 0xfffffe": ("broadcast-takes-no-slot",),
 }  # fmt: skip
 _III = {
+    "a forgery": ("any-port",),
     "a corruption": ("corruption-laundered",),
     "two groups of two": ("shared-slots",),
     "five packets, window 4, a loss": (
@@ -54,6 +56,7 @@ _III = {
     "star-4, a loss": ("last-contribution-not-stored",),
 }  # fmt: skip
 _I = {
+    "a forgery": ("any-port",),
     "five packets, window 4, a loss": ("resent-to-all",),
     "messages of three packets": ("ready-not-advanced", "opcode-forgotten"),
     "star-4, no faults": ("fold-skips-last-edge",),

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from p4gen.families.epic.spec import EpicSpec, Mode
 
-_FORMS = "hosts send no packets that are malformed, tagged or from elsewhere"
+_FORMS = "hosts send no packets that are malformed, tagged or to and from addresses of nobody's"
+_TICKS = "a tick in another's name changes what an edge remembers, and nothing that is sent: it is a tick too many"
 _ARITHMETIC = "arithmetic: the numbers of a search are small, and sums of int32"
 _INTEGERS = "arithmetic: the data of a search are integers, whose sums are exact"
 _COUNTERS = "counters are not part of a state"
@@ -42,9 +43,10 @@ _ANNOUNCED = "a rank's packets are taken in order, and sound ones send their con
 _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         _FORMS,
-        ("ValidatePacket", "AnswerArp", "Forward", "any-source", "any-qp", "tag-taken-off", "ticks-from-anywhere",
+        ("ValidatePacket", "AnswerArp", "Forward", "any-source", "any-qp", "tag-taken-off",
          "everything-is-claimed", "partials-from-anywhere"),
     ),
+    (_TICKS, ("ticks-from-anywhere",)),
     (
         _ARITHMETIC,
         ("sum-wraps", "sum-unsigned", "lane-misplaced", "minimum-of-plain-numbers", "maximum-of-signed-numbers",

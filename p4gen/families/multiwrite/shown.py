@@ -22,6 +22,7 @@ def ladder(spec: MultiwriteSpec) -> Iterator[tuple[str, WriteScope]]:
     loss = Budget(losses=1)
     yield "three tokens", base
     yield "PSNs wrap", replace(base, first_psn=WRAP)
+    yield "a forgery", replace(two, budget=Budget(forgeries=1))
     yield "a loss", replace(two, budget=loss)
     yield "a duplicate", replace(two, budget=Budget(duplicates=1))
     yield "a delay", replace(two, budget=Budget(delays=1))
@@ -43,6 +44,7 @@ def ladder(spec: MultiwriteSpec) -> Iterator[tuple[str, WriteScope]]:
 
 
 _SCOPES: Final = {
+    "a forgery": ("any-port",),
     "a loss": ("min-is-max", "low-always-set"),
     "a tree, a token": ("bitmap-not-rewritten", "bitmap-cleared"),
 }

@@ -11,7 +11,9 @@ _NAMED = "hosts of a search name ranks that there are, and write within their wi
 _HEADERS = "hosts of a search send headers as they should be, and no write goes round in a circle"
 _FENCES = "hosts of a search send no fences"
 _MARKS = "links of a search mark nothing, so that nobody notifies anybody"
-_ROLES = "hosts of a search keep to their addresses and their parts, and send neither ticks nor cursors"
+_ROLES = "hosts of a search keep to their parts, and to addresses that there are"
+_TICKS = "a tick in another's name changes what an edge remembers, and nothing that is sent: it is a tick too many"
+_BY_PORT = "a cursor in another's name comes in by a wrong port, and hosts of a search send none in their own"
 _KNOWN = "the source is told what it knows: it takes the answer for one that has come twice"
 _ONE = "one source writes in a search"
 _MSN = "NICs do not look at MSNs"
@@ -29,7 +31,9 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("fence-not-multicast", "fence-is-plain", "fence-has-bitmap", "fence-without-immediate", "fence-is-not-kept"),
     ),
     (_MARKS, ("mark-comes-back", "mark-is-not-kept", "notification-to-itself", "hop-not-notified")),
-    (_ROLES, ("source-not-checked", "destinations-write", "source-answers", "tick-of-anyone", "cursor-of-anyone")),
+    (_ROLES, ("source-not-checked", "destinations-write", "source-answers")),
+    (_BY_PORT, ("cursor-of-anyone",)),
+    (_TICKS, ("tick-of-anyone",)),
     (_KNOWN, ("nak-overtakes", "every-answer-told")),
     (_ONE, ("rings-shared",)),
     (_MSN, ("msn-is-psn",)),

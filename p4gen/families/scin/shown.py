@@ -15,12 +15,13 @@ from p4gen.verify.world import Budget
 WRAP: Final = 0xFFFFFE
 """A first PSN from which PSNs wrap around within a scope."""
 
+_FORGERY: Final = "a forgery"
 _LATE_NAK: Final = "slots are used again, a loss and a duplicate"
 
 
 def shown(_: ScinSpec) -> Mapping[str, str]:
     """See ``Verification.shown``."""
-    return {"reread-of-results": _LATE_NAK}
+    return {"reread-of-results": _LATE_NAK, **dict.fromkeys(("any-port", "forged-cursors"), _FORGERY)}
 
 
 def ladder(spec: ScinSpec) -> Iterator[tuple[str, PullScope]]:
@@ -34,6 +35,7 @@ def ladder(spec: ScinSpec) -> Iterator[tuple[str, PullScope]]:
     yield "barriers", replace(mixed, calls=(2, 0, 1, 0))
     yield "PSNs wrap", replace(base, first_psn=WRAP)
     yield "slots are used again", long
+    yield _FORGERY, replace(base, budget=Budget(forgeries=1))
     yield "a loss", replace(base, budget=loss)
     yield "a duplicate", replace(base, budget=Budget(duplicates=1))
     yield "a delay", replace(base, budget=Budget(delays=1))

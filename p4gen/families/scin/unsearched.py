@@ -9,7 +9,8 @@ from p4gen.families.scin.faults import SEEDING
 from p4gen.families.scin.spec import ScinSpec
 
 _AGREE = "ranks of a search announce the same call, and elements of the program's type"
-_ROLES = "hosts of a search keep to their addresses and their queue pairs, and send neither ticks nor cursors"
+_ROLES = "hosts of a search keep to their queue pairs, and to addresses that there are"
+_TICKS = "a tick in another's name changes what an edge remembers, and nothing that is sent: it is a tick too many"
 _ACCESS = "NICs of a search refuse no READ and no WRITE: buffers are registered, and large enough"
 _PATIENCE = "what a tick remembers is forgotten in a search, so that no call is given up"
 _SLOWER = "fewer packets are on their way than may be, or more are sent than need be; results are the same"
@@ -26,8 +27,9 @@ _REASONS: Final = (
     (_AGREE, ("any-word-agrees", "any-numbers", "disagreement-silent", "nak-of-itself", "aborted-goes-on")),
     (
         _ROLES,
-        ("forged-ticks", "forged-cursors", "anybody-is-peer", "data-of-anybody", "acks-of-anybody", "roles-mixed"),
+        ("anybody-is-peer", "data-of-anybody", "acks-of-anybody", "roles-mixed"),
     ),
+    (_TICKS, ("forged-ticks",)),
     (
         _ACCESS,
         ("abort-silent", "late-refusal-aborts", "lacked-flag-not-sent", "abort-has-its-own-psn",
