@@ -73,11 +73,43 @@ def test_each_edge_gets_an_endpoint_an_address_and_a_copy() -> None:
         "patterns": 2,
         "flows": 2,
         "endpoints": 2,
+        "entrances": 2,
         "edges": 2,
     }
     (tree,) = config.multicast_groups
     assert tree.replicas == (Replica(0, 1), Replica(1, 2))
     assert config.clone_sessions == ()
+
+
+def entrances(config: SwitchConfig) -> list[tuple[int, int]]:
+    """QPs of endpoints, and the ports that their packets come in by."""
+    keys = [entry.match for entry in config.entries if entry.table == "entrances"]
+    found = [(key["hdr.bth.dest_qp"], key["port"]) for key in keys]
+    return [(qp.value, port.value) for qp, port in found if isinstance(qp, Exact) and isinstance(port, Exact)]
+
+
+def test_an_endpoint_has_the_ports_that_its_packets_come_in_by() -> None:
+    first, second = group().edges
+    config = configure(SPEC, [replace(group(), edges=(first, replace(second, more_ports=(5, 7))))])
+    assert entrances(config) == [(first.local.qp, 0), (second.local.qp, 1), (second.local.qp, 5), (second.local.qp, 7)]
+    (tree,) = config.multicast_groups
+    assert tree.replicas == (Replica(0, 1), Replica(1, 2))
+
+
+def test_an_internal_edge_has_no_port() -> None:
+    spec = SPEC.model_copy(update={"pipelines": 2})
+    inner = (Endpoint(1, 0x0A000001, 0x200), Endpoint(1, 0x0A000001, 0x201))
+    ends = [
+        replace(
+            group().edges[1], local=inner[pipeline], remote=inner[1 - pipeline], first_hop=False, edge_id=2 + pipeline
+        )
+        for pipeline in (0, 1)
+    ]
+    upper = replace(group(), edges=(group().edges[0], replace(ends[0], to_pipeline=1)))
+    far = replace(group().edges[0], port=16, edge_id=4, local=Endpoint(1, 0x0A000001, 0x300))
+    lower = replace(group(context=1), edges=(replace(ends[1], to_pipeline=0, port=16), far), pipeline=1)
+    ports = entrances(configure(spec, [upper, lower]))
+    assert ports == [(upper.edges[0].local.qp, 0), (0x300, 16)]
 
 
 def test_a_root_gives_results_back_and_reflects_acks() -> None:
@@ -230,6 +262,12 @@ def serving(*patterns: Pattern) -> GroupContext:
         ([group(), replace(group(context=1, base=128), edges=group().edges)], "edge id 1 is used 2 times"),
         ([group(0), group(1, base=128), group(2)], "room for 2"),
         ([replace(group(), edges=(replace(group().edges[0], port=32),))], "the switch has 32 ports"),
+        ([replace(group(), edges=(replace(group().edges[0], more_ports=(0,)),))], "edge 1: port 0 is given 2 times"),
+        ([replace(group(), edges=(replace(group().edges[0], more_ports=(40,)),))], "edge 1: there is no port 40"),
+        (
+            [replace(group(), edges=(replace(group().edges[0], more_ports=tuple(range(1, 17))),))],
+            "by 17 ports of endpoints; the program has room for 16",
+        ),
         ([replace(group(), edges=(replace(group().edges[0], edge_id=65536),))], "edge id 65536 is not in 1 to 65535"),
         ([serving()], "serves no pattern"),
         ([serving(ALL, ALL)], "allreduce 0 is given 2 times"),

@@ -103,8 +103,8 @@ def test_what_loses_its_group_between_pipes_does_not_leave() -> None:
     switch = serving(spec, group)
     stranger = replace(group.edges[0], local=Endpoint(1, 0x0A00EEEE, 16))
     for visits in (2, 1):
-        front = FOLD.word.pack(visits=visits, zeros=0, again=0, sender=0).to_bytes(FOLD.size)
         for edge in (stranger, group.edges[1]):
+            front = FOLD.word.pack(visits=visits, zeros=0, again=0, sender=edge.port).to_bytes(FOLD.size)
             before = lost(spec, switch)
             frame = contribution(edge, bytes(32)).to_bytes()
             assert switch.process(134, front + frame[:BTH_END] + frame[BTH_END + 16 :]) == []

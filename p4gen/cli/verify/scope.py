@@ -86,6 +86,8 @@ def _flows(topology: TopologySpec, spec: ProgramSpec, options: Mapping[str, Any]
     if facet is None:
         raise InputError(f"{spec.program} serves neither groups nor connections: there is nothing to search")
     _refuse_groups(f"{spec.program} serves connections", options)
+    if options["forge"]:
+        raise InputError(Diagnostic("--forge", f"is for switches that are endpoints; {spec.program} serves hosts' own"))
     return FlowScope(
         topology,
         spec,
