@@ -148,7 +148,9 @@ class RandomTraffic:
         else:
             port, packet, kind = self._ticked(stream)
         if rng.random() < 0.02:
-            port, kind = rng.randrange(self._spec.ports), f"{kind} at another port"
+            own, port, kind = port, rng.randrange(self._spec.ports), f"{kind} at another port"
+            if port != own:  # it is refused
+                self._if_sound.clear()
         frame = packet.to_bytes()
         if rng.random() < 0.03:
             return Packet(port, noise.spoilt(rng, frame), f"spoilt {kind}")
