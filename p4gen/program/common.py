@@ -9,8 +9,8 @@ template                     asks for (``ProgramParts.names``, and what the fami
 ``arch/*/deparser``          the parser ``PacketParser``; the templates above, or controls of the same names
 ``shared/forward``           ``mac_addr_t``, ``ipv4_addr_t``; ``hdr.ethernet``, ``hdr.ipv4``, ``hdr.udp``
 ``shared/answer_arp``        the same types; ``hdr.ethernet``, ``hdr.arp``; ``ARP_REQUEST``, ``ARP_REPLY``
-``shared/entrances``         ``came_by``, an expression for the port; ``ENTRANCES``; ``hdr.ipv4``, ``hdr.bth``; part of a
-                             family's LookupTable, which applies the table; its entries: ``p4gen.groups.entrances``
+``shared/entrances``         ``came_by``, an expression for the port; ``ENTRANCES``; ``hdr.ipv4``, ``hdr.bth``; in a
+                             family's LookupTable, which applies it; its entries: ``p4gen.groups.entrances``
 ``shared/validate_packet``   ``hdr.vlan``, ``hdr.ipv4``, ``hdr.udp``, ``hdr.bth``; ``kind_t.MALFORMED``; ``opcode_t``;
                              ``known_opcodes``: a malformed datagram of one of these has a wrong length; if there are
                              none, the family's module has the drop reason ``unknown``

@@ -182,7 +182,7 @@ class RandomTraffic:
 
     def _send(self, line: Line, packet: RocePacket | bytes, kind: str) -> Packet:
         port = line.edge.port
-        if self.random.random() < 0.01:
+        if self.random.random() < 0.005:  # it is refused there, and so lost to its group
             port = self._beside(port)
         return Packet(port, packet if isinstance(packet, bytes) else packet.to_bytes(), kind)
 
