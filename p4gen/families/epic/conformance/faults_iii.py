@@ -335,7 +335,7 @@ SEEDING = Seeding(
     tests={
         "sr": (_SELECTIVE, _ORDER, _IDLE),
         "sack": (_SELECTIVE,),
-        "pipelines": (_PIPELINES,),
+        "pipelines": (_PIPELINES, "test_iii_internal"),
         "dynamic": (_COLLECTIVES, _ORDER),
         "ordered": ("test_iii_stores", _ORDER),
     },
