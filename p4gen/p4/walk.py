@@ -44,6 +44,12 @@ def used_by(block: ir.Control | ir.Parser) -> Used:
     return used
 
 
+def _called(body: ir.Stmt) -> Iterator[ir.Function]:
+    for node in walk(body):
+        if isinstance(node, ir.Call):
+            yield from _called(node.callee.body) if node.callee.reorders else (node.callee,)
+
+
 class Used:
     """Objects in the order they are first reached."""
 
@@ -72,7 +78,7 @@ class Used:
         self._scan(block.locals)
         if isinstance(block, ir.Control):
             body = self.code(block.body)
-            self.called.update((n.callee, None) for n in walk(body) if isinstance(n, ir.Call))
+            self.called.update((f, None) for f in _called(body))
             self._scan(body)
             return
         for state in self.states(block):

@@ -104,3 +104,15 @@ control I("""
     assert [m.value for m in info.type_info.serializable_enums["kind_t"].members] == [b"\x01", b"\x02"]
     assert info.actions[-1].params[0].bitwidth == 32
     assert info.actions[-1].params[0].type_name.name == "port_t"
+
+
+def test_the_order_of_arguments_is_not_seen_by_a_control_plane() -> None:
+    local = """
+    bit<8> v = 1;
+    action once(in bit<8> p, in bit<8> q) { hdr.h.a = p; hdr.h.b = q; v = 0; }
+    """
+    called = "bit<8> f(inout bit<8> x) { x = x + 1; return x; }\n"
+    reordered = compiled(called + ingress("once(q = f(v), p = f(v)); hdr.h.a = v;", local))
+    in_order = compiled(called + ingress("once(p = f(v), q = f(v)); hdr.h.a = v;", local))
+    assert to_text(reordered.p4info) == to_text(in_order.p4info)
+    assert not reordered.warnings

@@ -180,7 +180,7 @@ def key_tuple(b: Build, keys: Sequence[ir.Key]) -> Callable[[Frame], tuple[Any, 
 def _action_runner(b: Build, ref: ir.ActionRef) -> Callable[[Frame, tuple[Any, ...]], None]:
     """Runs an action of a table with the entry's data; its bound arguments are evaluated then."""
     slots = tuple(b.slot(p.variable) for p in ref.action.data)
-    run = call(b, ref.action.params, ref.bound, function_body(b, ref.action), closed=False)
+    run = call(b, *ref.passed, function_body(b, ref.action), closed=False)
 
     def act(f: Frame, data: tuple[Any, ...]) -> None:
         for slot, value in zip(slots, data, strict=True):

@@ -172,7 +172,7 @@ def _run_action(g: Gen, place: TablePlace, number: int, entry: str, matched: str
         g.stmt(ref.action.body)
 
     outer, g.entry = g.entry, (place, matched)
-    call(g, ref.action.params, ref.bound, run, closed=False)
+    call(g, *ref.passed, run, closed=False)
     g.entry = outer
 
 

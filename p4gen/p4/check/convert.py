@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from p4gen.p4 import fold, ir
+from p4gen.p4.check import order
 from p4gen.p4.check.scope import Context, DefaultType, DontCareType, InvalidType, RecordType, SequenceType
 from p4gen.p4.types import (
     BOOL,
@@ -116,7 +117,13 @@ def _record(cx: Context, expr: ir.Aggregate, have: RecordType, to: Struct | Head
             elements.append(default_value(cx, field.type, expr, at))
         else:
             cx.unit.reporter.fail(at, f"no value for field '{field.name}' of {to}")
-    return ir.Aggregate(to, expr.pos, tuple(elements))
+    where = {f.name: i for i, f in enumerate(to.fields)}
+    made = order.evaluated(
+        to.name, expr.pos, to, [ir.Arg("in", e) for e in elements], [where[n] for n in have.names],
+        lambda args: ir.Aggregate(to, expr.pos, tuple(a.expr for a in args if a.expr is not None)),
+    )  # fmt: skip
+    assert isinstance(made, ir.Expr)
+    return made
 
 
 def default_value(cx: Context, type_: Type, where: ir.Expr, at: int) -> ir.Expr:

@@ -209,6 +209,9 @@ class Function:
     pos: Pos
     owner: str = ""
     """Name of the block instance that declares an action; empty at the top level."""
+    reorders: bool = False
+    """Not of the program's text: it evaluates its arguments in the order of a call and passes them on in that of the
+    declaration."""
 
 
 ConstValue = int | bool | str
@@ -272,6 +275,14 @@ class ActionRef:
     default_only: bool = False
     table_only: bool = False
     annotations: tuple[Annotation, ...] = ()
+    order: tuple[int, ...] = ()
+    """The positions of ``bound`` in the order in which they are written; empty: as the action declares them."""
+
+    @property
+    def passed(self) -> tuple[tuple[Param, ...], tuple[Arg, ...]]:
+        """Parameters and their arguments in the order of evaluation."""
+        order = self.order or range(len(self.bound))
+        return tuple(self.action.params[i] for i in order), tuple(self.bound[i] for i in order)
 
 
 @dataclass(frozen=True, eq=False)

@@ -103,7 +103,7 @@ class _Checker:
         match e:
             case ir.Call(callee=callee, args=args):
                 state = self.arguments(args, state)
-                if callee.is_action:
+                if callee.is_action or callee.reorders:
                     state = self.statement(callee.body, {**state, **self.params(callee.params)}) or {}
                 else:
                     self.function(callee)

@@ -85,6 +85,12 @@ def match(cx: Context, at: int, sig: Signature, args: Sequence[ast.Argument]) ->
     return found
 
 
+def order(sig: Signature, args: Sequence[ast.Argument]) -> tuple[int, ...]:
+    """The positions of the parameters that are given arguments, in the order of the call."""
+    where = {p.name: i for i, p in enumerate(sig.params)}
+    return tuple(i if a.name is None else where[a.name] for i, a in enumerate(args))
+
+
 def lower(
     cx: Context, at: int, sig: Signature, type_args: Sequence[Type], args: Sequence[ast.Argument], constants: bool
 ) -> tuple[Bindings, tuple[ir.Arg, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from p4gen.errors import Pos
 from p4gen.p4 import ir
-from p4gen.p4.check import convert
+from p4gen.p4.check import convert, order
 from p4gen.p4.check.scope import Context, ExternType, Signature, TypeVar
 from p4gen.p4.lower import arguments, evaluate, externs, type_refs
 from p4gen.p4.parse import ast
@@ -25,6 +25,7 @@ from p4gen.p4.types import (
     Tuple,
     Type,
     Varbits,
+    Void,
     strip,
     width_of,
 )
@@ -114,7 +115,7 @@ def packet(cx: Context, e: ast.CallOf, callee: ast.Member, type_: ExternType) ->
         cx.unit.reporter.fail(e.at, f"'{decl.name}' takes {len(sig.type_vars)} type arguments, not {len(types)}")
     match decl.name:
         case "extract":
-            return _extract(cx, e, given, types, pos)
+            return _extract(cx, e, sig, given, types, pos)
         case "lookahead":
             if not types:
                 cx.unit.reporter.fail(e.at, "lookahead needs its type: lookahead<T>()")
@@ -137,7 +138,9 @@ def packet(cx: Context, e: ast.CallOf, callee: ast.Member, type_: ExternType) ->
     cx.unit.reporter.fail(callee.at, f"'{decl.name}' of {type_} is not supported")
 
 
-def _extract(cx: Context, e: ast.CallOf, given: list[ast.Expr | None], types: tuple[Type, ...], pos: Pos) -> ir.Stmt:
+def _extract(
+    cx: Context, e: ast.CallOf, sig: Signature, given: list[ast.Expr | None], types: tuple[Type, ...], pos: Pos
+) -> ir.Stmt:
     if cx.place not in ("state", "parser", "function"):
         cx.unit.reporter.fail(e.at, "packets can be read only in a parser")
     target = given[0]
@@ -161,6 +164,11 @@ def _extract(cx: Context, e: ast.CallOf, given: list[ast.Expr | None], types: tu
     if varying != (bits is not None):
         what = "has no varbit field" if bits is not None else "has a varbit field: extract needs its size too"
         cx.unit.reporter.fail(target.at, f"{header.type} {what}")
+    if e.args[0].name == sig.params[-1].name and bits is not None and order.has_calls(bits):
+        # The size is written, and so evaluated, before the header's index.
+        size = ir.Variable("size", bits.type, bits.pos)
+        extract = ir.Extract(pos, header, ir.Var(size.type, size.pos, size))
+        return ir.Block(pos, (ir.Declare(bits.pos, size, bits), extract))
     return ir.Extract(pos, header, bits)
 
 
@@ -198,10 +206,16 @@ def core_function(cx: Context, e: ast.CallOf, decl: ast.FunctionDecl, sig: Signa
     if decl.name == "verify" and len(sig.params) == 2:
         if cx.place not in ("state", "parser", "function"):
             cx.unit.reporter.fail(e.at, "verify can be called only in a parser")
+        pos = cx.pos(e.callee.at)
+
+        def verified(passed: tuple[ir.Arg, ...]) -> ir.Stmt:
+            condition, problem = (a.expr for a in passed)
+            assert condition is not None
+            assert problem is not None
+            return ir.Verify(pos, condition, problem)
+
         _, args = arguments.lower(cx, e.at, sig, (), e.args, constants=True)
-        assert args[0].expr is not None
-        assert args[1].expr is not None
-        return ir.Verify(cx.pos(e.callee.at), args[0].expr, args[1].expr)
+        return order.evaluated(decl.name, pos, Void(), args, arguments.order(sig, e.args), verified)
     if decl.name == "static_assert" and isinstance(sig.returns, Bool):
         _, args = arguments.lower(cx, e.at, sig, (), e.args, constants=True)
         check = args[0].expr

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import cast as type_cast
 
 from p4gen.p4 import ir
+from p4gen.p4.check import order
 from p4gen.p4.check.scope import (
     ActionEntity,
     BlockTypeOf,
@@ -120,10 +121,17 @@ def _function(cx: Context, e: ast.CallOf, entity: FunctionEntity) -> Lowered:
     bindings, args = arguments.lower(cx, e.at, sig, given, e.args, constants=decl.body is None)
     returns = inference.substitute(sig.returns, bindings)
     types = tuple(bindings[v] for v in sig.type_vars)
+    in_turn = arguments.order(sig, e.args)
     if decl.body is None:
-        return ir.ExternCall(returns, pos, None, decl.name, types, args, decl.annotations)
+        return order.evaluated(
+            decl.name, pos, returns, args, in_turn,
+            lambda passed: ir.ExternCall(returns, pos, None, decl.name, types, passed, decl.annotations),
+            decl.annotations,
+        )  # fmt: skip
     callee = functions.function(cx, entity, decl, types, e.at)
-    return ir.Call(returns, pos, callee, args)
+    return order.evaluated(
+        decl.name, pos, returns, args, in_turn, lambda passed: ir.Call(returns, pos, callee, passed), decl.annotations
+    )
 
 
 def _action(cx: Context, e: ast.CallOf, entity: ActionEntity) -> Lowered:
@@ -131,8 +139,12 @@ def _action(cx: Context, e: ast.CallOf, entity: ActionEntity) -> Lowered:
         cx.unit.reporter.fail(e.at, f"an action cannot be called in {_PLACES[cx.place]}")
     if e.type_args:
         cx.unit.reporter.fail(e.at, "an action takes no type arguments")
-    _, args = arguments.lower(cx, e.at, entity.signature, (), e.args, constants=False)
-    return ir.Call(entity.signature.returns, cx.pos(e.callee.at), entity.function, args)
+    sig, pos = entity.signature, cx.pos(e.callee.at)
+    _, args = arguments.lower(cx, e.at, sig, (), e.args, constants=False)
+    return order.evaluated(
+        sig.name, pos, sig.returns, args, arguments.order(sig, e.args),
+        lambda passed: ir.Call(sig.returns, pos, entity.function, passed),
+    )  # fmt: skip
 
 
 # --- instances -----------------------------------------------------------------------------------
@@ -147,7 +159,7 @@ def _on_instance(cx: Context, e: ast.CallOf, callee: ast.Member, entity: Instanc
     return apply_block(cx, e, entity)
 
 
-def apply_block(cx: Context, e: ast.CallOf, entity: InstanceEntity) -> ir.Stmt:
+def apply_block(cx: Context, e: ast.CallOf, entity: InstanceEntity) -> Lowered:
     """``instance.apply(…)`` of a parser or control."""
     entity, given = instances.applied(cx, entity, e.args, e.at)
     block = entity.value
@@ -158,7 +170,10 @@ def apply_block(cx: Context, e: ast.CallOf, entity: InstanceEntity) -> ir.Stmt:
         cx.unit.reporter.fail(e.at, f"a {kind} cannot be applied in {_PLACES[cx.place]}")
     sig = functions.block_signature(entity)
     _, args = arguments.lower(cx, e.at, sig, (), given, constants=False)
-    return ir.ApplyBlock(cx.pos(e.at), block, args)
+    pos = cx.pos(e.at)
+    return order.evaluated(
+        sig.name, pos, Void(), args, arguments.order(sig, given), lambda passed: ir.ApplyBlock(pos, block, passed)
+    )
 
 
 def _on_type(cx: Context, e: ast.CallOf, callee: ast.Member, base: ast.TypeName) -> Lowered:

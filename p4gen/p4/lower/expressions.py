@@ -7,7 +7,7 @@ from typing import Any
 from typing import cast as type_cast
 
 from p4gen.p4 import fold, ir
-from p4gen.p4.check import convert, operators
+from p4gen.p4.check import convert, operators, order
 from p4gen.p4.check.scope import (
     ConstantEntity,
     Context,
@@ -123,14 +123,27 @@ def _member(cx: Context, e: ast.Member) -> ir.Expr:
         field = type_.get(e.name)
         if field is None:
             cx.unit.reporter.fail(e.at, f"{type_} has no field '{e.name}'")
-        if isinstance(base, ir.Aggregate):
-            return base.elements[type_.fields.index(field)]
+        chosen = _element(base, type_.fields.index(field))
+        if chosen is not None:
+            return chosen
         return ir.FieldOf(field.type, cx.pos(e.at), base, e.name)
     if isinstance(type_, Stack):
         return _stack_member(cx, e, base, type_)
     if isinstance(type_, RecordType) and isinstance(base, ir.Aggregate) and e.name in type_.names:
-        return base.elements[type_.names.index(e.name)]
+        at = type_.names.index(e.name)
+        chosen = _element(base, at)
+        if chosen is None:
+            cx.unit.reporter.fail(e.at, "the other fields call functions, so the type must be named")
+        return chosen
     cx.unit.reporter.fail(e.at, f"{type_} has no member '{e.name}'")
+
+
+def _element(base: ir.Expr, index: int) -> ir.Expr | None:
+    """The element of a value that is written out, if the others can go unevaluated."""
+    if not isinstance(base, ir.Aggregate):
+        return None
+    others = (e for i, e in enumerate(base.elements) if i != index)
+    return None if any(map(order.has_calls, others)) else base.elements[index]
 
 
 def _stack_member(cx: Context, e: ast.Member, base: ir.Expr, type_: Stack) -> ir.Expr:
@@ -190,8 +203,9 @@ def _index(cx: Context, e: ast.IndexOf) -> ir.Expr:
             cx.unit.reporter.fail(e.index.at, "the index into a tuple must be a compile-time constant")
         if not 0 <= known < len(type_.elements):
             cx.unit.reporter.fail(e.index.at, f"index {known} is outside the tuple, which has {len(type_.elements)}")
-        if isinstance(base, ir.Aggregate):
-            return base.elements[known]
+        chosen = _element(base, known)
+        if chosen is not None:
+            return chosen
         return ir.Index(type_.elements[known], cx.pos(e.at), base, ir.Literal(BIT32, index.pos, known))
     cx.unit.reporter.fail(e.at, f"{type_} cannot be indexed")
 

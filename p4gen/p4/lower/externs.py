@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from p4gen.p4 import ir
+from p4gen.p4.check import order
 from p4gen.p4.check.scope import Context, ExternType, Signature
 from p4gen.p4.lower import arguments, inference, type_refs
 from p4gen.p4.parse import ast
@@ -11,7 +12,7 @@ from p4gen.p4.types import Annotation, Type
 
 def extern_method(
     cx: Context, e: ast.CallOf, callee: ast.Member, instance: ir.ExternInstance | None, type_: Type
-) -> ir.Expr:
+) -> ir.Expr | ir.Stmt:
     """A call of a method of an extern instance."""
     assert isinstance(type_, ExternType)
     decl, sig = extern_signature(cx, e, callee, type_)
@@ -22,7 +23,12 @@ def extern_method(
     types = tuple(bindings[v] for v in sig.type_vars)
     if instance is None:
         cx.unit.reporter.fail(e.at, f"calls through a parameter of type {type_} are not supported")
-    return ir.ExternCall(returns, cx.pos(callee.at), instance, decl.name, types, args, decl.annotations)
+    pos = cx.pos(callee.at)
+    return order.evaluated(
+        decl.name, pos, returns, args, arguments.order(sig, e.args),
+        lambda passed: ir.ExternCall(returns, pos, instance, decl.name, types, passed, decl.annotations),
+        decl.annotations,
+    )  # fmt: skip
 
 
 def extern_signature(

@@ -240,6 +240,7 @@ def applied(
             chosen.append((p, constructor_arg(cx, p, e, {})))
         elif e is not None:
             left.append(ast.Argument(e.at, p.name, e))
+    left.sort(key=lambda argument: argument.at)
     values: list[object] = [v.value for _, v in chosen if isinstance(v, InstanceEntity)]
     if pending.made is None:
         before = [len(items) for items in cx.unit.lists]

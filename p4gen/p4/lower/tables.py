@@ -150,8 +150,9 @@ def _ref(cx: Context, item: ast_table.TableAction, entity: ActionEntity) -> ir.A
     _, bound = arguments.lower(cx, item.at, signature, (), given, constants=False)
     names = {a.name for a in item.annotations}
     return ir.ActionRef(
-        item.name, entity.function, bound, "defaultonly" in names, "tableonly" in names, item.annotations
-    )
+        item.name, entity.function, bound, "defaultonly" in names, "tableonly" in names, item.annotations,
+        arguments.order(signature, given),
+    )  # fmt: skip
 
 
 def _default(
