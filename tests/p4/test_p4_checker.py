@@ -231,3 +231,47 @@ def test_field_lists_go_by_constants_too() -> None:
     assert isinstance(metadata, Struct)
     assert metadata.fields[0].annotations[0].args == (1, 2)
     assert "LOST" in errors(text.replace("List.KEPT,", "List.LOST,"))[0].message
+
+
+PORT = "type bit<9> port_t; type port_t deep_t; type int<8> signed_t; type bool flag_t;\n"
+
+
+def _with_types(text: str, local: str, body: str) -> str:
+    return ingress(body, local).replace("#include <v1model.p4>\n", f"#include <v1model.p4>\n{PORT}{text}", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "local", "body"),
+    [
+        ("const port_t FIRST = 5;", "", "port_t p = FIRST; hdr.h.c = (bit<16>)(bit<9>)p;"),
+        ("const int FIVE = 5;", "", "port_t p = FIVE; hdr.h.c = (bit<16>)(bit<9>)p;"),
+        ("", "", "port_t p = 5; hdr.h.c = (bit<16>)(bit<9>)p;"),
+        ("", "port_t p;", "p = 2 + 3; hdr.h.c = (bit<16>)(bit<9>)p;"),
+        ("", "signed_t p = -5;", "hdr.h.s = (int<8>)p;"),
+        ("port_t five() { return 5; }", "", "hdr.h.c = (bit<16>)(bit<9>)five();"),
+        ("const port_t FIVE = 5;", "action a(port_t p) {} table t { actions = { a; } default_action = a(FIVE); }", ""),
+    ],
+)  # fmt: skip
+def test_an_int_becomes_a_new_type_with_a_warning(text: str, local: str, body: str) -> None:
+    (warning,) = compiled(_with_types(text, local, body)).warnings
+    assert "without a cast" in warning.message
+
+
+@pytest.mark.parametrize(
+    ("text", "local", "body"),
+    [
+        ("", "port_t p;", "p = 9w5;"),
+        ("", "port_t p;", "p = (bit<9>)hdr.h.c;"),
+        ("", "deep_t p;", "p = 5;"),
+        ("", "flag_t p;", "p = 0;"),
+        ("", "port_t p = (port_t)0;", "p = p + 1;"),
+        ("", "port_t p = (port_t)0;", "p += 1;"),
+        ("", "port_t p = (port_t)0;", "if (p == 5) { hdr.h.a = 1; }"),
+        ("", "port_t p = (port_t)0;", "p = hdr.h.a == 1 ? p : 5;"),
+        ("bit<9> f(in port_t p) { return (bit<9>)p; }", "", "hdr.h.c = (bit<16>)f(5);"),
+        ("", "action a(port_t p) {} table t { actions = { a; } default_action = a(5); }", "t.apply();"),
+    ],
+)
+def test_a_new_type_stays_apart_from_its_base(text: str, local: str, body: str) -> None:
+    (error,) = errors(_with_types(text, local, body))
+    assert "port_t" in error.message or "_t" in error.message

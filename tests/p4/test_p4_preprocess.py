@@ -87,3 +87,11 @@ def test_endless_inclusion_is_refused(tmp_path: Path) -> None:
 
 def test_the_target_is_told_as_by_p4c() -> None:
     assert text_of("#ifdef __TARGET_BMV2__\nbmv2\n#else\nother\n#endif") == ["bmv2"]
+
+
+def test_a_string_over_several_lines_keeps_all_of_them() -> None:
+    text = '@a("one // not a comment\n\n#ifdef NO\nleft out\n#endif\n  /* nor this */ two") // a comment\nbit x;'
+    source = preprocess("t.p4", text)
+    assert '("one // not a comment\n\n\n\n\n  /* nor this */ two")' in source.text
+    assert "// a comment" not in source.text
+    assert str(source.pos(source.text.index("x;"))) == "t.p4:7:5"

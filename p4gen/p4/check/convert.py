@@ -76,6 +76,15 @@ def coerce(cx: Context, expr: ir.Expr, to: Type, at: int, what: str = "", *notes
     return found
 
 
+def assigned(cx: Context, expr: ir.Expr, to: Type, at: int, what: str = "") -> ir.Expr:
+    """``expr`` converted for a constant, a variable or a result of type ``to``. As with p4c, a number becomes a value
+    of a ``type`` there, which the language does not allow."""
+    if isinstance(to, NewType) and isinstance(to.base, Bits) and isinstance(expr, ir.Literal) and isinstance(expr.type, Int):
+        cx.unit.reporter.warn(at, f"an int becomes {to} without a cast, as p4c allows it; write ({to}) before it")
+        return ir.Literal(to, expr.pos, as_int(cx, expr, at, to.base).value)
+    return coerce(cx, expr, to, at, what)
+
+
 def _aggregate(cx: Context, expr: ir.Aggregate, to: Type, at: int) -> ir.Expr | None:
     have = expr.type
     if isinstance(have, RecordType):

@@ -23,6 +23,11 @@ def lower_as(cx: Context, e: ast.Expr, to: Type, what: str = "", *notes: tuple[i
     return convert.coerce(cx, lower(cx, e), to, ast.begin(e), what, *notes)
 
 
+def assigned(cx: Context, e: ast.Expr, to: Type, what: str = "") -> ir.Expr:
+    """``e`` converted for a constant, a variable or a result of type ``to``."""
+    return convert.assigned(cx, value(cx, e), to, ast.begin(e), what)
+
+
 def value(cx: Context, e: ast.Expr) -> ir.Expr:
     """``e``, which must have a value (a call of a void function has none)."""
     found = lower(cx, e)

@@ -30,7 +30,7 @@ from p4gen.p4.walk import walk
 def constant(cx: Context, s: ast.Constant) -> None:
     """Declare a constant; it leaves no statement."""
     type_ = type_refs.resolve(cx, s.type)
-    found = evaluate.lower_as(cx, s.value, type_, f"the value of '{s.name}'")
+    found = evaluate.assigned(cx, s.value, type_, f"the value of '{s.name}'")
     if not evaluate.is_constant(found):
         cx.unit.reporter.fail(ast.begin(s.value), f"the value of constant '{s.name}' must be known at compile time")
     cx.declare(s.name, ConstantEntity(s.at, found))
@@ -50,7 +50,7 @@ def variable(cx: Context, s: ast.Variable) -> ir.Stmt:
     check_variable_type(cx, type_, s.at, s.name)
     init = None
     if s.init is not None:
-        init = evaluate.lower_as(cx, s.init, type_, f"the value of '{s.name}'")
+        init = evaluate.assigned(cx, s.init, type_, f"the value of '{s.name}'")
     made = ir.Variable(s.name, type_, cx.pos(s.at))
     outer = cx.scope.parent.find(s.name, s.at) if cx.scope.parent is not None else None
     if isinstance(outer, VariableEntity) and outer.parameter and cx.place not in ("control", "parser"):
@@ -77,7 +77,7 @@ def _assignment(cx: Context, s: ast.Assignment) -> ir.Stmt:
             pos = cx.pos(s.target.at)
             return ir.Block(pos, (*before, ir.Assign(pos, target, found)))
     else:
-        found = convert.coerce(cx, evaluate.value(cx, s.value), target.type, ast.begin(s.value))
+        found = evaluate.assigned(cx, s.value, target.type)
     return ir.Assign(cx.pos(s.target.at), target, found)
 
 
@@ -117,7 +117,7 @@ def _return(cx: Context, s: ast.ReturnStmt) -> ir.Stmt:
         return ir.Return(pos, None)
     if s.value is None:
         cx.unit.reporter.fail(s.at, f"a value of type {cx.returns} must be returned")
-    return ir.Return(pos, evaluate.lower_as(cx, s.value, cx.returns, "the value returned"))
+    return ir.Return(pos, evaluate.assigned(cx, s.value, cx.returns, "the value returned"))
 
 
 def _jump(cx: Context, s: ast.Jump) -> ir.Stmt:

@@ -18,7 +18,7 @@ from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.inputs import read_text
 from p4gen.p4.parse.source import Line, P4Error, Source
 
-_COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _DIRECTIVE = re.compile(r"\s*#\s*([A-Za-z_]+|\d+)?(.*)", re.DOTALL)
 _INVALID = re.compile(r"\{\s*#\s*\}")
 _INCLUDE = re.compile(r'\s*(?:"([^"]+)"|<([^>]+)>)\s*$')
@@ -107,7 +107,8 @@ class _Run:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         raw = text.split("\n")
         self.files[name] = raw
-        clean = self.blank_comments(name, text).split("\n")
+        blanked, in_string = self.blank_comments(name, text)
+        clean = blanked.split("\n")
         # Each conditional in force: is this branch taken, was one taken, is the whole in a live region.
         stack: list[tuple[bool, bool, bool]] = []
         opened: list[int] = []
@@ -116,6 +117,9 @@ class _Run:
         for index in numbered:
             line = clean[index]
             live = not stack or stack[-1][0]
+            if index in in_string and (not line or line.lstrip().startswith("#") or not live):
+                # Whatever becomes of the line, it is a line of the string.
+                self.emit("", Line(name, index + 1))
             if "#" in line and line.lstrip().startswith("#") and not line.lstrip().startswith("#}"):
                 whole, used = _join(clean, index)
                 for _ in range(used):
@@ -149,10 +153,15 @@ class _Run:
         if opened:
             raise self.error(name, opened[-1], 1, "this conditional has no #endif")
 
-    def blank_comments(self, name: str, text: str) -> str:
+    def blank_comments(self, name: str, text: str) -> tuple[str, set[int]]:
+        """``text`` with blanks for its comments, and the indices of the lines that begin within a string."""
+        in_string: set[int] = set()
+
         def blank(match: re.Match[str]) -> str:
             found = match.group()
             if found[0] == '"':
+                first = text.count("\n", 0, match.start()) if "\n" in found else 0
+                in_string.update(range(first + 1, first + 1 + found.count("\n")))
                 return found
             if found.startswith("/*") and not (found.endswith("*/") and len(found) >= 4):
                 before = text[: match.start()]
@@ -161,7 +170,7 @@ class _Run:
                 raise self.error(name, number, column, "this comment is never closed")
             return _BLANK.sub(" ", found)
 
-        return _COMMENT.sub(blank, text)
+        return _COMMENT.sub(blank, text), in_string
 
     def whole_call(self, line: str, lines: list[str], numbered: Iterator[int]) -> str:
         """``line`` with as many following lines as it takes to close its parentheses, where it
