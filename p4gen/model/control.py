@@ -21,6 +21,7 @@ from p4gen.model.entries import (
     Range,
     Replica,
     Ternary,
+    Text,
 )
 from p4gen.model.errors import ControlError
 from p4gen.model.externs import Bucket, Counter, Meter, MeterConfig, Register, Trap
@@ -504,7 +505,7 @@ def describe_match(entry: Entry) -> str:
             case Range(low=low, high=high):
                 parts.append(f"{name}={low}..{high}")
             case Exact(value=value) | int(value):
-                parts.append(f"{name}={value:#x}")
+                parts.append(f"{name}={value!r}" if isinstance(value, Text) else f"{name}={value:#x}")
     if entry.priority:
         parts.append(f"priority {entry.priority}")
     return ", ".join(parts) or "no match fields"

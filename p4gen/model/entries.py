@@ -10,6 +10,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
+class Text(int):
+    """A string as a value: what a P4Runtime client writes and reads where a type's values are translated to strings.
+
+    The number is that of its bytes, as the protocol carries it.
+    """
+
+    def __new__(cls, text: str) -> Text:
+        """The value that ``text`` is."""
+        return super().__new__(cls, int.from_bytes(text.encode()))
+
+    def __str__(self) -> str:
+        return self.to_bytes((self.bit_length() + 7) // 8).decode()
+
+    def __repr__(self) -> str:
+        return f"Text({str(self)!r})"
+
+
 @dataclass(frozen=True)
 class Exact:
     """The value itself."""

@@ -42,6 +42,14 @@ class Compiled:
             return generate(self.program)
 
     @cached_property
+    def translated(self) -> Mapping[str, int]:
+        """The bits in the data plane of each type with ``@p4runtime_translation``, by its name in the P4Info."""
+        from p4gen.p4.info.generate import translated  # noqa: PLC0415
+
+        with not_too_deep(self.program.source):
+            return translated(self.program)
+
+    @cached_property
     def beyond_targets(self) -> tuple[Diagnostic, ...]:
         """Errors for valid P4_16 that the architecture's targets do not support (``Toolchain.limits``); for v1model
         those of p4c's BMv2 back end."""

@@ -13,7 +13,7 @@ from p4gen.errors import InputError
 from p4gen.model import MeterConfig
 from p4gen.model.control import describe_match
 from p4gen.model.entries import Action, CloneSession, CounterValue, Entry, MulticastGroup, Replica
-from p4gen.p4rt import bytestrings, codec, p4data, wire
+from p4gen.p4rt import codec, p4data, wire
 from p4gen.p4rt.schema import Schema, TableInfo
 from p4gen.p4rt.session import Election, RequestError, Session
 from p4gen.p4rt.status import Code
@@ -403,9 +403,10 @@ class Client:
         request = pb.StreamMessageRequest()
         request.packet.payload = payload
         for field in self.schema.packet_out or ():
+            what = f"packet_out: metadata {field.name}"
             if field.name not in metadata:
-                raise InputError(f"packet_out: metadata {field.name} is missing")
-            request.packet.metadata.add(metadata_id=field.id, value=bytestrings.encode(metadata[field.name]))
+                raise InputError(f"{what} is missing")
+            request.packet.metadata.add(metadata_id=field.id, value=field.encode(metadata[field.name], what))
         self.session.stream_out_q.put(request)
 
     def packet_in(self, timeout: float = 1.0) -> tuple[bytes, dict[str, int]] | None:
@@ -413,9 +414,9 @@ class Client:
         message = self.session.get_stream_packet("packet", timeout)
         if message is None:
             return None
-        names = {f.id: f.name for f in self.schema.packet_in or ()}
-        metadata = {names[m.metadata_id]: int.from_bytes(m.value) for m in message.packet.metadata}
-        return message.packet.payload, metadata
+        fields = {f.id: f for f in self.schema.packet_in or ()}
+        given = ((fields[m.metadata_id], m.value) for m in message.packet.metadata)
+        return message.packet.payload, {f.name: f.decode(value, f"packet-in metadata {f.name}") for f, value in given}
 
     # --- updates of any kind ---
 

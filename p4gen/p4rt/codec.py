@@ -56,27 +56,27 @@ def _match(what: str, key: Field, message: Any) -> Match:
         raise invalid(f"{what}: it is {key.kind}, the request says {kind or 'nothing'}")
     given = getattr(message, kind)
     if kind in ("exact", "optional"):
-        return Exact(bytestrings.decode(given.value, key.width, what, BAD))
+        return Exact(key.decode(given.value, what))
     if kind == "lpm":
-        value = bytestrings.decode(given.value, key.width, what, BAD)
-        if not 0 < given.prefix_len <= key.width:
-            raise invalid(f"{what}: prefix length {given.prefix_len} is not in 1 to {key.width} (omit a wildcard)")
-        if value & (key.full >> given.prefix_len):
+        value = key.decode(given.value, what)
+        length = key.decode_prefix(given.prefix_len, what)
+        if key.bits and value & (key.full >> length):
             raise invalid(f"{what}: {value:#x} has bits beyond its prefix of {given.prefix_len}")
-        return Lpm(value, given.prefix_len)
+        return Lpm(value, length)
     if kind == "ternary":
-        value = bytestrings.decode(given.value, key.width, what, BAD)
-        mask = bytestrings.decode(given.mask, key.width, f"{what}: mask", BAD)
+        value = key.decode(given.value, what)
+        mask = key.decode_mask(given.mask, f"{what}: mask")
         if mask == 0:
             raise invalid(f"{what}: a mask of 0 is a wildcard, which must be omitted")
-        if value & ~mask:
+        if key.bits and value & ~mask:
             raise invalid(f"{what}: {value:#x} has bits outside its mask {mask:#x}")
         return Ternary(value, mask)
-    low = bytestrings.decode(given.low, key.width, f"{what}: low", BAD)
-    high = bytestrings.decode(given.high, key.width, f"{what}: high", BAD)
+    low, high = key.decode(given.low, f"{what}: low"), key.decode(given.high, f"{what}: high")
+    if key.strings is not None and low != high:
+        raise invalid(f"{what}: a range of strings has one string for both ends")
     if low > high:
         raise invalid(f"{what}: the range {low}..{high} is empty")
-    if (low, high) == (0, key.full):
+    if (low, high) == (0, key.full) and key.bits:
         raise invalid(f"{what}: the whole range is a wildcard, which must be omitted")
     return Range(low, high)
 
@@ -111,7 +111,7 @@ def decode_action(schema: Schema, table: TableInfo, message: Any, *, default: bo
             raise invalid(f"{what}: it has no parameter with id {given.param_id}")
         if param.name in args:
             raise invalid(f"{what}: parameter {param.name} is given twice")
-        args[param.name] = bytestrings.decode(given.value, param.width, f"{what}: parameter {param.name}", BAD)
+        args[param.name] = param.decode(given.value, f"{what}: parameter {param.name}")
     missing = [p.name for p in params.values() if p.name not in args]
     if missing:
         raise invalid(f"table {table.name}: action {use.action.name}: parameter {', '.join(missing)} is missing")
@@ -183,30 +183,30 @@ def encode_fields(keys: Iterable[Field], match: Mapping[str, Match]) -> list[pb.
 def _encode_match(what: str, key: Field, match: Match) -> pb.FieldMatch | None:
     message = pb.FieldMatch(field_id=key.id)
     for number in _numbers(match):
-        if not isinstance(number, int) or number < 0 or (key.width and number >> key.width):
-            raise ControlError(f"{what}: value {number!r} does not fit bit<{key.width}> (0 to {key.full})")
+        if not isinstance(number, int) or number < 0 or (key.bits and number >> key.bits):
+            raise ControlError(f"{what}: value {number!r} does not fit bit<{key.bits}> (0 to {key.full})")
     match key.kind, match:
         case "exact" | "optional", Exact(value=value) | int(value):
-            getattr(message, key.kind).value = bytestrings.encode(value)
+            getattr(message, key.kind).value = key.encode(value, what)
         case "lpm", Lpm(value=value, prefix_len=length):
-            message.lpm.value, message.lpm.prefix_len = bytestrings.encode(value), length
+            message.lpm.value, message.lpm.prefix_len = key.encode(value, what), key.encode_prefix(length)
             return message if length else None
         case "lpm", Exact(value=value) | int(value):
-            message.lpm.value, message.lpm.prefix_len = bytestrings.encode(value), key.width
+            message.lpm.value, message.lpm.prefix_len = key.encode(value, what), key.encode_prefix(key.bits)
         case "ternary", Ternary(value=value, mask=mask):
-            message.ternary.value, message.ternary.mask = bytestrings.encode(value), bytestrings.encode(mask)
+            message.ternary.value, message.ternary.mask = key.encode(value, what), key.encode_mask(mask)
             return message if mask else None
         case "ternary", Lpm(value=value, prefix_len=length):
             mask = key.full ^ key.full >> length
-            message.ternary.value, message.ternary.mask = bytestrings.encode(value), bytestrings.encode(mask)
+            message.ternary.value, message.ternary.mask = key.encode(value, what), key.encode_mask(mask)
             return message if mask else None
         case "ternary", Exact(value=value) | int(value):
-            message.ternary.value, message.ternary.mask = bytestrings.encode(value), bytestrings.encode(key.full)
+            message.ternary.value, message.ternary.mask = key.encode(value, what), key.encode_mask(key.full)
         case "range", Range(low=low, high=high):
-            message.range.low, message.range.high = bytestrings.encode(low), bytestrings.encode(high)
+            message.range.low, message.range.high = key.encode(low, what), key.encode(high, what)
             return None if (low, high) == (0, key.full) else message
         case "range", Exact(value=value) | int(value):
-            message.range.low = message.range.high = bytestrings.encode(value)
+            message.range.low = message.range.high = key.encode(value, what)
         case _:
             raise ControlError(f"{what}: it is {key.kind}, and {type(match).__name__} does not fit it")
     return message
@@ -233,12 +233,10 @@ def encode_action(action: ActionInfo, args: Mapping[str, int]) -> pb.Action:
         if param.name not in args:
             raise ControlError(f"action {action.name}: parameter {param.name}: missing")
         value = args[param.name]
-        if value < 0 or (param.width and value >> param.width):
-            raise ControlError(
-                f"action {action.name}: parameter {param.name}: value {value} does not fit bit<{param.width}>"
-                f" (0 to {param.full})"
-            )
-        message.params.add(param_id=param.id, value=bytestrings.encode(value))
+        what = f"action {action.name}: parameter {param.name}"
+        if value < 0 or (param.bits and value >> param.bits):
+            raise ControlError(f"{what}: value {value} does not fit bit<{param.bits}> (0 to {param.full})")
+        message.params.add(param_id=param.id, value=param.encode(value, what))
     return message
 
 
@@ -274,14 +272,15 @@ def encode_entry(table: TableInfo, entry: Entry) -> pb.TableEntry:
 def decode_entry(schema: Schema, message: Any) -> Entry:
     """Decode a TableEntry sent by a switch. It is complete, so less is checked."""
     table = schema.tables.known(message.table_id)
-    match = decode_match(table.name, table.keys, message.match)
+    match = {} if message.is_default_action else decode_match(table.name, table.keys, message.match)
     action = Action("")
     if message.HasField("action"):
         if message.action.WhichOneof("type") == "action":
             given = message.action.action
             info = schema.actions.known(given.action_id)
-            names = {p.id: p.name for p in info.params}
-            action = Action(info.name, {names[p.param_id]: int.from_bytes(p.value) for p in given.params})
+            params = {p.id: p for p in info.params}
+            args = {params[g.param_id].name: params[g.param_id].decode(g.value, info.name) for g in given.params}
+            action = Action(info.name, args)
         else:
             action = decode_table_action(schema, table, message.action)
     return Entry(table.name, match, action, message.priority)

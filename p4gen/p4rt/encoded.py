@@ -95,7 +95,7 @@ class _Table:
                 self._keys[name] = fields[0] if len(fields) == 1 else None
             key = self._keys[name]
             value = match if isinstance(match, int) else match.value if isinstance(match, Exact | Lpm) else -1
-            if key is None or value < 0 or value >> key.width:
+            if key is None or key.strings is not None or value < 0 or value >> key.width:
                 return None
             data = wire.blob(1, bytestrings.encode(value))
             if key.kind == "exact" and not isinstance(match, Lpm):
@@ -117,7 +117,7 @@ class _Table:
             found = [a for a in uses if a.name == action.name] or [
                 a for a in uses if a.name.endswith("." + action.name)
             ]
-            if self.info.profile_id or len(found) != 1:
+            if self.info.profile_id or len(found) != 1 or any(p.strings for p in found[0].params):
                 return None
             params = {p.name: (wire.number(_PARAM_ID, p.id), p.full) for p in found[0].params}
             known = self._actions[action.name] = (wire.number(_ACTION_ID, found[0].id), params)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from p4.v1 import p4data_pb2
+from p4.v1.p4data_pb2 import P4Data
 
 from p4gen.p4rt import bytestrings
 from p4gen.p4rt.status import Code, StatusError, invalid, unimplemented
+from p4gen.p4rt.translation import Strings
+
+_NO_STRINGS: Mapping[str, Strings] = {}
 
 
 def resolve(spec: Any, types: Any) -> Any:
@@ -21,10 +24,11 @@ def resolve(spec: Any, types: Any) -> Any:
     return spec
 
 
-def encode(spec: Any, types: Any, leaves: Iterator[Any]) -> p4data_pb2.P4Data:
-    """A value as a message; ``leaves`` are its scalars (unsigned), in order. ``types`` is the P4Info's type_info."""
+def encode(spec: Any, types: Any, leaves: Iterator[Any], strings: Mapping[str, Strings] = _NO_STRINGS) -> P4Data:
+    """A value as a message; ``leaves`` are its scalars (unsigned), in order. ``types`` is the P4Info's type_info,
+    ``strings`` are the types whose values are translated to strings."""
     spec = resolve(spec, types)
-    out = p4data_pb2.P4Data()
+    out = P4Data()
     match spec.WhichOneof("type_spec"):
         case "bitstring":
             out.bitstring = encode_bits(spec.bitstring, int(next(leaves)))
@@ -32,16 +36,18 @@ def encode(spec: Any, types: Any, leaves: Iterator[Any]) -> p4data_pb2.P4Data:
             out.bool = bool(next(leaves))
         case "struct":
             for member in types.structs[spec.struct.name].members:
-                out.struct.members.append(encode(member.type_spec, types, leaves))
+                out.struct.members.append(encode(member.type_spec, types, leaves, strings))
         case "header":
             out.header.is_valid = True
             for member in types.headers[spec.header.name].members:
                 out.header.bitstrings.append(encode_bits(member.type_spec, int(next(leaves))))
         case "tuple":
             for element in spec.tuple.members:
-                out.tuple.members.append(encode(element, types, leaves))
+                out.tuple.members.append(encode(element, types, leaves, strings))
         case "serializable_enum" | "new_type":
-            value = bytestrings.encode(int(next(leaves)))
+            number = int(next(leaves))
+            named = strings.get(spec.new_type.name)
+            value = named.text(number) if named is not None else bytestrings.encode(number)
             if spec.WhichOneof("type_spec") == "new_type":
                 out.bitstring = value
             else:
@@ -76,7 +82,7 @@ def scalars(number: int, bits: tuple[int, ...]) -> Iterator[int]:
         yield number >> rest & (1 << width) - 1
 
 
-def number_of(spec: Any, types: Any, data: p4data_pb2.P4Data) -> int:
+def number_of(spec: Any, types: Any, data: P4Data) -> int:
     """The number that a value of scalars consists of, as ``scalars`` takes it apart."""
     number = 0
     spec = resolve(spec, types)
@@ -89,19 +95,19 @@ def number_of(spec: Any, types: Any, data: p4data_pb2.P4Data) -> int:
     return number
 
 
-def decode_number(spec: Any, types: Any, data: Any, what: str) -> int:
+def decode_number(spec: Any, types: Any, data: Any, what: str, strings: Mapping[str, Strings] = _NO_STRINGS) -> int:
     """The number in a P4Data of a type that consists of scalars, the first in the highest bits; INVALID_ARGUMENT for
     another type or value."""
     spec = resolve(spec, types)
     if spec.WhichOneof("type_spec") != "struct":
-        return decode_scalar(spec, types, data, what)
+        return decode_scalar(spec, types, data, what, strings)
     members = types.structs[spec.struct.name].members
     if data.WhichOneof("data") != "struct" or len(data.struct.members) != len(members):
         raise invalid(f"{what}: its values are structs of {len(members)} members")
     number = 0
     for member, value in zip(members, data.struct.members, strict=True):
         bits = sum(widths(member.type_spec, types))
-        number = number << bits | decode_number(member.type_spec, types, value, f"{what}.{member.name}")
+        number = number << bits | decode_number(member.type_spec, types, value, f"{what}.{member.name}", strings)
     return number
 
 
@@ -112,13 +118,15 @@ def encode_bits(bits: Any, value: int) -> bytes:
     return bytestrings.encode(value)
 
 
-def decode_scalar(spec: Any, types: Any, data: Any, what: str) -> int:
+def decode_scalar(spec: Any, types: Any, data: Any, what: str, strings: Mapping[str, Strings] = _NO_STRINGS) -> int:
     """The unsigned number in a P4Data of a scalar type; INVALID_ARGUMENT for another type or value (9.7)."""
     spec = resolve(spec, types)
     kind, given = spec.WhichOneof("type_spec"), data.WhichOneof("data")
     wanted = {"serializable_enum": "enum_value", "new_type": "bitstring"}.get(kind, kind)
     if given != wanted:
         raise invalid(f"{what}: its values are {wanted}, the request says {given or 'nothing'}")
+    if kind == "new_type" and spec.new_type.name in strings:
+        return strings[spec.new_type.name].number(data.bitstring, what)
     try:
         if kind == "bool":
             return int(data.bool)

@@ -9,7 +9,9 @@ from typing import Any, Protocol, TypeVar
 from p4.config.v1 import p4info_pb2
 
 from p4gen.model.names import find
+from p4gen.p4rt import bytestrings
 from p4gen.p4rt.status import Code, StatusError, invalid, not_found
+from p4gen.p4rt.translation import Strings, Translations
 
 P4Info = Any
 """``p4.config.v1.P4Info``. Protobuf's own types are of no use to type checkers."""
@@ -25,17 +27,77 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Field:
-    """A match field, an action parameter or a field of a controller header; ``kind`` is for match fields."""
+    """A match field, an action parameter or a field of a controller header; ``kind`` is for match fields.
+
+    ``width`` is that of the values that are written and read, 0 for strings. A server also knows that of the values in
+    the data plane, ``inner``, where the field's type is translated.
+    """
 
     id: int
     name: str
     width: int
     kind: str = ""
+    inner: int = 0
+    strings: Strings | None = None
+
+    @property
+    def bits(self) -> int:
+        """The bits of the value in the data plane, as far as they are known."""
+        return self.inner or self.width
 
     @property
     def full(self) -> int:
-        """The mask with all bits of the field."""
-        return (1 << self.width) - 1
+        """The mask with all bits of the field in the data plane."""
+        return (1 << self.bits) - 1
+
+    def decode(self, data: bytes, what: str) -> int:
+        """The value that a binary string, or a string, stands for. INVALID_ARGUMENT for one that does not fit."""
+        if self.strings is not None:
+            return self.strings.number(data, what)
+        value = bytestrings.decode(data, self.width, what, Code.INVALID_ARGUMENT)
+        if value >> self.bits and self.bits:
+            raise invalid(f"{what}: {value:#x} does not fit the {self.bits} bits that it has in the data plane")
+        return value
+
+    def encode(self, value: int, what: str = "") -> bytes:
+        """The canonical binary string, or the string, of a value."""
+        return bytestrings.encode(value) if self.strings is None else self.strings.text(value, what)
+
+    def decode_mask(self, data: bytes, what: str) -> int:
+        """A mask. Where the type is translated, the mask of all bits is that of the values as they are written; for
+        strings, which have no number of bits, it consists of bytes 0xff."""
+        mask = bytestrings.decode(data, self.width, what, Code.INVALID_ARGUMENT)
+        every = set(data) == {0xFF} if self.strings is not None else mask == self._all
+        if self.inner and every:
+            return self.full
+        if self.inner and (mask >> self.inner or (self.strings is not None and mask != self.full)):
+            raise invalid(f"{what}: {mask:#x} is not the mask of all bits, {self._all:#x}; {_TRANSLATED}")
+        return mask
+
+    def encode_mask(self, mask: int) -> bytes:
+        """The canonical binary string of a mask."""
+        return bytestrings.encode(self._all if mask == self.full else mask)
+
+    def decode_prefix(self, length: int, what: str) -> int:
+        """The length of a prefix in the data plane."""
+        most = self.width or self.bits
+        if not 0 < length <= most:
+            raise invalid(f"{what}: prefix length {length} is not in 1 to {most} (omit a wildcard)")
+        least = most if self.strings is not None else most - self.bits + 1
+        if self.inner and length < least:
+            raise invalid(f"{what}: prefix length {length} is not in {least} to {most}; {_TRANSLATED}")
+        return length - most + self.bits
+
+    def encode_prefix(self, length: int) -> int:
+        """The length of a prefix as it is written."""
+        return length + (self.width or self.bits) - self.bits
+
+    @property
+    def _all(self) -> int:
+        return (1 << self.width) - 1 if self.strings is None else 0xFF
+
+
+_TRANSLATED = "the field's type is translated, which leaves single values and wildcards"
 
 
 @dataclass(frozen=True)
@@ -164,11 +226,15 @@ class ObjectIndex(Mapping[int, T]):
 
 
 class Schema:
-    """All objects of a P4Info that entities refer to. Raises ``StatusError`` for dangling references."""
+    """All objects of a P4Info that entities refer to. Raises ``StatusError`` for dangling references.
 
-    def __init__(self, info: P4Info) -> None:
+    ``translated`` are the bits in the data plane of each translated type, which only a server knows.
+    """
+
+    def __init__(self, info: P4Info, translated: Mapping[str, int] | None = None) -> None:
         self.info = info
-        self.actions = ObjectIndex("action", (_action(a) for a in info.actions))
+        self.translations = Translations(info, translated)
+        self.actions = ObjectIndex("action", (self._action(a) for a in info.actions))
         self.profiles = ObjectIndex("action profile", (_profile(p) for p in info.action_profiles))
         counters = {c.preamble.id for c in info.direct_counters}
         meters = {m.preamble.id for m in info.direct_meters}
@@ -181,11 +247,25 @@ class Schema:
         )
         self.value_sets = ObjectIndex(
             "value set",
-            (ValueSetInfo(v.preamble.id, v.preamble.name, v.size, _fields(v.match)) for v in info.value_sets),
+            (ValueSetInfo(v.preamble.id, v.preamble.name, v.size, self._fields(v.match)) for v in info.value_sets),
         )
-        headers = {h.preamble.name: _fields(h.metadata) for h in info.controller_packet_metadata}
+        headers = {h.preamble.name: self._fields(h.metadata) for h in info.controller_packet_metadata}
         self.packet_in: tuple[Field, ...] | None = headers.get("packet_in")
         self.packet_out: tuple[Field, ...] | None = headers.get("packet_out")
+
+    def _fields(self, messages: Iterable[Any]) -> tuple[Field, ...]:
+        strings, widths = self.translations.by_type, self.translations.widths
+        return tuple(
+            Field(
+                m.id, m.name, m.bitwidth, _KINDS.get(getattr(m, "match_type", 0), ""),
+                widths.get(m.type_name.name, 0) if m.HasField("type_name") else 0,
+                strings.get(m.type_name.name) if m.HasField("type_name") else None,
+            )
+            for m in messages
+        )  # fmt: skip
+
+    def _action(self, action: Any) -> ActionInfo:
+        return ActionInfo(action.preamble.id, action.preamble.name, self._fields(action.params))
 
     def _table(self, table: Any, counters: set[int], meters: set[int]) -> TableInfo:
         direct = set(table.direct_resource_ids)
@@ -195,7 +275,7 @@ class Schema:
             table.preamble.id,
             table.preamble.name,
             table.size,
-            _fields(table.match_fields),
+            self._fields(table.match_fields),
             tuple(
                 ActionUse(self.actions.known(r.id, Code.INVALID_ARGUMENT), r.scope == r.DEFAULT_ONLY, r.scope == 1)
                 for r in table.action_refs
@@ -221,14 +301,6 @@ class Schema:
             if table.profile_id == profile.id:
                 return table
         raise not_found(f"action profile {profile.name}: no table uses it")
-
-
-def _fields(messages: Iterable[Any]) -> tuple[Field, ...]:
-    return tuple(Field(m.id, m.name, m.bitwidth, _KINDS.get(getattr(m, "match_type", 0), "")) for m in messages)
-
-
-def _action(action: Any) -> ActionInfo:
-    return ActionInfo(action.preamble.id, action.preamble.name, _fields(action.params))
 
 
 def _array(array: Any) -> ArrayInfo:

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from p4gen.errors import FailedError, MissingToolError
+from p4gen.errors import FailedError, InputError, MissingToolError
 from p4gen.p4 import p4c
+from p4gen.p4rt.schema import P4Info
 from p4gen.switch.address import START_S, listens
 from p4gen.switch.dataplane import LOG_FILE
 from p4gen.switch.running import Program, Running, free_port, started
@@ -87,6 +88,7 @@ def running_bmv2(
     socket outlives the block.
     """
     check_tools()
+    _check_types(program.p4info)
     assert program.json is not None
     path = shutil.which(SWITCH)
     assert path is not None
@@ -129,6 +131,15 @@ def running_bmv2(
     finally:
         for place in (control, data):
             place.unlink(missing_ok=True)
+
+
+def _check_types(p4info: P4Info) -> None:
+    for name, new in p4info.type_info.new_types.items():
+        if new.translated_type.HasField("sdn_string"):
+            raise InputError(
+                f"type {name} is translated to strings, which BMv2's P4Runtime server takes for numbers;"
+                " only p4gen's own switch translates"
+            )
 
 
 def _serves_thrift(port: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,6 +90,10 @@ class Device:
         for port in self._down:
             model.set_link(port, False)
         return model
+
+    def translated(self, p4info: P4Info, device_config: bytes) -> Mapping[str, int]:
+        """The bits of each translated type in the program's data plane. Raises ``P4genError`` as ``load`` does."""
+        return self._find(p4info, device_config).translated
 
     def commit(self, backend: Any) -> None:
         """Make a loaded program the running one."""

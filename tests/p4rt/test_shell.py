@@ -61,6 +61,27 @@ exit
 """
 
 
+STRINGS = """
+te = table_entry["I.vrfs"](action="I.set_vrf")
+te.match["meta.port"] = "1"
+te.action["vrf"] = "blue"
+te.insert()
+te = table_entry["I.routes"](action="I.forward")
+te.match["meta.vrf"] = "blue"
+te.action["port"] = "510"
+te.insert()
+print("READ", [e.match["meta.vrf"].exact.value for e in table_entry["I.routes"].read()])
+p = packet_out(payload=bytes.fromhex("000000"), port="1", colour="red", pad="0")
+p.send()
+print("READY")
+found = []
+while not found: packet_in.sniff(found.append, timeout=1)
+
+print("PACKET-IN", [(x.packet.payload.hex(), [y.value for y in x.packet.metadata]) for x in found])
+exit
+"""
+
+
 @pytest.fixture
 def place() -> Iterator[Path]:
     with scratch() as folder:
@@ -69,17 +90,7 @@ def place() -> Iterator[Path]:
 
 @pytest.mark.long
 def test_the_shell_does_all_that_a_user_needs(place: Path) -> None:
-    address = f"unix:{place / 's'}"
-    command = [sys.executable, "-m", "p4gen", "switch", str(SOURCE), "--unix", str(place), "--ports", "4"]
-    command += ["--cpu-port", str(CPU), "--grpc-server-addr", address, "-L", "error"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as switch:
-        try:
-            until(lambda: listens(address))
-            with connect(place, 2) as port:
-                said = converse(address, port)
-        finally:
-            switch.terminate()
-            assert switch.wait(PATIENCE_S) == 0
+    said = converse(place, SOURCE, SCRIPT, 2, bytes.fromhex("00000000050000"), frame(0, 7))
     assert "READ [b'\\x03']" in said
     assert "READ [b'\\x04']" in said
     assert "READ []" in said
@@ -89,19 +100,41 @@ def test_the_shell_does_all_that_a_user_needs(place: Path) -> None:
     assert f"PACKET-IN [('{frame(0, 7).hex()}', [b'\\x02', b'\\x00'])]" in said
 
 
-def converse(address: str, port: socket.socket) -> str:
+@pytest.mark.long
+def test_the_shell_writes_and_reads_strings(place: Path) -> None:
+    said = converse(place, SOURCE.with_name("translated.p4"), STRINGS, 1, bytes([0, 3, 0]), bytes(3))
+    assert "READ [b'blue']" in said
+    assert "PACKET-IN [('0000ff', [b'\\x01', b'0', b'\\x00'])]" in said
 
+
+def converse(place: Path, program: Path, script: str, number: int, out: bytes, back: bytes) -> str:
+    """What the shell prints, on a switch with ``program`` that sends ``out`` from a port and then receives ``back``."""
+    address = f"unix:{place / 's'}"
+    command = [sys.executable, "-m", "p4gen", "switch", str(program), "--unix", str(place), "--ports", "4"]
+    command += ["--cpu-port", str(CPU), "--grpc-server-addr", address, "-L", "error"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as switch:
+        try:
+            until(lambda: listens(address))
+            with connect(place, number) as port:
+                said = typed(address, port, script, out, back)
+        finally:
+            switch.terminate()
+            assert switch.wait(PATIENCE_S) == 0
+    return said
+
+
+def typed(address: str, port: socket.socket, script: str, out: bytes, back: bytes) -> str:
     command = [sys.executable, "-m", "p4gen", "shell", "--grpc-addr", address]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as shell:
         assert shell.stdin is not None
         assert shell.stdout is not None
-        shell.stdin.write(SCRIPT)
+        shell.stdin.write(script)
         shell.stdin.flush()
         port.settimeout(PATIENCE_S)
-        assert port.recv(100) == bytes.fromhex("00000000050000")  # the packet-out
-        port.send(frame(0, 7))
+        assert port.recv(100) == out
+        port.send(back)
         shell.stdin.close()
         said = shell.stdout.read()
         assert shell.wait(PATIENCE_S) == 0

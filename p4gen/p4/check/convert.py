@@ -79,9 +79,11 @@ def coerce(cx: Context, expr: ir.Expr, to: Type, at: int, what: str = "", *notes
 def assigned(cx: Context, expr: ir.Expr, to: Type, at: int, what: str = "") -> ir.Expr:
     """``expr`` converted for a constant, a variable or a result of type ``to``. As with p4c, a number becomes a value
     of a ``type`` there, which the language does not allow."""
-    if isinstance(to, NewType) and isinstance(to.base, Bits) and isinstance(expr, ir.Literal) and isinstance(expr.type, Int):
-        cx.unit.reporter.warn(at, f"an int becomes {to} without a cast, as p4c allows it; write ({to}) before it")
-        return ir.Literal(to, expr.pos, as_int(cx, expr, at, to.base).value)
+    if isinstance(expr.type, Int) and isinstance(to, NewType) and isinstance(to.base, Bits):
+        number = try_coerce(cx, expr, to.base, at)
+        if isinstance(number, ir.Literal):
+            cx.unit.reporter.warn(at, f"an int becomes {to} without a cast, as p4c allows it; write ({to}) before it")
+            return ir.Literal(to, expr.pos, number.value)
     return coerce(cx, expr, to, at, what)
 
 

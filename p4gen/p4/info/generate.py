@@ -39,6 +39,13 @@ def generate(program: ir.Program) -> p4info_pb2.P4Info:
     return _Writer(program).write()
 
 
+def translated(program: ir.Program) -> dict[str, int]:
+    """The bits of each type of the P4Info that has ``@p4runtime_translation``, by its name there."""
+    writer = _Writer(program)
+    writer.write()
+    return writer.types.translated
+
+
 class _Writer:
     def __init__(self, program: ir.Program) -> None:
         self.program = program

@@ -90,6 +90,8 @@ class TypeInfo:
     def __init__(self, message: Any, errors: tuple[str, ...]) -> None:
         self.message = message
         self.errors = errors
+        self.translated: dict[str, int] = {}
+        """The bits of each type with ``@p4runtime_translation``."""
 
     def spec(self, type_: Type) -> Any:
         """``type_`` as a ``P4DataTypeSpec``; named types are entered in ``type_info``."""
@@ -175,6 +177,7 @@ class TypeInfo:
         message = self.message.new_types[type_.name]
         found = translation(type_)
         if found is not None:
+            self.translated[type_.name] = width_of(type_)
             message.translated_type.uri = found[0]
             if found[1] is None:
                 message.translated_type.sdn_string.SetInParent()

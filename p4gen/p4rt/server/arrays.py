@@ -121,8 +121,8 @@ def write_register(pipeline: Pipeline, kind: int, message: Any) -> Undo:
     """Set cells of a register."""
     register = _changed(kind, pipeline.schema.registers, message.register_id)
     indices = _indices(register, "register", message)
-    types = pipeline.schema.info.type_info
-    value = p4data.decode_number(register.element, types, message.data, f"register {register.name}")
+    types, strings = pipeline.schema.info.type_info, pipeline.schema.translations.by_type
+    value = p4data.decode_number(register.element, types, message.data, f"register {register.name}", strings)
     before = pipeline.backend.registers(register.name)
     for index in indices:
         pipeline.backend.write_register(register.name, index, value)
@@ -149,7 +149,7 @@ def read_registers(pipeline: Pipeline, message: Any) -> Iterator[bytes]:
 
 
 def _register_entries(pipeline: Pipeline, register: ArrayInfo, values: list[int], indices: range) -> bytes:
-    types = pipeline.schema.info.type_info
+    types, strings = pipeline.schema.info.type_info, pipeline.schema.translations.by_type
     plain = p4data.resolve(register.element, types).bitstring.HasField("bit")
     parts = p4data.widths(register.element, types)
     head = wire.number(1, register.id)
@@ -163,7 +163,7 @@ def _register_entries(pipeline: Pipeline, register: ArrayInfo, values: list[int]
                 encoded = wire.blob(_BITSTRING, bytestrings.encode(value))
             else:
                 leaves = p4data.scalars(value, parts) if len(parts) > 1 else iter((value,))
-                encoded = p4data.encode(register.element, types, leaves).SerializeToString()
+                encoded = p4data.encode(register.element, types, leaves, strings).SerializeToString()
             data = cache[value] = wire.blob(3, encoded)
         entry = head + wire.blob(2, wire.number(1, index)) + data
         entries.append(wire.blob(1, wire.blob(_REGISTER_ENTRY, entry)))

@@ -83,7 +83,7 @@ class Configuration:
         if not config.HasField("p4info"):
             raise invalid("the config has no P4Info")
         try:
-            schema = Schema(config.p4info)
+            schema = Schema(config.p4info, self._target.translated(config.p4info, config.p4_device_config))
             backend = self._target.load(config.p4info, config.p4_device_config)
         except P4genError as error:
             raise invalid(f"the config cannot be realised: {error}") from None
@@ -99,6 +99,7 @@ class Configuration:
 
     def _reconcile(self, old: Pipeline, fresh: Pipeline) -> None:
         """Write everything in ``old`` to ``fresh``; INVALID_ARGUMENT when it does not fit."""
+        fresh.schema.translations.take(old.schema.translations)
         for update in old.updates():
             try:
                 try:

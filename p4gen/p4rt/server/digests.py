@@ -119,8 +119,10 @@ class DigestEngine:
         message = pb.StreamMessageResponse()
         message.digest.digest_id, message.digest.list_id = info.id, self._lists
         message.digest.timestamp = time.time_ns()
-        types = pipeline.schema.info.type_info
-        message.digest.data.extend(p4data.encode(info.type_spec, types, iter(leaves)) for leaves in buffer.waiting)
+        types, strings = pipeline.schema.info.type_info, pipeline.schema.translations.by_type
+        message.digest.data.extend(
+            p4data.encode(info.type_spec, types, iter(leaves), strings) for leaves in buffer.waiting
+        )
         if config.ack_timeout_ns:
             buffer.sent[self._lists] = (self._clock(), tuple(buffer.waiting))
         buffer.waiting = {}

@@ -6,7 +6,7 @@ kept here, so that reads return what was written (section 8.2).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,8 +15,9 @@ from p4.v1 import p4runtime_pb2 as pb
 
 from p4gen.model.entries import Entry
 from p4gen.p4rt import codec
-from p4gen.p4rt.schema import Schema, TableInfo
+from p4gen.p4rt.schema import Field, Schema, TableInfo
 from p4gen.p4rt.server.target import Backend
+from p4gen.p4rt.translation import Names
 
 Key = tuple[object, ...]
 """What identifies an entry in its table: its match and its priority (section 9.1)."""
@@ -70,6 +71,33 @@ class Pipeline:
         for profile in self.schema.profiles:
             self.members[profile], self.groups[profile] = {}, {}
 
+        for names in self.schema.translations.names.values():
+            names.in_use = self._in_use
+
+    def _in_use(self, names: Names) -> set[int]:
+        """The numbers of strings in what controllers have written."""
+        return {names.number(data, "") for field, data in self._written() if field.strings is names}
+
+    def _written(self) -> Iterator[tuple[Field, bytes]]:
+        """Every match field and action parameter that has been written, with its value."""
+        actions = [e.action.action for e in self.defaults.values()]
+        actions += [member.action for members in self.members.values() for member in members.values()]
+        for table_id, entries in self.tables.items():
+            keys = {key.id: key for key in self.schema.tables[table_id].keys}
+            for stored in entries.values():
+                yield from _values(keys, stored.message.match)
+                chosen = stored.message.action
+                actions.append(chosen.action)
+                actions += [share.action for share in chosen.action_profile_action_set.action_profile_actions]
+        for action in actions:
+            if action.action_id:
+                params = {p.id: p for p in self.schema.actions[action.action_id].params}
+                yield from ((params[given.param_id], given.value) for given in action.params)
+        for number, message in self.value_sets.items():
+            fields = {field.id: field for field in self.schema.value_sets[number].fields}
+            for member in message.members:
+                yield from _values(fields, member.match)
+
     def store(self, table: TableInfo, entry: Entry, message: Any, *, const: bool = False) -> Stored:
         """Store an entry that the backend has accepted."""
         if const:
@@ -114,6 +142,13 @@ class Pipeline:
                 pb.MeterConfig(cir=config.cir, cburst=config.cburst, pir=config.pir, pburst=config.pburst)
             )
         return message
+
+
+def _values(keys: Mapping[int, Field], match: Iterable[Any]) -> Iterator[tuple[Field, bytes]]:
+    for message in match:
+        kind = message.WhichOneof("field_match_type")
+        given = getattr(message, kind)
+        yield keys[message.field_id], given.low if kind == "range" else given.value
 
 
 def _update(kind: int, entity: str, message: Any) -> Any:

@@ -8,10 +8,9 @@ from typing import Any
 
 from p4.v1 import p4runtime_pb2 as pb
 
-from p4gen.p4rt import bytestrings
 from p4gen.p4rt.schema import Schema
 from p4gen.p4rt.server.pipeline import Pipeline
-from p4gen.p4rt.status import Code, StatusError, invalid
+from p4gen.p4rt.status import StatusError, invalid
 
 
 def frame_of(schema: Schema, message: Any) -> bytes:
@@ -34,8 +33,7 @@ def frame_of(schema: Schema, message: Any) -> bytes:
         if field.id not in given:
             raise invalid(f"packet-out metadata {field.name} is missing")
         where = f"packet-out metadata {field.name}"
-        value = bytestrings.decode(given[field.id], field.width, where, Code.INVALID_ARGUMENT)
-        bits, width = bits << field.width | value, width + field.width
+        bits, width = bits << field.bits | field.decode(given[field.id], where), width + field.bits
     return _to_bytes(bits, width) + bytes(message.payload)
 
 
@@ -43,15 +41,14 @@ def packet_in_of(schema: Schema, frame: bytes) -> Any:
     """A frame for the controller as a message: the packet_in header's fields as metadata, the rest as payload."""
     message = pb.StreamMessageResponse()
     fields = schema.packet_in or ()
-    width = sum(f.width for f in fields)
+    width = sum(f.bits for f in fields)
     size = (width + 7) // 8
     if len(frame) < size:
         fields, width, size = (), 0, 0  # the frame has no header, so it is sent as it is
     bits = int.from_bytes(frame[:size]) >> (size * 8 - width)
     for field in fields:
-        width -= field.width
-        value = bits >> width & field.full
-        message.packet.metadata.add(metadata_id=field.id, value=bytestrings.encode(value))
+        width -= field.bits
+        message.packet.metadata.add(metadata_id=field.id, value=field.encode(bits >> width & field.full))
     message.packet.payload = frame[size:]
     return message
 

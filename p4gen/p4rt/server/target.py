@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -64,6 +64,10 @@ class Target(Protocol):
 
     def load(self, p4info: P4Info, device_config: bytes) -> Backend:
         """A new instance of a program that is not active yet. Raises ``P4genError`` if it cannot be realised."""
+
+    def translated(self, p4info: P4Info, device_config: bytes) -> Mapping[str, int]:
+        """The bits that values of each translated type have in a program's data plane, by the type's name. Raises
+        ``P4genError`` as ``load`` does."""
 
     def commit(self, backend: Backend) -> None:
         """Activate a loaded program. It processes all packets from now on."""
