@@ -9,7 +9,7 @@ docs/architectures.md describes how to add one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -159,6 +159,11 @@ class Architecture(ABC):
     def has_blocks(self, blocks: Collection[str]) -> bool:
         """Whether a program with these blocks (``ir.Program.blocks``) is whole."""
         return set(blocks) == self.BLOCKS
+
+    def has_parameters(self, names: Sequence[str]) -> bool:
+        """Whether a package with these parameters is the one that a program's ``main`` instantiates, not another one
+        of its name."""
+        return set(names) == self.BLOCKS
 
     # --- templates ---
 

@@ -7,6 +7,7 @@ whose ``ARCHITECTURE`` is one.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
@@ -38,13 +39,16 @@ def architecture(name: str) -> Architecture:
     return registry.all()[name]
 
 
-def of_package(main: str | None, declared: str = "") -> Architecture | None:
+def of_package(main: str | None, declared: str = "", blocks: Collection[str] | None = None) -> Architecture | None:
     """The architecture of programs whose ``main`` instantiates that package, None if p4gen knows none.
 
     Several architectures may have one package: that counts whose name the package declares by ``@pkginfo``, otherwise
-    the first.
+    the first. With ``blocks``, which are those of a program, it must have these: a package of that name with other
+    blocks is another architecture's.
     """
     found = [arch for arch in registry.all().values() if main in (arch.main, *arch.mains)]
+    if blocks is not None:
+        found = [arch for arch in found if arch.has_blocks(blocks)]
     return next((arch for arch in found if arch.name == declared), found[0] if found else None)
 
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import click
 
+from p4gen.choices import BMV2, EMBEDDED
 from p4gen.cli import resources
 from p4gen.cli.common import json_option, p4c_timeout_option, p4info_option, preprocessor_options
 from p4gen.cli.verb import verb
 from p4gen.errors import Diagnostic, FailedError, InputError, MissingToolError, Pos
-from p4gen.model import Model, packages
+from p4gen.model import Model, is_modelled
 from p4gen.p4.compile import Compiled, compile_file
 from p4gen.p4.info import files as p4info_files
 from p4gen.p4.lint.rules import pipelines
@@ -71,6 +72,13 @@ class _Checked:
     " externs of the program's own, statements in checksum controls.",
 )
 @click.option(
+    "--target",
+    type=click.Choice((EMBEDDED, BMV2)),
+    default=EMBEDDED,
+    show_default=True,
+    help="What is to run the program: loops over ranges are errors for BMv2, and for the embedded switch warnings.",
+)
+@click.option(
     "--p4c",
     "p4c_out",
     metavar="DIR",
@@ -98,6 +106,7 @@ def command(
     defines: tuple[str, ...],
     with_lint: bool | None,
     lenient: bool,
+    target: str,
     p4c_out: Path | None,
     p4c_timeout: float | None,
     p4info: Path | None,
@@ -116,7 +125,7 @@ def command(
         raise click.UsageError("--p4c-output takes one program, and needs --resources")
     found = []
     for file in files:
-        checked = _check(file, includes, defines, with_lint, lenient)
+        checked = _check(file, includes, defines, with_lint, lenient, target)
         if p4c_out is not None and checked.compiled is not None:
             call = CompilerCall(file.absolute(), p4c_out, p4c_timeout, defines, includes)
             checked = _second_opinion(checked, checked.compiled, call)
@@ -140,24 +149,24 @@ def command(
 
 
 def _check(
-    file: Path, includes: tuple[Path, ...], defines: tuple[str, ...], with_lint: bool | None, lenient: bool
+    file: Path, includes: tuple[Path, ...], defines: tuple[str, ...], with_lint: bool | None, lenient: bool, target: str
 ) -> _Checked:
     ours = _is_generated(file)
     errors, warnings, compiled = _compile(file, includes, defines)
     if compiled is not None:
-        beyond = _unsupported(compiled)
-        if lenient:
-            warnings.extend(map(_as_warning, beyond))
-        else:
-            errors.extend(beyond)
+        for found in _unsupported(compiled):
+            if lenient or (found.severity == "warning" and target != BMV2):
+                warnings.append(replace(found, severity="warning"))
+            else:
+                errors.append(replace(found, severity="error"))
     if compiled is not None and (ours if with_lint is None else with_lint):
         tools = tools_of(compiled.program)
         rules = tools.lint(compiled.program, pipelines(compiled.program) if ours else 1) if tools is not None else ()
-        found = compiled.placed(rules)
+        placed = compiled.placed(rules)
         if ours:
-            errors.extend(found)
+            errors.extend(placed)
         else:
-            warnings.extend(map(_as_warning, found))
+            warnings.extend(map(_as_warning, placed))
     return _Checked(file, tuple(map(_with_source, errors)), tuple(map(_with_source, warnings)), compiled)
 
 
@@ -197,7 +206,7 @@ def _unsupported(compiled: Compiled) -> tuple[Diagnostic, ...]:
     found: tuple[Diagnostic, ...] = ()
     try:
         found = compiled.beyond_targets
-        if compiled.program.package in packages():
+        if is_modelled(compiled.program):
             Model(compiled.program)
     except InputError as error:
         return (*found, *error.diagnostics)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from p4gen.choices import ENGINES, EngineName
-from p4gen.model.behaviour import Generates, Holds, Runs, behaviour_of, engines, native_of, packages
+from p4gen.model.behaviour import Generates, Holds, Runs, behaviour_of, engines, is_modelled, native_of, packages
 from p4gen.model.errors import ControlError
 from p4gen.model.externs import MeterConfig, Trap
 from p4gen.model.frozen import SwitchState
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENGINES", "Clock", "ControlError", "Digest", "EngineName", "Event", "MeterConfig", "Model", "SwitchState", "Trace",
-    "Trap", "engines", "packages", "render",
+    "Trap", "engines", "is_modelled", "packages", "render",
 ]  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from p4gen.arch import ArchitectureFacet, architectures, of_package
+from p4gen.arch import Architecture, ArchitectureFacet, architectures, of_package
 from p4gen.choices import EngineName
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.model.state import Clock, ModelState
@@ -72,16 +72,24 @@ def packages() -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for arch in modelled for name in (arch.main, *arch.mains)))
 
 
+def _modelled(program: ir.Program) -> Architecture | None:
+    arch = of_package(program.package, program.arch, program.blocks)
+    return arch if arch is not None and answers(arch, Behaviour) else None
+
+
+def is_modelled(program: ir.Program) -> bool:
+    """Whether ``program`` is one of an architecture that some model runs."""
+    return _modelled(program) is not None
+
+
 def behaviour_of(program: ir.Program) -> Behaviour:
     """What runs ``program``: the architecture's whose package it instantiates. Raises ``InputError`` if there is
     none."""
-    arch = of_package(program.package, program.arch)
-    modelled = arch is not None and answers(arch, Behaviour)
-    if arch is not None and modelled and arch.has_blocks(program.blocks):
+    arch = _modelled(program)
+    if arch is not None:
         return arch.facet(Behaviour)
-    what = program.package or "programs without a main"
-    what = "a package of that name with other blocks" if modelled else what
-    runs = " and ".join(packages())
+    what = "a package of that name with other blocks" if program.package in packages() else program.package
+    runs, what = " and ".join(packages()), what or "programs without a main"
     raise InputError(Diagnostic(Pos(program.source, 1, 1), f"the behavioural model runs {runs}, not {what}"))
 
 

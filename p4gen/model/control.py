@@ -160,7 +160,7 @@ class Control:
         """Create or replace; a session without replicas is removed."""
         what = f"clone session {session.session_id}"
         if not 0 <= session.session_id < 1 << 15:
-            raise ControlError(f"{what}: the id must be 0 to 32767")
+            raise ControlError(f"{what}: the id must be at most 32767")
         if session.packet_length < 0:
             raise ControlError(f"{what}: packet_length {session.packet_length} is negative")
         _check_replicas(what, session.replicas)

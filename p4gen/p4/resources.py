@@ -70,5 +70,5 @@ class Resources(ArchitectureFacet):
 
 def resources_of(program: ir.Program) -> Resources | None:
     """The resources of ``program``'s architecture; None if p4gen does not know them."""
-    arch = of_package(program.package, program.arch)
+    arch = of_package(program.package, program.arch, program.blocks)
     return arch.facet(Resources) if arch is not None and answers(arch, Resources) else None

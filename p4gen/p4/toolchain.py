@@ -39,5 +39,5 @@ class Toolchain(ArchitectureFacet):
 
 def tools_of(program: ir.Program) -> Toolchain | None:
     """The tools for programs with ``program``'s package; None if p4gen knows none."""
-    arch = of_package(program.package, program.arch)
+    arch = of_package(program.package, program.arch, program.blocks)
     return arch.facet(Toolchain) if arch is not None and answers(arch, Toolchain) else None

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from p4gen.errors import Diagnostic, P4genError
-from p4gen.model import packages
+from p4gen.model import is_modelled, packages
 from p4gen.p4.compile import compile_file
 from p4gen.stf.engines import ENGINES
 from p4gen.stf.parser import parse_file
@@ -67,7 +67,7 @@ def run_test(test: Case, engine: str = "interp", includes: Iterable[Path] = (), 
         return Result(test.name, SKIPPED, (Diagnostic(None, f"there is no program for {test.script.name}"),))
     try:
         program = compile_file(test.program, defines, includes).program
-        if program.package not in packages():
+        if not is_modelled(program):
             architecture = f"for {program.package}" if program.package else "without a main"
             reason = f"the program is {architecture}, and the model runs {' and '.join(packages())}"
             return Result(test.name, SKIPPED, (Diagnostic(None, reason),))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from p4_programs import HEAD, compiled, errors, ingress, program, statements, value
 
+from p4gen.choices import EngineName
+from p4gen.errors import InputError
+from p4gen.model import Model, is_modelled
 from p4gen.p4 import ir
 from p4gen.p4.types import Bits, Enum, Header, Struct
 
@@ -275,3 +280,56 @@ def test_an_int_becomes_a_new_type_with_a_warning(text: str, local: str, body: s
 def test_a_new_type_stays_apart_from_its_base(text: str, local: str, body: str) -> None:
     (error,) = errors(_with_types(text, local, body))
     assert "port_t" in error.message or "_t" in error.message
+
+
+OWN = """#include <core.p4>
+struct H1 {{ bit<8> a; }} struct H2 {{ bit<16> b; }} struct X {{ bit<4> c; }}
+control Pipe<T, I>(inout T t, inout I i);
+package Half<T, I>(Pipe<T, I> p);
+{package}
+control c1(inout X t, inout H1 i) {{ apply {{ i.a = i.a / 3; }} }}
+control c2(inout X t, inout H2 i) {{ apply {{ }} }}
+{main}(Half(c1()), Half({second}())) main;
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "main", "second"),
+    [
+        ("package Whole<T>(Half<T, _> one, Half<T, _> two);", "Whole", "c2"),
+        # Of the name of Tofino's, whose compilers have no division.
+        ("package Switch<T>(Half<T, H1> one, Half<T, H1> two);", "Switch", "c1"),
+        ("package V1Switch<T>(Half<T, _> one, Half<T, _> two);", "V1Switch", "c2"),
+    ],
+)
+def test_an_architecture_of_ones_own(package: str, main: str, second: str) -> None:
+    found = compiled(OWN.format(package=package, main=main, second=second))
+    assert found.program.package == main
+    assert not found.beyond_targets
+    assert not is_modelled(found.program)
+
+
+def test_packages_are_told_apart_by_their_type_arguments() -> None:
+    text = OWN.format(package="package Whole<T>(Half<T, H1> one, Half<T, H1> two);", main="Whole", second="c2")
+    (error,) = errors(text.replace("a / 3", "a"))
+    assert error.message == "argument 'two' is a Half<X, H2>, but a Half<X, H1> is needed"
+
+
+DEPRECATED = [
+    ("clone3(CloneType.I2E, 5, { hdr.h.a });", "", "clone_preserving_field_list"),
+    ("resubmit({ hdr.h.a });", "", "resubmit_preserving_field_list"),
+    ("recirculate({ hdr.h.a });", "", "recirculate_preserving_field_list"),
+    ("mark_to_drop();", "", r"mark_to_drop\(standard_metadata\)"),
+    ("hdr.h.c = sum.get({ hdr.h.a });", "Checksum16() sum;", "verify_checksum/update_checksum"),
+]
+
+
+@pytest.mark.parametrize(("body", "local", "successor"), DEPRECATED)
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_a_deprecated_extern_names_its_successor(body: str, local: str, successor: str, engine: EngineName) -> None:
+    found = compiled(ingress(body, local))
+    assert all(re.search(successor, w.message) for w in found.warnings)
+    assert found.warnings
+    if not local:
+        with pytest.raises(InputError, match=successor):
+            Model(found.program, engine=engine)

@@ -95,3 +95,12 @@ def test_a_string_over_several_lines_keeps_all_of_them() -> None:
     assert '("one // not a comment\n\n\n\n\n  /* nor this */ two")' in source.text
     assert "// a comment" not in source.text
     assert str(source.pos(source.text.index("x;"))) == "t.p4:7:5"
+
+
+def test_a_name_of_a_file_that_is_too_long() -> None:
+    with pytest.raises(P4Error) as caught:
+        preprocess("t.p4", f'\n#include "{"a" * 5000}.p4"', includes=["."])
+    (found,) = caught.value.diagnostics
+    assert str(found.where) == "t.p4:2:1"
+    assert found.message.startswith("cannot include aaa")
+    assert len(found.message) < 200

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from p4_programs import FIRST, compiled, ingress
@@ -61,7 +64,6 @@ def test_blocks_that_do_one_thing(old: str, new: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("body", "local", "message"),
     [
-        ("for (bit<8> i in 8w1 .. 8w3) { hdr.h.a = i; }", "", "does not support loops over ranges"),
         ("w();", "action w() { switch (hdr.h.a) { 1: { hdr.h.b = 1; } } }", "'switch' cannot be used in an action"),
         ("hash(meta.x, HashAlgorithm.crc16, 8w0, hdr.h.a, 8w9);", "", "in a list or struct on BMv2, not bit<8>"),
         ("hdr.h.a = hdr.h.a << (bit<9>)hdr.h.b;", "", "shifts by amounts of 8 bits at most, not bit<9>; cast it"),
@@ -78,6 +80,19 @@ def test_blocks_that_do_one_thing(old: str, new: str, message: str) -> None:
 def test_what_p4c_refuses_for_bmv2(body: str, local: str, message: str) -> None:
     (found,) = compiled(ingress(body, local)).beyond_targets
     assert message in found.message
+
+
+def test_a_loop_over_a_range_is_refused_for_bmv2_only(tmp_path: Path) -> None:
+    text = ingress("for (bit<8> i in 8w1 .. 8w3) { hdr.h.a = i; }")
+    (found,) = compiled(text).beyond_targets
+    assert (found.severity, "loops over ranges" in found.message) == ("warning", True)
+    (tmp_path / "t.p4").write_text(text)
+    for target, status, count in (("embedded", 0, "1 warning"), ("bmv2", 1, "1 error")):
+        done = subprocess.run(
+            [sys.executable, "-m", "p4gen", "check", "t.p4", "--target", target],
+            check=False, cwd=tmp_path, capture_output=True, text=True,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout.strip().endswith(count)) == (status, True), done
 
 
 def test_a_loop_with_a_condition_is_possible() -> None:

@@ -6,7 +6,7 @@ modules for it (``Feature.WIDE_STATE`` is not among its features).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -83,6 +83,10 @@ class Tofino(Architecture):
             whole = {"ig": "ingress_parser", "eg": "egress_parser"}.get(gress, name) if parser else name
             pipes.setdefault(pipe, set()).add(whole)
         return "pipe0" in pipes and all(found - {"ghost"} == self.PIPE for found in pipes.values())
+
+    def has_parameters(self, names: Sequence[str]) -> bool:
+        """Whether the first one is the first pipe."""
+        return names[:1] == ["pipe0"]
 
     def front_ports(self, count: int) -> tuple[int, ...]:
         """Those of pipe 0 first."""

@@ -7,7 +7,7 @@ handlers for node types live in the modules of this package and are put together
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from p4gen.errors import Diagnostic, InputError, Pos
@@ -94,6 +94,15 @@ class Build:
 def unsupported(pos: Pos, what: str) -> InputError:
     """The error for a construct that the model does not support, at load time."""
     return InputError(Diagnostic(pos, f"{what} is not supported by the behavioural model"))
+
+
+def unsupported_extern(call: ir.ExternCall, name: str) -> InputError:
+    """The error for a call of an extern that no handler compiles, with the successor if it is a deprecated one's."""
+    error = unsupported(call.pos, f"extern {name}")
+    advice = next((a.args[0] for a in call.annotations if a.name == "deprecated" and a.args), None)
+    if advice is None:
+        return error
+    return InputError(replace(error.diagnostics[0], message=f"{error.diagnostics[0].message}: {advice}"))
 
 
 def is_packet(of: t.Type) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from p4gen.model.codec import Flatten, flattener, to_bytes
-from p4gen.model.interp.build import Build, unsupported
+from p4gen.model.interp.build import Build, unsupported, unsupported_extern
 from p4gen.model.interp.context import Eval, Frame
 from p4gen.model.interp.expressions import bits_of, field_index
 from p4gen.model.interp.lvalues import LValue, Place
@@ -34,7 +34,7 @@ class Externs:
             compiler = self.methods.get((call.instance.extern, call.method))
             name = f"{call.instance.extern}.{call.method}"
         if compiler is None:
-            raise unsupported(call.pos, f"extern {name}")
+            raise unsupported_extern(call, name)
         return compiler(b, call)
 
 

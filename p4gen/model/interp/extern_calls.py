@@ -7,7 +7,7 @@ from typing import Any
 
 from p4gen.arch.ports import DROP_PORT
 from p4gen.model.hashes import ALGORITHMS, Algorithm
-from p4gen.model.interp.build import Build, unsupported
+from p4gen.model.interp.build import Build, unsupported, unsupported_extern
 from p4gen.model.interp.context import Eval, Frame
 from p4gen.model.interp.expressions import bits_of, field_index
 from p4gen.model.interp.extern_args import (
@@ -240,7 +240,7 @@ def _with_payload(f: Frame, head: bytes, payload: bool) -> bytes:
 def _mark_to_drop(b: Build, call: ir.ExternCall) -> Eval:
     target = call.args[0].expr if call.args else None
     if target is None:
-        raise unsupported(call.pos, "mark_to_drop without standard_metadata")
+        raise unsupported_extern(call, "mark_to_drop without standard_metadata")
     metadata = b.expr(target)
     spec, group = field_index(target.type, "egress_spec"), field_index(target.type, "mcast_grp")
     pos = call.pos

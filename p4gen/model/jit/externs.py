@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from p4gen.model.interp.build import unsupported_extern
 from p4gen.model.jit.blocks import Item
-from p4gen.model.jit.build import AddressHandler, ExprHandler, Gen, is_memory, unsupported
+from p4gen.model.jit.build import AddressHandler, ExprHandler, Gen, is_memory
 from p4gen.model.jit.emit import FALSE, Address, Value, const
 from p4gen.p4 import ir
 from p4gen.p4 import types as t
@@ -79,7 +80,7 @@ def _compiled(g: Gen, call: ir.ExternCall) -> Value | Address | None:
         compiler = machine.methods.get((call.instance.extern, call.method))
         name = f"{call.instance.extern}.{call.method}"
     if compiler is None:
-        raise unsupported(call.pos, f"extern {name}")
+        raise unsupported_extern(call, name)
     return compiler(g, call)
 
 

@@ -146,7 +146,8 @@ class BlockTypeOf(Type):
     args: tuple[Type, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.name}"
+        args = f"<{', '.join(map(str, self.args))}>" if self.args else ""
+        return f"{self.kind} {self.name}{args}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +159,7 @@ class PackageType(Type):
     args: tuple[Type, ...]
 
     def __str__(self) -> str:
-        return self.name
+        return f"{self.name}<{', '.join(map(str, self.args))}>" if self.args else self.name
 
 
 # --- entities ------------------------------------------------------------------------------------
@@ -336,14 +337,23 @@ class Unit:
 
     @property
     def targets(self) -> tuple[Architecture, ...]:
-        """The architectures whose packages the program declares."""
-        known = architectures().values()
-        return tuple(a for a in known if any(name in self.globals.names for name in (a.main, *a.mains)))
+        """The architectures whose packages the program declares, with the blocks that they have there."""
+        return tuple(
+            arch
+            for arch in architectures().values()
+            for decl in map(self._package, (arch.main, *arch.mains))
+            if decl is not None and arch.has_parameters([p.name for p in decl.params])
+        )
+
+    def _package(self, name: str) -> ast.PackageDecl | None:
+        entity = self.globals.names.get(name)
+        decl = entity.decl if isinstance(entity, TypeEntity) else None
+        return decl if isinstance(decl, ast.PackageDecl) else None
 
     @property
     def has_target(self) -> bool:
         """Whether the program declares the package of an architecture, so that restrictions of targets apply."""
-        return any(name in self.globals.names for a in architectures().values() for name in (a.main, *a.mains))
+        return bool(self.targets)
 
 
 class Builder:

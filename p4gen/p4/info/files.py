@@ -37,7 +37,7 @@ def write(path: Path, program: ir.Program) -> None:
     from p4gen.p4.info.text import to_text  # noqa: PLC0415
 
     check_path(path)
-    if of_package(program.package, program.arch) is None:
+    if of_package(program.package, program.arch, program.blocks) is None:
         known = ", ".join(sorted(architectures()))
         what = f"for {program.package}" if program.package else "without a main"
         raise InputError(f"{path}: P4Info is made of programs for {known}, and {program.source} is {what}")

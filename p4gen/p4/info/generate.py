@@ -79,7 +79,7 @@ class _Writer:
 
     def write(self) -> p4info_pb2.P4Info:
         if self.program.blocks:
-            arch = of_package(self.program.package, self.program.arch)
+            arch = of_package(self.program.package, self.program.arch, self.program.blocks)
             if arch is not None:
                 self.info.pkg_info.arch = arch.name
             self._package()

@@ -42,7 +42,7 @@ def pipelines(program: ir.Program) -> int:
 
 def _pipelines(program: ir.Program) -> Mapping[str, Stage]:
     """The blocks that the rules are about, and their names in messages."""
-    arch = of_package(program.package, program.arch)
+    arch = of_package(program.package, program.arch, program.blocks)
     return arch.PIPELINES if arch is not None else {}
 
 

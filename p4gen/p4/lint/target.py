@@ -27,12 +27,15 @@ _CHECKSUM_CALLS = {
     "ck": frozenset({"update_checksum", "update_checksum_with_payload"}),
 }
 _SHIFT_BITS = 8
+FOR_IN = "BMv2 does not support loops over ranges and lists; count with 'for (…; …; …)'"
+"""Only a warning, because the embedded switch runs them."""
 Next = tuple[int, ...]
 """Identifies what is executed after a statement: the statement, by the path that leads to it."""
 
 
 def check(program: ir.Program, places: Mapping[str, Pos]) -> list[Diagnostic]:
-    """Errors for constructs of a v1model program that BMv2 does not support.
+    """Errors for constructs of a v1model program that BMv2 does not support, and warnings for what the embedded switch
+    runs all the same.
 
     ``places`` gives the declarations of header types, by name.
     """
@@ -56,7 +59,7 @@ def check(program: ir.Program, places: Mapping[str, Pos]) -> list[Diagnostic]:
         place = places.get(header.name)
         if width % 8 and place is not None:
             found.append((place, f"header '{header.name}' has {width} bits; BMv2 needs a multiple of 8"))
-    return [Diagnostic(pos, message) for pos, message in sorted(set(found))]
+    return [Diagnostic(pos, text, "warning" if text == FOR_IN else "error") for pos, text in sorted(set(found))]
 
 
 def _headers(type_: Type | None) -> Iterator[Header]:
@@ -122,7 +125,7 @@ def _code(block: ir.Control | ir.Parser) -> Iterator[tuple[Pos, str]]:
                 case ir.Binary(op="<<" | ">>", right=right) if (limit := _shift_limit(right)) is not None:
                     yield _begin(node), f"BMv2 shifts by {limit}"
                 case ir.ForIn():
-                    yield node.pos, "BMv2 does not support loops over ranges and lists; count with 'for (…; …; …)'"
+                    yield node.pos, FOR_IN
                 case ir.Switch() if place == "action":
                     yield node.pos, "'switch' cannot be used in an action on BMv2; use 'if'"
                 case ir.ExternCall(instance=None, method="digest") if place == "parser":

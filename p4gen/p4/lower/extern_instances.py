@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from p4gen.p4 import ir
 from p4gen.p4.check.scope import Context, DontCareType, ExternType, InstanceEntity, Scope, Signature
-from p4gen.p4.lower import arguments, bodies, functions, type_refs
+from p4gen.p4.lower import arguments, bodies, externs, functions, type_refs
 from p4gen.p4.parse import ast
 from p4gen.p4.parse.source import Reported
 from p4gen.p4.types import Annotation, Type, Void
@@ -32,6 +32,7 @@ def extern_instance(
     if not constructors:
         cx.unit.reporter.fail(at, f"extern {decl.name} has no constructor", (decl.at, "it is declared here"))
     chosen = arguments.choose(cx, at, decl.name, constructors, args)
+    externs.warn_deprecated(cx, at, decl.name, decl.annotations)
     for annotation in chosen.annotations:
         if annotation.name == "deprecated":
             reason = f": {annotation.args[0]}" if annotation.args else ""

@@ -87,11 +87,15 @@ def unify(pattern: Type, have: Type, bindings: Bindings) -> bool:
 
 
 def fits(wanted: Type, have: Type) -> bool:
-    """Whether an instance of extern ``have`` can be given where one of type ``wanted`` is needed; ``_`` is any type."""
-    if not isinstance(wanted, ExternType) or not isinstance(have, ExternType) or wanted.entity is not have.entity:
+    """Whether an instance of extern or package ``have`` can be given where one of type ``wanted`` is needed; ``_`` is
+    any type."""
+    if not isinstance(wanted, ExternType | PackageType) or not isinstance(have, ExternType | PackageType):
         return False
-    pairs = zip(wanted.args, have.args, strict=True)
-    return all(isinstance(w, DontCareType) or isinstance(h, DontCareType) or w == h for w, h in pairs)
+    return wanted.entity is have.entity and all(map(_alike, wanted.args, have.args))
+
+
+def _alike(wanted: Type, have: Type) -> bool:
+    return wanted == have or isinstance(wanted, DontCareType) or isinstance(have, DontCareType) or fits(wanted, have)
 
 
 def unify_blocks(pattern: BlockTypeOf, have: BlockTypeOf, bindings: Bindings) -> str | None:

@@ -25,6 +25,8 @@ _INCLUDE = re.compile(r'\s*(?:"([^"]+)"|<([^>]+)>)\s*$')
 _LINE = re.compile(r'\s*(\d+)(?:\s+"([^"]*)")?')
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _MAX_DEPTH = 64
+_SHOWN = 100
+"""Characters of a file's name in a message."""
 _CONDITIONALS = {"if", "ifdef", "ifndef", "elif", "else", "endif"}
 PRELUDE = "<p4gen>/"
 """The prefix, in positions, of the names of headers that come with p4gen or with an architecture."""
@@ -285,7 +287,7 @@ class _Run:
         places = ([folder] if quoted and folder is not None else []) + self.includes
         for place in places:
             path = place / wanted
-            if path.is_file():
+            if self.is_file(path, name, number, column):
                 self.file(str(path), _read(path, self.error(name, number, column, "")), path.parent, depth + 1)
                 return
         for prelude in _preludes():
@@ -293,7 +295,18 @@ class _Run:
             if "/" not in wanted and header.is_file():
                 self.file(PRELUDE + wanted, header.read_text(encoding="utf-8"), None, depth + 1)
                 return
-        raise self.error(name, number, column, f"cannot find the file to include: {wanted}")
+        raise self.error(name, number, column, f"cannot find the file to include: {_shown(wanted)}")
+
+    def is_file(self, path: Path, name: str, number: int, column: int) -> bool:
+        try:
+            return path.is_file()
+        except OSError as problem:  # a name that is too long, for one
+            reason = f"cannot include {_shown(path.name)}: {problem.strerror}"
+            raise self.error(name, number, column, reason) from None
+
+
+def _shown(name: str) -> str:
+    return name if len(name) <= _SHOWN else name[:_SHOWN] + "…"
 
 
 def _preludes() -> Iterator[Path]:

@@ -19,6 +19,7 @@ from p4gen.arch.v1model.jit.frame import (
     TRUNCATE,
     TRUNCATE_TO,
 )
+from p4gen.model.interp.build import unsupported_extern
 from p4gen.model.jit.blocks import BUCKET, TablePlace
 from p4gen.model.jit.build import STATE, Compiler, Gen, Site, field_index, is_signed, part_at, unsupported
 from p4gen.model.jit.emit import TRUE, Address, const
@@ -119,7 +120,7 @@ def hit(g: Gen, place: TablePlace, entry: str) -> None:
 def _mark_to_drop(g: Gen, call: ir.ExternCall) -> None:
     target = call.args[0].expr if call.args else None
     if target is None:
-        raise unsupported(call.pos, "mark_to_drop without standard_metadata")
+        raise unsupported_extern(call, "mark_to_drop without standard_metadata")
     metadata, of = g.address(target), target.type
     for name, value in (("egress_spec", DROP_PORT), ("mcast_grp", 0)):
         i = field_index(of, name)
