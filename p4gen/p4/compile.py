@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from p4gen.arch import architectures
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.inputs import read_text
 from p4gen.p4 import ir
@@ -53,6 +54,10 @@ class Compiled:
     def beyond_targets(self) -> tuple[Diagnostic, ...]:
         """Errors for valid P4_16 that the architecture's targets do not support (``Toolchain.limits``); for v1model
         those of p4c's BMv2 back end."""
+        needed = [a.main for a in architectures().values() if a.main in self.declared]
+        if needed and not self.program.package:
+            where = Pos(self.program.source, 1, 1)
+            return (Diagnostic(where, f"the program has no 'main', an instance of {' or '.join(sorted(set(needed)))}"),)
         tools = tools_of(self.program)
         if tools is None or tools.limits is None:
             return ()

@@ -333,3 +333,23 @@ def test_a_deprecated_extern_names_its_successor(body: str, local: str, successo
     if not local:
         with pytest.raises(InputError, match=successor):
             Model(found.program, engine=engine)
+
+
+@pytest.mark.parametrize(
+    ("text", "body", "expected"),
+    [
+        ("const int N = 2w3;", "hdr.h.a = N + 1;", 4),
+        ("const int<6> N = 2;", "hdr.h.a = 8w1 << N;", 4),
+        ("const int N = { 1w1, 1w0 }[0];", "hdr.h.a = N;", 1),
+    ],
+)
+def test_known_bit_strings_are_numbers(text: str, body: str, expected: int) -> None:
+    (statement,) = compiled(_with_types(text, "", body)).program.blocks["ig"].body.body  # type: ignore[union-attr]
+    assert isinstance(statement, ir.Assign)
+    assert isinstance(statement.value, ir.Literal)
+    assert statement.value.value == expected
+
+
+def test_strings_in_annotations_are_joined() -> None:
+    (action,) = compiled(ingress("b();", '@name("a" ++ "_" ++ "x") action b() {}')).p4info.actions
+    assert action.preamble.name == "I.a_x"

@@ -101,6 +101,33 @@ DECLARATIONS = [
 ]
 
 
+DECLARATIONS += [
+    ("@pkginfo const bit<32> x = 0;", 1, "@pkginfo needs"),
+    ("struct S<T> { tuple<T, T> t; } const S<_> x = { t = { 0, 0 } };", 1, "type S<_> is not known"),
+    ("extern X { X(list<tuple<bit<8>>> data = ...); }", 1, "has no default"),
+    ("extern X<T> { X(); void f(in T t); } X<X<bit<8>>>() x;", 1, r"X<bit<8>> cannot have a direction"),
+    ("extern X { void f(X x); }", 1, "cannot be a 'X'"),
+    ("extern X<T, S> { X(list<tuple<T, S>> d); } "
+     "control K() { X<bit<8>, bool>((list<tuple<bool, bool>>){}) x; apply {} }",
+     1, "but list<tuple<bit<8>, bool>> is needed"),
+    ("struct m { @match(1+1) bit<16> f; }", 1, "@match needs a match kind"),
+    ("control K(bit<8> t) { table t { key = { t : exact; } actions = { NoAction; } } apply {} }",
+     1, "'t' is not a value"),
+    ("extern X { X(); abstract int f(); }", 1, "cannot return a value of type int"),
+    ("int f() { return 1; }", 1, "cannot return a value of type int"),
+    ("extern X<T> { X(); void f(in T t); } control K() { X<_>() x; apply { x.f(0); } }", 1, "needs a width"),
+    ("void f<t>(in bit<8> t) {}", 1, "the name of a type parameter"),
+    ('@deprecated("a" | "b") void f() {}', 1, "@deprecated needs one string"),
+    ("control K<H>(bool v); package Q<H>(K<H> k = K(H));", 1, "is not a value"),
+    ("control K<H>(bool v); package Q<H>(K<H> k = K(H > 3));", 1, "is not a value"),
+    ("control K<H>(in H h); control L<H>(in H h) { apply {} } package Q<H>(K<H> k = L<H>()); Q() main;",
+     1, "cannot infer"),
+    ("parser R<H>(out H h); package A<H>(R<H> p); package B<H>(A<H> a); struct S {} "
+     "parser R1(out S h) { state start { transition accept; } } A(R1()) a; B<tuple<>>(a) main;",
+     1, "A<tuple<>> is needed"),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(("text", "line", "message"), DECLARATIONS)
 def test_errors_at_the_top_level(text: str, line: int, message: str) -> None:
     (found, *_) = errors(HEAD + text)

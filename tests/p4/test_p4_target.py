@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from p4_programs import FIRST, compiled, ingress
+from p4_programs import FIRST, TAIL, compiled, ingress
 
 TABLE = "action a() {} table t { key = { hdr.h.a : exact; } actions = { a; NoAction; } }"
 COMPUTE = "control C(inout headers hdr, inout metadata meta) { apply {} }"
@@ -114,3 +114,69 @@ def test_digests_are_not_sent_by_parsers() -> None:
 def test_checksum_calls_are_allowed() -> None:
     call = "{ update_checksum(true, { hdr.h.a }, hdr.h.c, HashAlgorithm.csum16); }"
     assert not compiled(ingress("").replace(COMPUTE, COMPUTE.replace("{}", call))).beyond_targets
+
+
+METER = "direct_meter<bit<8>>(MeterType.packets) m;"
+READ = "action a() { m.read(meta.x); }"
+KEYED = "key = { hdr.h.a : exact; } actions = { a; NoAction; } default_action = NoAction;"
+ERROR_KEY = (
+    "key = { std.parser_error : exact; } actions = { NoAction; } const entries = { error.NoMatch : NoAction(); }"
+)
+
+
+@pytest.mark.parametrize(
+    ("local", "body", "message"),
+    [
+        (f"{METER} action a() {{}} table t {{ {KEYED} meters = m; }}", "t.apply();", "no action of table 'I.t' reads"),
+        (f"{METER} {READ} table t {{ {KEYED} }}", "t.apply();", "the meter of no table"),
+        (
+            f"{METER} {READ} table t {{ {KEYED} meters = m; }} table u {{ {KEYED} meters = m; }}",
+            "t.apply(); u.apply();",
+            "belongs to two tables",
+        ),
+        (
+            f"{METER} {READ} action b() {{ m.read(hdr.h.b); }} "
+            f"table t {{ {KEYED.replace('{ a;', '{ a; b;')} meters = m; }}",
+            "t.apply();",
+            "read into two places",
+        ),
+        (f"table t {{ {ERROR_KEY} }}", "t.apply();", "a key of type error"),
+    ],
+)
+def test_direct_resources_and_entries_that_bmv2_does_not_have(local: str, body: str, message: str) -> None:
+    (found,) = compiled(ingress(body, local)).beyond_targets
+    assert message in found.message
+
+
+def test_a_meter_that_is_read_is_one() -> None:
+    text = ingress("t.apply();", f"{METER} {READ} table t {{ {KEYED} meters = m; }}")
+    assert not compiled(text).beyond_targets
+
+
+@pytest.mark.parametrize("use", ["meta.x = hdr.stack.next.a;", "hdr.stack.next.a = 1;", "hdr.stack.next = hdr.h;"])
+def test_the_next_element_can_only_be_extracted(use: str) -> None:
+    text = ingress("").replace("transition accept;", f"{use} pkt.extract(hdr.stack.next); transition accept;", 1)
+    (found,) = compiled(text).beyond_targets
+    assert "can only extract into it" in found.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("struct headers { h_t h; h_t[3] stack; }", "struct headers { h_t h; h_t[3] stack; bit<8> x; }", "such as 'x'"),
+        (
+            "struct headers { h_t h; h_t[3] stack; }",
+            "header headers { bit<8> h; bit<8> stack; }",
+            "not 'headers' alone",
+        ),
+    ],
+)
+def test_the_headers_are_a_struct_of_headers(old: str, new: str, message: str) -> None:
+    text = ingress("").replace(old, new).replace("pkt.extract(hdr.h);", "").replace("pkt.emit(hdr);", "")
+    assert [f.message for f in compiled(text).beyond_targets if message in f.message]
+
+
+def test_a_program_without_main() -> None:
+    found = compiled(ingress("").replace(TAIL, ""))
+    assert [str(f.where) for f in found.beyond_targets] == ["t.p4:1:1"]
+    assert "no 'main', an instance of V1Switch" in found.beyond_targets[0].message

@@ -214,7 +214,7 @@ def test_blocks_take_as_many_parameters_as_they_need() -> None:
 
 def test_t2na_needs_most_of_them() -> None:
     (problem,) = errors(program("control Ig(inout headers hdr, inout metadata meta) { apply { } }", "t2na"))
-    assert problem.message == "control Ig has 2 parameters, control IngressT has 7"
+    assert problem.message == "control Ig has 2 parameters, control IngressT<IH, IM> has 7"
 
 
 def test_pipes_have_names_and_blocks_of_their_own() -> None:

@@ -35,14 +35,30 @@ def as_int(cx: Context, expr: ir.Expr, at: int, to: Bits) -> ir.Expr:
             what = "signed value" if to.signed else "value"
             cx.unit.reporter.warn(at, f"{what} does not fit: {expr.value} becomes {value} as {to}")
         return ir.Literal(to, expr.pos, value)
+    match expr:
+        # Of sums, differences and products, the low bits depend on those of the operands only.
+        case ir.Cast(operand=operand) if isinstance(operand.type, Bits):
+            same_sign = Bits(to.width, operand.type.signed)
+            return ir.Cast(to, expr.pos, ir.Cast(same_sign, expr.pos, operand))
+        case ir.Binary(op=op, left=left, right=right):
+            return ir.Binary(to, expr.pos, op, as_low_bits(cx, left, at, to), as_low_bits(cx, right, at, to))
     if isinstance(expr, ir.Mux):
         return ir.Mux(to, expr.pos, expr.condition, as_int(cx, expr.then, at, to), as_int(cx, expr.otherwise, at, to))
     cx.unit.reporter.fail(at, f"the width of this value is unknown; cast it to {to}")
 
 
+def as_low_bits(cx: Context, expr: ir.Expr, at: int, to: Bits) -> ir.Expr:
+    """The low bits of an ``int``, of which others may be cut off."""
+    if isinstance(expr, ir.Literal) and isinstance(expr.value, int):
+        return ir.Literal(to, expr.pos, fold.wrap(expr.value, to.width, to.signed))
+    return as_int(cx, expr, at, to)
+
+
 def try_coerce(cx: Context, expr: ir.Expr, to: Type, at: int) -> ir.Expr | None:
     """``expr`` converted implicitly to ``to``; None where no implicit cast leads there."""
     have = expr.type
+    if isinstance(have, Int) and isinstance(to, Int) and not isinstance(expr, ir.Literal | ir.Mux):
+        cx.unit.reporter.fail(at, "an int must be known at compile time; cast it to a bit string")
     if have is to or have == to or isinstance(to, DontCareType):
         return expr
     if isinstance(have, Int):
@@ -78,12 +94,17 @@ def coerce(cx: Context, expr: ir.Expr, to: Type, at: int, what: str = "", *notes
 
 def assigned(cx: Context, expr: ir.Expr, to: Type, at: int, what: str = "") -> ir.Expr:
     """``expr`` converted for a constant, a variable or a result of type ``to``. As with p4c, a number becomes a value
-    of a ``type`` there, which the language does not allow."""
+    of a ``type`` there, and a known bit string a number, which the language does not allow."""
     if isinstance(expr.type, Int) and isinstance(to, NewType) and isinstance(to.base, Bits):
         number = try_coerce(cx, expr, to.base, at)
         if isinstance(number, ir.Literal):
             cx.unit.reporter.warn(at, f"an int becomes {to} without a cast, as p4c allows it; write ({to}) before it")
             return ir.Literal(to, expr.pos, number.value)
+    if isinstance(to, Int) and isinstance(expr.type, Bits) and isinstance(expr, ir.Literal):
+        cx.unit.reporter.warn(
+            at, f"a {expr.type} becomes an int without a cast, as p4c allows it; write (int) before it"
+        )
+        return ir.Literal(to, expr.pos, expr.value)
     return coerce(cx, expr, to, at, what)
 
 
@@ -104,8 +125,8 @@ def _aggregate(cx: Context, expr: ir.Aggregate, to: Type, at: int) -> ir.Expr | 
         wanted = [to.element] * to.size
     else:
         return None
-    if not isinstance(have, Tuple | SequenceType):
-        return None
+    if not isinstance(have, Tuple | SequenceType) or (isinstance(have, SequenceType) and isinstance(to, SequenceType)):
+        return None  # a list whose type is written has no other one
     given = list(expr.elements)
     if given and isinstance(given[-1].type, DefaultType):
         rest = given.pop()
@@ -207,7 +228,7 @@ def _cast(cx: Context, expr: ir.Expr, have: Type, to: Type, at: int) -> ir.Expr 
     if isinstance(to, Int):
         if isinstance(have, Bits) and isinstance(expr, ir.Literal):
             return ir.Literal(INT, expr.pos, expr.value)
-        return None
+        return ir.Cast(INT, expr.pos, expr) if isinstance(have, Bits) else None
     if isinstance(to, Bool):
         if isinstance(have, Bits) and have.width == 1 and not have.signed:
             return (

@@ -55,7 +55,9 @@ def binary(cx: Context, op: str, left: ir.Expr, right: ir.Expr, at: int) -> ir.E
             return ir.Literal(type_, pos, fold.arithmetic(op, known, int(right.value), type_))
         except fold.FoldError as problem:
             cx.unit.reporter.fail(at, str(problem))
-    _known_width(cx, type_, at)
+    if not (isinstance(type_, Int) and op in ("+", "-", "*")):
+        # Otherwise a cast to a bit string is to come.
+        _known_width(cx, type_, at)
     if (
         op in ("/", "%")
         and cx.unit.has_target
@@ -100,7 +102,7 @@ def _logical(cx: Context, op: str, left: ir.Expr, right: ir.Expr, at: int) -> ir
 
 def _shift(cx: Context, op: str, left: ir.Expr, right: ir.Expr, at: int) -> ir.Expr:
     pos = cx.pos(at)
-    if isinstance(right.type, Bits) and right.type.signed:
+    if isinstance(right.type, Bits) and right.type.signed and not isinstance(right, ir.Literal):
         cx.unit.reporter.fail(at, "a shift's amount must be unsigned")
     if isinstance(right, ir.Literal):
         if int(right.value) < 0:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 
 from p4gen.errors import Diagnostic, Pos
 from p4gen.p4 import ir
+from p4gen.p4.lint import objects
 from p4gen.p4.types import (
     Bits,
     Fields,
     Header,
     HeaderUnion,
-    SerEnum,
     Stack,
     Struct,
     Tuple,
@@ -53,7 +53,7 @@ def check(program: ir.Program, places: Mapping[str, Pos]) -> list[Diagnostic]:
             found += _successors(block)
     for block in program.blocks.values():
         found += _code(block)
-    found += _objects(program)
+    found += objects.unsupported(program, places)
     for header in _headers(program.type_args[0] if program.type_args else None):
         width = sum(width_of(f.type) for f in header.fields if not isinstance(strip(f.type), Varbits))
         place = places.get(header.name)
@@ -119,6 +119,9 @@ def _code(block: ir.Control | ir.Parser) -> Iterator[tuple[Pos, str]]:
     """Unsupported statements and calls in ``block``."""
     used = used_by(block)
     bodies = [(b.body, "control") if isinstance(b, ir.Control) else (b.states, "parser") for b in used.blocks]
+    for b in used.blocks:
+        for state in b.states.values() if isinstance(b, ir.Parser) else ():
+            yield from objects.next_elsewhere(state)
     for code, place in [*bodies, *((f.body, "action") for f in used.functions)]:
         for node in walk(tuple(code.values()) if isinstance(code, dict) else code):
             match node:
@@ -155,16 +158,6 @@ def _begin(e: ir.Expr) -> Pos:
     while isinstance(e, ir.FieldOf | ir.Index | ir.Slice | ir.StackMember | ir.Binary | ir.Mux):
         e = e.left if isinstance(e, ir.Binary) else e.condition if isinstance(e, ir.Mux) else e.base
     return e.pos
-
-
-def _objects(program: ir.Program) -> Iterator[tuple[Pos, str]]:
-    """Unsupported registers and tables."""
-    for instance in program.externs:
-        if instance.extern == "register" and not isinstance(strip(instance.type_args[0]), Bits | SerEnum):
-            yield instance.pos, f"registers hold bit strings on BMv2, not {instance.type_args[0]}"
-    for table in program.tables:
-        if sum(k.match_kind == "lpm" for k in table.keys) > 1:
-            yield table.pos, f"table '{table.name}' has more than one lpm key, which BMv2 does not support"
 
 
 def _successors(block: ir.Control) -> list[tuple[Pos, str]]:

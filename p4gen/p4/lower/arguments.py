@@ -152,6 +152,8 @@ def _argument(
         return ir.Arg(p.direction, expr)
     if inference.fits(type_, expr.type):
         return ir.Arg(p.direction, expr)
+    if isinstance(type_, DontCareType) and isinstance(expr.type, Int):
+        cx.unit.reporter.fail(where, f"argument '{p.name}' of '{sig.name}' needs a width: its type is not known ('_')")
     expr = convert.coerce(cx, expr, type_, where, f"argument '{p.name}' of '{sig.name}'")
     if constants and p.direction == "none" and not evaluate.is_constant(expr):
         cx.unit.reporter.fail(where, f"argument '{p.name}' of '{sig.name}' must be a compile-time constant")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from p4gen.p4.check.scope import Context, ExternType, FunctionEntity, TypeEntity
+from p4gen.p4.check.scope import Context, Entity, ExternType, FunctionEntity, TypeEntity
 from p4gen.p4.lower import functions, instances, parsers, statements, tables, type_refs
 from p4gen.p4.parse import ast, ast_table
 
@@ -41,7 +41,10 @@ def _type(cx: Context, decl: ast.Decl) -> None:
             seen[key] = method.at
             if method.returns is not None and method.name == decl.name:
                 cx.unit.reporter.error(method.at, f"the constructor of '{decl.name}' cannot have a result")
-            type_refs.signature(cx, method, made)
+            for param in type_refs.signature(cx, method, made).params:
+                if isinstance(param.type, ExternType) and param.type.entity is entity:
+                    message = f"a parameter of a method of '{decl.name}' cannot be a '{decl.name}'"
+                    cx.unit.reporter.error(param.at, message)
     elif isinstance(decl, ast.PackageDecl):
         type_refs.params(
             type_refs.bound_context(entity, tuple(type_refs.type_var(entity, n) for n in params)), decl.params
@@ -102,7 +105,10 @@ def _variable(cx: Context, decl: ast.Variable) -> None:
 
 def _table(cx: Context, decl: ast_table.TableDecl) -> None:
     assert cx.builder is not None
-    entity = tables.lower(cx, decl)
+    inside = cx.inner()
+    # In its own declaration, a table's name is that of no value yet.
+    inside.scope.names[decl.name] = Entity(decl.at)
+    entity = tables.lower(inside, decl)
     cx.builder.tables.append(entity.table)
     cx.declare(decl.name, entity)
 

@@ -48,6 +48,8 @@ def extern_instance(
         type_ = resolved
     else:
         _, made = arguments.lower(inside, at, sig, (), args, constants=True)
+    for method in decl.methods:
+        type_refs.signature(type_.entity.context, method, type_)
     given = {p.name: _value(a.expr) for a, p in zip(made, sig.params, strict=True) if a.expr is not None}
     single = tuple(v for v in given.values() if isinstance(v, int | bool | str))
     methods: dict[str, ir.Function] = {}

@@ -86,6 +86,14 @@ def unify(pattern: Type, have: Type, bindings: Bindings) -> bool:
     return True
 
 
+def mentions(type_: Type, variable: TypeVar) -> bool:
+    """Whether ``variable`` is part of ``type_``."""
+    return substitute(type_, {variable: _NOTHING}) != type_
+
+
+_NOTHING = Tuple(())
+
+
 def fits(wanted: Type, have: Type) -> bool:
     """Whether an instance of extern or package ``have`` can be given where one of type ``wanted`` is needed; ``_`` is
     any type."""

@@ -100,8 +100,7 @@ def package_instance(
     )
     given = arguments.match(cx, at, sig, args)
     bindings: inference.Bindings = {}
-    if type_.args != own:
-        bindings.update(zip(own, type_.args, strict=True))
+    fixed = dict(zip(own, type_.args, strict=True)) if type_.args != own else {}
     blocks: dict[str, InstanceEntity | ir.Expr | None] = {}
     for p, source in zip(sig.params, given, strict=True):
         if source is None:
@@ -112,10 +111,16 @@ def package_instance(
             inside = replace(cx, prefix=f"{name}.{p.name}")
         elif type_.name in _PIPES and cx.unit.pipes > 1:
             inside = replace(cx, prefix=name)
-        value = constructor_arg(inside, p, source, bindings)
-        blocks[p.name] = value
+        wanted = replace(p, type=inference.substitute(p.type, fixed))
+        blocks[p.name] = constructor_arg(inside, wanted, source, bindings)
+    bindings.update(fixed)
     resolved = type_refs.instantiate(entity, tuple(bindings.get(v, v) for v in own)) if own else type_
     assert isinstance(resolved, PackageType)
+    for p in sig.params:
+        unknown = [v.name for v in own if v not in bindings and inference.mentions(p.type, v)]
+        if blocks[p.name] is None and p.default is not None and unknown:
+            message = f"cannot infer type parameter '{unknown[0]}' of '{decl.name}'; give it explicitly"
+            cx.unit.reporter.fail(at, message, (p.at, f"parameter '{p.name}' needs it"))
     return InstanceEntity(at, resolved, PackageInstance(name, resolved, blocks))
 
 

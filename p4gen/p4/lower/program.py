@@ -53,7 +53,7 @@ def elaborate(reporter: Reporter, program: ast.Program, source: str) -> tuple[ir
         pipes = {n: v.name for n, v in values.items() if isinstance(v, PackageInstance)}
     elif main is not None and not isinstance(main, Poison | InstanceEntity | FunctionEntity):
         unit.reporter.error(main.at, "'main' must be an instance of a package")
-    elif main is None and not unit.reporter.failed:
+    elif main is None and not unit.reporter.failed and not unit.has_target:
         unit.reporter.warn(program.at, "the program has no 'main' instance")
     if not unit.reporter.failed:
         _check_names(cx, blocks.values())

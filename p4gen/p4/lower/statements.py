@@ -12,7 +12,6 @@ from p4gen.p4.check.scope import (
     BlockTypeOf,
     ConstantEntity,
     Context,
-    DontCareType,
     ExternType,
     PackageType,
     SequenceType,
@@ -30,17 +29,27 @@ from p4gen.p4.walk import walk
 def constant(cx: Context, s: ast.Constant) -> None:
     """Declare a constant; it leaves no statement."""
     type_ = type_refs.resolve(cx, s.type)
+    check_known(cx, type_, s.type.at)
     found = evaluate.assigned(cx, s.value, type_, f"the value of '{s.name}'")
     if not evaluate.is_constant(found):
         cx.unit.reporter.fail(ast.begin(s.value), f"the value of constant '{s.name}' must be known at compile time")
     cx.declare(s.name, ConstantEntity(s.at, found))
 
 
+def check_known(cx: Context, type_: Type, at: int) -> None:
+    """Report an error for a type with ``_`` in it, which nothing infers in a declaration of a value."""
+    if type_refs.has_dont_care(type_):
+        cx.unit.reporter.fail(
+            at, f"the type {type_} is not known: '_' stands only for what a constructor's arguments say"
+        )
+
+
 def check_variable_type(cx: Context, type_: Type, at: int, name: str) -> None:
     """Report an error if variables cannot have ``type_``."""
     if isinstance(type_, ExternType | BlockTypeOf | PackageType):
         cx.unit.reporter.fail(at, f"'{name}' of type {type_} must be an instance: {type_}(…) {name};")
-    if isinstance(type_, Void | Int | String | DontCareType | MatchKind):
+    check_known(cx, type_, at)
+    if isinstance(type_, Void | Int | String | MatchKind):
         cx.unit.reporter.fail(at, f"a variable cannot have type {type_}")
 
 

@@ -235,6 +235,9 @@ def _composite(cx: Context, entity: TypeEntity, decl: ast.Composite, args: tuple
         type_ = resolve(cx, field.type)
         _check_field(cx, decl.kind, field, type_)
         annotations = tuple(_field_lists(cx, field.at, a) for a in field.annotations)
+        for a in annotations:
+            if a.name == "match" and a.body not in cx.unit.match_kinds:
+                cx.unit.reporter.error(field.at, f"@match needs a match kind, not {a.body or 'nothing'}")
         fields.append(FieldDef(field.name, type_, annotations))
     varbits = [f.name for f in fields if isinstance(f.type, Varbits)]
     if decl.kind == "header" and len(varbits) > 1:
@@ -284,6 +287,32 @@ def _check_field(cx: Context, kind: str, field: ast.Field, type_: Type) -> None:
         ok = isinstance(bare, scalars | SequenceType) and not isinstance(bare, Int | String)
     if not ok:
         cx.unit.reporter.error(field.at, f"field '{field.name}' of type {type_} is not allowed in a {kind}")
+
+
+def has_dont_care(type_: Type) -> bool:
+    """Whether ``_`` is, or is part of, ``type_``."""
+    match type_:
+        case DontCareType():
+            return True
+        case StructOf(args=parts) | HeaderOf(args=parts) | UnionOf(args=parts) | Tuple(elements=parts):
+            return any(map(has_dont_care, parts))
+        case Stack(element=element) | SequenceType(element=element):
+            return has_dont_care(element)
+    return False
+
+
+def is_generic(type_: Type) -> bool:
+    """Whether a type parameter is, or is part of, ``type_``."""
+    match type_:
+        case TypeVar():
+            return True
+        case StructOf(args=parts) | HeaderOf(args=parts) | UnionOf(args=parts) | Tuple(elements=parts):
+            return any(map(is_generic, parts))
+        case BlockTypeOf(args=parts) | ExternType(args=parts) | PackageType(args=parts):
+            return any(map(is_generic, parts))
+        case Stack(element=element) | SequenceType(element=element):
+            return is_generic(element)
+    return False
 
 
 def header_safe(type_: Type) -> bool:
@@ -364,7 +393,10 @@ def params(cx: Context, found: tuple[ast.Parameter, ...]) -> tuple[ParamSig, ...
             cx.unit.reporter.error(p.at, f"parameter '{p.name}' needs a type of {type_.kind}s, not {type_}")
         if isinstance(type_, ExternType | BlockTypeOf | PackageType) and p.direction != "none":
             cx.unit.reporter.error(p.at, f"parameter '{p.name}' of type {type_} cannot have a direction")
-        if p.default is not None and isinstance(type_, Bits | Bool | Int | Enum | SerEnum | Struct | Error):
+        instance = isinstance(type_, ExternType | BlockTypeOf | PackageType)
+        if p.default is not None and instance:
+            _check_constructor(cx, p.default)
+        elif p.default is not None and not is_generic(type_):
             default = evaluate.lower_as(cx, p.default, type_, f"the default of '{p.name}'")
             if not evaluate.is_constant(default):
                 cx.unit.reporter.error(p.default.at, f"the default of '{p.name}' must be a compile-time constant")
@@ -374,6 +406,15 @@ def params(cx: Context, found: tuple[ast.Parameter, ...]) -> tuple[ParamSig, ...
             ParamSig(p.name, type_cast(ir.Direction, p.direction), type_, p.default, optional, p.at, p.annotations)
         )
     return tuple(made)
+
+
+def _check_constructor(cx: Context, e: ast.Expr) -> None:
+    """Look at the arguments of a default that makes an instance: values, not types."""
+    if isinstance(e, ast.CallOf) and isinstance(e.callee, ast.TypeName):
+        for arg in e.args:
+            _check_constructor(cx, arg.value)
+    elif not isinstance(e, ast.Name | ast.CallOf):
+        evaluate.lower(cx, e)
 
 
 def signature(cx: Context, decl: ast.FunctionDecl, owner: ExternType | None = None) -> Signature:
@@ -393,7 +434,12 @@ def signature(cx: Context, decl: ast.FunctionDecl, owner: ExternType | None = No
         variables.append(TypeVar(name))
         scope.names[name] = BoundType(0, variables[-1])
     inner = cx.with_scope(scope)
+    for p in decl.params:
+        if p.name in decl.type_params:
+            cx.unit.reporter.error(p.at, f"parameter '{p.name}' has the name of a type parameter")
     returns = resolve(inner, decl.returns) if decl.returns is not None else Void()
+    if isinstance(returns, Int | String):
+        cx.unit.reporter.error(decl.at, f"'{decl.name}' cannot return a value of type {returns}")
     found = Signature(decl.name, tuple(variables), params(inner, decl.params), returns, inner, decl.at)
     cx.unit.signatures[key] = found
     return found

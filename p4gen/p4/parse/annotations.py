@@ -8,6 +8,9 @@ from p4gen.p4.parse.base import Cursor
 from p4gen.p4.parse.lexer import KEYWORDS, lex
 from p4gen.p4.types import Annotation
 
+_TEXTS = ("name", "deprecated", "noWarn")
+"""Annotations that hold one string."""
+
 
 class AnnotationParser(Cursor, ABC):
     """Adds annotations; what structured ones hold is left to where expressions are parsed."""
@@ -29,8 +32,10 @@ class AnnotationParser(Cursor, ABC):
         those before are."""
         if new.structured and new.name in seen:
             self.reporter.error(at, f"a second annotation @{new.name}", (seen[new.name], "the first is here"))
-        if new.name == "name" and not (len(new.args) == 1 and isinstance(new.args[0], str)):
-            self.reporter.error(at, "@name needs one string")
+        if new.name in _TEXTS and not (len(new.args) == 1 and isinstance(new.args[0], str)):
+            self.reporter.error(at, f"@{new.name} needs one string")
+        if new.name == "pkginfo" and not new.pairs:
+            self.reporter.error(at, "@pkginfo needs what it says of the package: @pkginfo[name = value, …]")
 
     def annotation(self) -> Annotation:
         """``@name``, with whatever body it has."""

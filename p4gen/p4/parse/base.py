@@ -116,6 +116,9 @@ class Cursor:
                 literal = False
                 break
             value = -value if negative and isinstance(value, int) else value
+            while isinstance(value, str) and i + 2 < end and self.kinds[i + 1] == "++" and self.kinds[i + 2] == "str":
+                value += str(literal_value("str", self.texts[i + 2]))
+                i += 2
             if key is None:
                 values.append(value)
             else:
