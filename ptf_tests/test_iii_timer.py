@@ -296,6 +296,29 @@ class ShortestRnrNaksBackOff(RnrNaksBackOff):
     asked = 1
 
 
+class RepeatsAreOneRefusal(TimerTest):
+    """An edge refuses each packet that is under way, with RNR NAKs of one PSN: before the delay has passed they neither
+    prolong nor double it. What it refuses of what is sent again is the next refusal; of a later PSN, the first."""
+
+    def runTest(self) -> None:
+        flow, edge, sent = self.under_way()
+        for units in (2, 4, 8):
+            self.refuse(flow, edge, self.psn(0), 5)
+            for left in range(units, 0, -1):
+                self.equal(f"bursts, {left} units before the delay has passed", self.bursts(flow, edge, sent, 1, 1), [])
+                self.refuse(flow, edge, self.psn(0), 2)
+            self.equal(f"bursts after {units} units", self.bursts(flow, edge, sent, 1, 1), [0])
+        self.refuse(flow, edge, self.psn(0), 1)
+        self.refuse(flow, edge, self.psn(1), 2)
+        self.equal("bursts after a refusal of a later PSN", self.bursts(flow, edge, sent[1:], 3, 1), [2])
+
+    def refuse(self, flow: Flow, edge: int, psn: int, times: int) -> None:
+        """As many RNR NAKs, which ask for 20 us."""
+        for _ in range(times):
+            self.answer(flow.group, edge, psn, RnrNak(2).syndrome)
+        self.expect_nothing()
+
+
 class BarriersAreWaitedForToo(TimerTest):
     """A single outstanding control message is sent again like data."""
 

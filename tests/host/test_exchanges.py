@@ -408,6 +408,13 @@ REQUESTER = [
         "done send 0 RNR retry counter exceeded",
         {"rnr_retry": 1},
     ),
+    Case(
+        "RNR NAKs of one PSN during the wait are one refusal",
+        "send 8\nsend 8\nsend 8\n> ONLY 0 ack\n> ONLY 1 ack\n> ONLY 2 ack\n< RNR 0 code=2\n< RNR 0 code=2\nwait 10us\n"
+        "< RNR 0 code=2\nwait 6us\n> nothing\nwait 1us\n> ONLY 0 ack\n> ONLY 1 ack\n> ONLY 2 ack\n< ACK 2\n"
+        "done send 0\ndone send 1\ndone send 2",
+        {"rnr_retry": 1},
+    ),
     Case("a CNP without DCQCN changes nothing", "send 8\n> ONLY 0 ack\n< CNP\n> nothing\n< ACK 0\ndone send 0"),
 ]
 

@@ -433,6 +433,8 @@ class Requester:
 
     def _not_ready(self, seq: int, rnr: RnrNak) -> None:
         self.stats.rnr_naks += 1
+        if self._clock.now < self._quiet_until and self.next == seq:
+            return  # what was under way is refused, too: one refusal
         if self._c.rnr_retry is not None and self._rnr_retries >= self._c.rnr_retry:
             self._qp.fail(Status.RNR_RETRY_EXCEEDED)
             return

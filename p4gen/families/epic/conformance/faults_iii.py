@@ -178,6 +178,13 @@ MODE_III: tuple[Mutation, ...] = (
     ),
     Mutation("longest-rnr-timer-is-shortest", "ResendTimer", "{ delay = 65536; }", "{ delay = 1; }"),
     Mutation("rnr-without-back-off", "ResendTimer", "refusals = refusals + 1;", "refusals = 0;"),
+    Mutation("repeats-are-refusals", "ResendTimer", "if (counts_down == 0) {", "if (true) {"),
+    Mutation(
+        "later-refusal-is-a-repeat",
+        "ResendTimer",
+        "refusals = 0;\n                counts_down = 0;",
+        "refusals = 0;",
+    ),
     Mutation("rnr-without-limit", "ResendTimer", "{ time = MOST_PATIENT; }", "{ }"),
     Mutation("rnr-limit-shortens", "ResendTimer", "if (delay > time) { time = delay; }", ""),
     Mutation("naks-start-the-timer", "StartCursor", "hdr.aeth.syndrome = (bit<8>)ticks; ", "hdr.aeth.syndrome = 1;"),
