@@ -42,6 +42,11 @@ class EventLoop:
         """Whether no event is pending."""
         return not self._events
 
+    @property
+    def latest(self) -> int:
+        """The time of the last pending event; now if there is none."""
+        return max((event[0] for event in self._events), default=self.now)
+
     def run(self, until: int | None = None, count: int | None = None) -> None:
         """Handle events until none is left, at most ``count`` of them. With ``until``, handle those that are not later,
         and advance the time to it."""

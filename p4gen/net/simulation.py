@@ -14,13 +14,14 @@ import numpy as np
 from p4gen.errors import InputError
 from p4gen.groups.ranks import host_config
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
-from p4gen.host.transport.clock import MS, NS, SECOND, US
+from p4gen.host.transport.clock import NS, SECOND
 from p4gen.host.transport.rc import QueuePair
 from p4gen.net.check import problems
 from p4gen.net.config import Call, SimConfig, Work
 from p4gen.net.diagnosis import Diagnosis, diagnose
 from p4gen.net.freezing import Frozen, freeze, restore
 from p4gen.net.network import Network
+from p4gen.net.patience import Patience, nothing
 from p4gen.net.running import RunningGroup
 from p4gen.net.state import group_reader
 from p4gen.net.ticks import Ticker
@@ -37,8 +38,6 @@ __all__ = ["Call", "LinkUse", "SimConfig", "SimResult", "Simulation", "Work", "s
 
 STEP = 20_000
 """Number of events between two checks of the progress."""
-PATIENCE = 50
-"""Number of timeouts without progress after which a run is given up."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ class Simulation:
     """A simulation of one configuration. Raises ``InputError`` when the program cannot serve it, before a packet is
     sent. ``text`` is the program's text if it is not the generated one: one with a fault."""
 
-    STATE: ClassVar = ("_progress",)
+    STATE: ClassVar = ()
 
     def __init__(self, config: SimConfig, text: Callable[[CollectiveSpec], str] | None = None) -> None:
         self.config = config
@@ -143,8 +142,13 @@ class Simulation:
             for rank in range(len(hosts)):
                 self.network.loop.at(chance.randrange(config.skew + 1), self._begin, (number, rank))
         self._ticker = self._start_ticks() if spec.wants_ticks and config.ticks else None
-        self._progress = -1, 0
-        """The last observed progress: the number of packets that had arrived, and the time."""
+        pairs = list(self.pairs)
+        self._patience = Patience(
+            self.network.loop,
+            config.timeout,
+            lambda: sum(pair.requester.una + pair.responder.expected for pair in pairs),
+            self._longest_wait if self._ticker is not None else nothing,
+        )
 
     def _members(self, placed: PlacedGroup, pace: int | None) -> Sequence[Member]:
         """The communicators of a group, by rank."""
@@ -178,7 +182,6 @@ class Simulation:
                 for node, context in channel.contexts.items():
                     pairs[node.switch, context.context] = mine
         network, latency = self.network, self.config.topology.switch_latency
-        reader = group_reader(self.spec)
 
         def used(switch: str, context: int) -> bool:
             return any(pair.requester.high for pair in pairs[switch, context])
@@ -186,13 +189,15 @@ class Simulation:
         def sent() -> int:
             return sum(direction.packets for direction in network.directions.values())
 
-        def waits() -> bool:
-            return reader is not None and any(
-                reader.timer_runs(self.spec, network.switches[placed.switch], placed) for placed in self.placement.edges
-            )
-
         port = self.spec.architecture.cpu_port
-        return Ticker(network.nodes, self.placement.edges, network.loop, used, waits, sent, latency, port)
+        return Ticker(network.nodes, self.placement.edges, network.loop, used, self._longest_wait, sent, latency, port)
+
+    def _longest_wait(self) -> int:
+        """That of the switches' timers, ps; 0 if none runs."""
+        reader, switches = group_reader(self.spec), self.network.switches
+        if reader is None:
+            return 0
+        return max((reader.wait(self.spec, switches[e.switch], e) for e in self.placement.edges), default=0)
 
     def _begin(self, which: tuple[int, int]) -> None:
         number, rank = which
@@ -214,7 +219,7 @@ class Simulation:
 
     def parts(self) -> dict[str, object]:
         """The parts that have state, by name."""
-        found: dict[str, object] = {"simulation": self, **self.network.parts()}
+        found: dict[str, object] = {"simulation": self, "patience": self._patience, **self.network.parts()}
         if self._ticker is not None:
             found["ticker"] = self._ticker
         for group in self.groups:
@@ -239,18 +244,13 @@ class Simulation:
         """Run until all ranks are done or no more progress is possible. ``progress`` is called with the number of
         messages done and the number of all messages."""
         loop = self.network.loop
-        stall = PATIENCE * max(self.config.timeout, 20 * US) + MS
-        pairs = list(self.pairs)
         while True:
             loop.run(count=STEP - loop.handled % STEP)
             if self._finished():
                 break
             if loop.idle:
                 return self._result(diagnose(self, deadlocked=True))
-            done = sum(pair.requester.una + pair.responder.expected for pair in pairs)
-            if done != self._progress[0]:
-                self._progress = done, loop.now
-            elif loop.now - self._progress[1] > stall:
+            if self._patience.over():
                 return self._result(diagnose(self, deadlocked=False))
             if progress is not None:
                 calls = list(self.invocations)

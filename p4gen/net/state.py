@@ -54,8 +54,9 @@ class GroupReader:
     """The pattern that was announced for a PSN; the context's first pattern if that is unknown."""
     edge: Callable[[Any, Model, GroupContext, int], HeldEdge | None]
     """The progress of an edge of a context; None if the program keeps none."""
-    timer_runs: Callable[[Any, Model, PlacedEdge], bool]
-    """Whether a timer of an edge runs, so that ticks will trigger something; only for programs that want ticks."""
+    wait: Callable[[Any, Model, PlacedEdge], int]
+    """How long the timer of an edge waits, ps; 0 if it does not run, so that ticks trigger nothing. Only for programs
+    that want ticks."""
 
 
 @dataclass(frozen=True)

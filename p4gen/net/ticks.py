@@ -7,13 +7,15 @@ from itertools import groupby
 from typing import ClassVar
 
 from p4gen.groups.group import PlacedEdge
-from p4gen.groups.ticks import tick
-from p4gen.host.transport.clock import US
+from p4gen.groups.ticks import UNIT_S, tick
+from p4gen.host.transport.clock import SECOND, US
 from p4gen.net.loop import EventLoop
 from p4gen.net.nodes import SwitchNode
 from p4gen.spec.ticks import EVERY_US
 
 INTERVAL = EVERY_US * US
+UNIT = round(UNIT_S * SECOND)
+"""The unit of time in ticks and in switches' timers, ps."""
 QUIET = 4
 """Number of rounds with nothing but ticks after which the ticker stops, unless a timer of a switch runs."""
 STRETCH = 12
@@ -25,8 +27,8 @@ class Ticker:
     """Sends a tick for every edge in each interval, evenly spread, until they have no more effect.
 
     ``wanted`` says whether an edge's context has been used at all; if not, there is nothing to retransmit. ``waits``
-    says whether a timer of the switch runs. ``sent`` counts the packets on all links, including lost ones. ``port`` is
-    where ticks arrive at a switch.
+    is how long a timer of the switches waits, 0 if none runs. ``sent`` counts the packets on all links, including lost
+    ones. ``port`` is where ticks arrive at a switch.
     """
 
     STATE: ClassVar = ("rounds", "_stretch", "_sent_before", "_quiet", "_stopped")
@@ -37,7 +39,7 @@ class Ticker:
         edges: Iterable[PlacedEdge],
         loop: EventLoop,
         wanted: Callable[[str, int], bool],
-        waits: Callable[[], bool],
+        waits: Callable[[], int],
         sent: Callable[[], int],
         latency: int,
         port: int,

@@ -15,11 +15,12 @@ from p4gen.host.collectives.alltoall import AllToAll, Exchange
 from p4gen.host.collectives.arrays import Array, reduced
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.ring import Ring
-from p4gen.host.transport.clock import MS, NS, SECOND, US, duration_text
+from p4gen.host.transport.clock import NS, SECOND, duration_text
 from p4gen.host.transport.verbs import Recovery
 from p4gen.net.check import difference
 from p4gen.net.freezing import Frozen, freeze, restore
 from p4gen.net.network import Network
+from p4gen.net.patience import Patience
 from p4gen.net.series import Sample
 from p4gen.net.stuck import stuck
 from p4gen.net.traffic import Pattern, TrafficConfig
@@ -34,8 +35,6 @@ from p4gen.switch.drops import losses
 
 STEP: Final = 20_000
 """Events between two checks of the progress."""
-PATIENCE: Final = 50
-"""Timeouts without any progress after which a run is given up."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def program_of(spec: ProgramSpec) -> ir.Program:
 class TrafficSimulation:
     """A run. Raises ``InputError`` when it cannot be carried out, before a packet is sent."""
 
-    STATE: ClassVar = ("samples", "_progress", "_runs", "_sample_at", "_begun")
+    STATE: ClassVar = ("samples", "_runs", "_sample_at", "_begun")
 
     def __init__(self, config: TrafficConfig) -> None:
         config.check()
@@ -161,8 +160,7 @@ class TrafficSimulation:
         """What members of collectives are doing, by group and rank."""
         self._begun: dict[tuple[int, int], int] = {}
         self._sample_at = config.interval
-        self._progress = -1, 0
-        """Number of arrived packets at the last check that found progress, and the time of that check."""
+        self._patience = Patience(self.network.loop, config.timeout, self._arrived)
         for number, made in enumerate(self.members):
             for rank in range(len(made.flows or made.values)):
                 self.network.loop.at(chance.randrange(config.skew + 1), self._begin, (number, rank))
@@ -182,7 +180,7 @@ class TrafficSimulation:
 
     def parts(self) -> dict[str, object]:
         """Everything that has state, by name."""
-        found: dict[str, object] = {"simulation": self, **self.network.parts()}
+        found: dict[str, object] = {"simulation": self, "patience": self._patience, **self.network.parts()}
         for number, made in enumerate(self.members):
             found |= {f"group {number} flow {i}": flow for i, flow in enumerate(made.flows)}
             collective: list[AllToAll | Ring] = [*made.alltoall, *made.rings]
@@ -206,7 +204,6 @@ class TrafficSimulation:
         """Run to the end, or until it is plain that there is none; ``progress`` gets packets that have arrived, and
         packets there are, as far as they are known."""
         loop, interval = self.network.loop, self.config.interval
-        stall = PATIENCE * max(self.config.timeout, 20 * US) + MS
         while not self._finished():
             if loop.idle:
                 return self._result(f"deadlock: no packet is in flight and no timer runs, at {duration_text(loop.now)}")
@@ -214,14 +211,14 @@ class TrafficSimulation:
             loop.run(until=self._sample_at if interval else None, count=count)
             if interval and loop.now >= self._sample_at:
                 self._sample()
-            done = sum(track.destination.responder.expected for track in self.tracks)
-            if done != self._progress[0]:
-                self._progress = done, loop.now
-            elif loop.now - self._progress[1] > stall:
-                return self._result(f"no packet has made progress since {duration_text(self._progress[1])}")
+            if self._patience.over():
+                return self._result(f"no packet has made progress since {duration_text(self._patience.since)}")
             if progress is not None:
-                progress(done, sum(track.source.requester.end for track in self.tracks))
+                progress(self._arrived(), sum(track.source.requester.end for track in self.tracks))
         return self._result(None)
+
+    def _arrived(self) -> int:
+        return sum(track.destination.responder.expected for track in self.tracks)
 
     def _sample(self) -> None:
         for track in self.tracks:

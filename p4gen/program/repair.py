@@ -43,10 +43,13 @@ class Repair:
     """Of a cursor's pass: 1 if there is something to send, 1 bit."""
 
 
-def runs(word: int) -> bool:
-    """Whether the timer in a register's word runs, so that ticks will do something."""
+def wait(word: int) -> int:
+    """How long the timer in a register's word waits, in units of 10 us; 0 if it does not run, so that ticks do nothing.
+    Its waits double: what has passed since the last progress is at least what is left until something is sent again."""
     timer = TIMER.unpack(word)
-    return bool(timer["counts_down"]) or 0 < timer["time"] < GIVEN_UP
+    if timer["counts_down"]:
+        return max(1, timer["time"])
+    return timer["time"] if timer["time"] < GIVEN_UP else 0
 
 
 def resend_timer(edges: Size, *needs: str) -> Module:

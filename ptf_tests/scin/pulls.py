@@ -300,6 +300,13 @@ class PullTest(SwitchTest):
         bth = BTH(ticks.OPCODE, 0, 0)
         self.send(port, self._from(context, edge, Role.SYNC, bth, payload=bytes(4)).to_bytes())
 
+    def silence(self, call: Call, ticks: int, again: Sequence[Output]) -> None:
+        """So many ticks behind something new, without anything new: ``again`` leaves at the first of them that has no
+        news, the second, the fourth and so on."""
+        for number in range(ticks):
+            self.tick(call.context)
+            self.expect(again if number and number & (number - 1) == 0 else [])
+
     # --- what they get ---
 
     def _to(self, context: PullContext, edge: int, role: Role, bth: BTH, **parts: Any) -> Output:

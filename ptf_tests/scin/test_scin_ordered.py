@@ -85,11 +85,7 @@ class FlagOfASourceIsRepeatedAlone(OrderedTest):
         self.expect(self.writes(call, 0))
         self.took_flag(call, 2)
         self.ack(call, 3, 0)
-        self.tick(call.context)
-        self.expect_nothing()
-        for _ in range(self.spec.patience + 2):
-            self.tick(call.context)
-            self.expect([self.flag(call, 1)])
+        self.silence(call, 2 * self.spec.patience, [self.flag(call, 1)])
 
 
 class NextCallAcknowledgesTheOneBefore(OrderedTest):
@@ -139,11 +135,7 @@ class SilenceAfterTheLastResultIsOfTheNextCall(OrderedTest):
         following = self.call(call.context, 1, 1, 1)
         self.arrive(following, 1)
         self.expect([self.acked(following, 1)])
-        self.tick(call.context)
-        self.expect_nothing()
-        for _ in range(self.spec.patience - 1):
-            self.tick(call.context)
-            self.expect([self.write(call, 2, 0, again=True)])
+        self.silence(call, self.spec.patience, [self.write(call, 2, 0, again=True)])
         self.tick(call.context)
         self.expect(self.flags(following, Status.SILENCE))
         self.ack(call, 2, 0)
@@ -163,9 +155,7 @@ class LateAckOfABarriersFlagIsNoAnswerToAnAbort(OrderedTest):
         call = self.begin(context, 1, 1)
         self.took_flag(barrier, 3)
         self.respond(call, [1, 3], 0)
-        for _ in range(self.spec.patience):
-            self.tick(context)
-        self.expect([self.read(call, 2, 0, 1)] * (self.spec.patience - 1))
+        self.silence(call, self.spec.patience, [self.read(call, 2, 0, 1)])
         self.tick(context)
         self.expect(self.flags(call, Status.SILENCE))
         self.took_flag(call, 1, 2, status=Status.SILENCE)

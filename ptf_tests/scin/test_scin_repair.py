@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from pulls import ACK, BROKEN, INVALID, NAK, REFUSED, PullTest
+from collections.abc import Callable, Sequence
+
+from pulls import ACK, BROKEN, INVALID, NAK, REFUSED, Call, PullTest
 
 from p4gen.families.scin.codes import Status
 from p4gen.families.scin.control import Role
 from p4gen.families.scin.headers import CURSOR
+from p4gen.ptf.scenario import Output
 from p4gen.rocev2.headers import BTH
 from p4gen.rocev2.opcodes import RnrNak
 from p4gen.spec import ticks
@@ -198,19 +201,74 @@ class SilenceAborts(PullTest):
     def runTest(self) -> None:
         call = self.begin(self.served(), 1)
         self.respond(call, [1, 3], 0)
-        self.tick(call.context)
-        self.expect_nothing()
-        for _ in range(self.spec.patience - 1):
-            self.tick(call.context)
-            self.expect([self.read(call, 2, 0, 1)])
+        self.silence(call, self.spec.patience, [self.read(call, 2, 0, 1)])
         self.tick(call.context)
         self.expect(self.flags(call, Status.SILENCE))
         self.took_flag(call, 1, 3, status=Status.SILENCE)
+        self.silence(call, 2 * self.spec.patience, [self.flag(call, 2, Status.SILENCE)])
+
+
+class AnythingNewEndsBackOff(PullTest):
+    """Data of any source for any slot, behind a hole, too; an ACK of any rank, though another has acknowledged less."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 3)
+        lacked = [self.read(call, 1, 1, 2), self.read(call, 2, 0, 3)]
+        self.respond(call, [1, 3], 0)
+        self.respond(call, [3], 1, 2)
+        self.silence(call, 4, lacked)
+        self.respond(call, [1], 1)
+        lacked[0] = self.read(call, 1, 2, 1)
+        self.silence(call, 4, lacked)
+        self.respond(call, [2], 0)
+        self.expect(self.writes(call, 0))
+        self.silence(call, 4, [self.read(call, 1, 2, 1), self.read(call, 2, 1, 2)])
+        self.respond(call, [2], 1)
+        self.respond(call, [1, 2], 2)
+        self.expect(self.writes(call, 1, 2))
+        lacked = [self.write(call, 2, i, again=True) for i in range(3)]
+        for edge in (1, 3):
+            self.ack(call, edge, 2)
+            others = [self.write(call, 3, i, again=True) for i in range(3)] if edge == 1 else []
+            self.silence(call, 4, [*lacked, *others])
+        self.ack(call, 2, 0)
+        self.silence(call, 4, lacked[1:])
+
+
+class WhatComesTwiceHoldsTicks(PullTest):
+    """A packet that a slot has, or an old ACK, shows that answers are on their way: such ticks count neither for what
+    is read again nor for the end of the call, and begin nothing anew."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 2)
+        lacked = [self.read(call, 2, 0, 2)]
+        self.respond(call, [1, 3], 0, 1)
+        self.held(call, lambda: self.post(1, self.response(call, 1, 0)), lacked)
+        self.respond(call, [2], 0, 1)
+        self.expect(self.writes(call, 0, 1))
+        for edge in (1, 2):
+            self.ack(call, edge, 1)
+        self.held(call, lambda: self.ack(call, 1, 1), [self.write(call, 3, i, again=True) for i in (0, 1)])
+        for _ in range(self.spec.patience - 4):
+            self.tick(call.context)
+        self.outputs()
+        self.ack(call, 2, 0)
         self.tick(call.context)
         self.expect_nothing()
-        for _ in range(self.spec.patience + 2):
+        self.tick(call.context)
+        self.expect(self.flags(self.after_flags(call), Status.SILENCE))
+
+    def held(self, call: Call, repeats: Callable[[], None], again: Sequence[Output]) -> None:
+        """A tick behind something new and three silent ones, before each of which are some to which only old things
+        have come."""
+        for number in range(4):
+            if number:
+                for _ in range(3):
+                    repeats()
+                    self.tick(call.context)
+                    self.expect_nothing()
             self.tick(call.context)
-            self.expect([self.flag(call, 2, Status.SILENCE)])
+            self.expect(again if number in (1, 2) else [])
 
 
 class NothingOfNaksThatMeanNothing(PullTest):

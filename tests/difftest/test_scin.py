@@ -89,10 +89,10 @@ def ours(frame: bytes) -> RocePacket | None:
 @pytest.mark.long
 def test_traffic_reaches_every_module(fields: dict[str, Any]) -> None:
     """Every reason for a drop is given, calls end in every way, and all that ranks can be sent is sent, also again."""
-    spec = small(**fields)
+    spec = small(patience=3, **fields)
     model, kinds, sent = switch(spec), Counter[str](), Counter[str]()
     written: set[tuple[int, int, int]] = set()
-    for event in events(spec, 3, 3500):
+    for event in events(spec, 3, 4500):
         for _, frame in carried_out(model, event):
             packet = ours(frame)
             if packet is None:
@@ -138,7 +138,7 @@ def test_traffic_shows_faults(fault: str) -> None:
     text = render(compose(spec)).text
     (mutation,) = (each for each in SEEDING.mutations if each.name == fault)
     sound, faulty = switch(spec, text), switch(spec, mutation.apply(text))
-    differing = (carried_out(sound, event) != carried_out(faulty, event) for event in events(spec, 3, 3000))
+    differing = (carried_out(sound, event) != carried_out(faulty, event) for event in events(spec, 5, 3000))
     assert any(differing)
 
 

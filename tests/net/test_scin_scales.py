@@ -25,7 +25,7 @@ from p4gen.spec.topology import load_topology
 
 STAR = load_topology("star-4")
 SMALL = {
-    "dtype": "mxint8", "lanes": 32, "waves": 4, "wave": 4, "contexts": 4, "edges": 4, "ports": 8, "patience": 200,
+    "dtype": "mxint8", "lanes": 32, "waves": 4, "wave": 4, "contexts": 4, "edges": 4, "ports": 8, "patience": 4000,
 }  # fmt: skip
 FLOAT16 = SMALL | {"dtype": "int8_float16", "lanes": 128}
 EVERYTHING = Faults((Impairment(loss=0.02, reorder=0.05, duplicate=0.05, corrupt=0.02),))

@@ -9,7 +9,8 @@ from p4gen.families.epic.words import ANNOUNCEMENT, CODE, PROGRESS, receive, slo
 from p4gen.groups.group import GroupContext, Pattern, PlacedEdge
 from p4gen.model import Model
 from p4gen.net.state import GroupReader, HeldEdge, HeldSlot, StateReader
-from p4gen.program.repair import runs
+from p4gen.net.ticks import INTERVAL, UNIT
+from p4gen.program.repair import wait
 from p4gen.rocev2.psn import PSN_MASK, diff
 from p4gen.spec.message import MESSAGE
 
@@ -71,10 +72,12 @@ def _pattern(spec: EpicSpec, switch: Model, context: GroupContext, psn: int) -> 
     return context.patterns[0]
 
 
-def _timer_runs(spec: EpicSpec, switch: Model, placed: PlacedEdge) -> bool:
+def _wait(spec: EpicSpec, switch: Model, placed: PlacedEdge) -> int:
+    word = switch.register("timers", placed.index(spec))
     if static.static(spec):
-        return static_iii.TIMER.unpack(switch.register("timers", placed.index(spec)))["ticks"] > 0
-    return runs(switch.register("timers", placed.index(spec)))
+        ticks = static_iii.TIMER.unpack(word)["ticks"]
+        return ticks * INTERVAL if ticks < 1 << static_iii.GIVEN_UP_BITS else 0
+    return wait(word) * UNIT
 
 
 def _at(spec: EpicSpec, context: GroupContext) -> int:
@@ -82,4 +85,4 @@ def _at(spec: EpicSpec, context: GroupContext) -> int:
     return context.pipeline * spec.bank_contexts + context.context
 
 
-FACET = StateReader(groups=GroupReader(slot=_slot, pattern=_pattern, edge=_edge, timer_runs=_timer_runs))
+FACET = StateReader(groups=GroupReader(slot=_slot, pattern=_pattern, edge=_edge, wait=_wait))

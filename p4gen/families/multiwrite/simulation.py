@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from p4gen.errors import InputError
 from p4gen.families.multiwrite.control import edge_index
@@ -15,23 +15,21 @@ from p4gen.families.multiwrite.hosts import Member
 from p4gen.families.multiwrite.layout import Layout
 from p4gen.families.multiwrite.placing import Addresses, Waypoint, WritePlacement, straight
 from p4gen.families.multiwrite.spec import MultiwriteSpec
-from p4gen.host.transport.clock import MS, US, duration_text
+from p4gen.host.transport.clock import US, duration_text
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Recovery
 from p4gen.model import EngineName
 from p4gen.net.faults import Faults
 from p4gen.net.network import Network
-from p4gen.net.ticks import Ticker
+from p4gen.net.patience import Patience
+from p4gen.net.ticks import UNIT, Ticker
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
 from p4gen.program import compose, render
-from p4gen.program.repair import runs
+from p4gen.program.repair import wait
 from p4gen.spec.topology import TopologySpec
 from p4gen.switch.drops import losses
-
-STALL: Final = 200 * MS
-"""Virtual time without any progress after which a run is given up."""
 
 
 class Caller(Protocol):
@@ -113,6 +111,7 @@ class WriteSimulation:
         assert placement is not None
         for switch, held in placement.switches.items():
             held.install(self.network.switches[switch])
+        self._ticked = placement.ticked if spec.wants_ticks else ()
         self._ticker = self._start_ticks(placement) if spec.wants_ticks else None
 
     @property
@@ -153,25 +152,25 @@ class WriteSimulation:
         network, spec = self.network, self.config.spec
         edges = placement.ticked
 
-        def waits() -> bool:
-            words = (
-                network.switches[placed.switch].register(
-                    "timers", edge_index(spec, placed.context, placed.edge.edge_id)
-                )
-                for placed in edges
-            )
-            return any(map(runs, words))
-
         return Ticker(
             network.nodes,
             edges,
             network.loop,
             lambda _switch, _context: True,
-            waits,
+            self._longest_wait,
             lambda: sum(direction.packets for direction in network.directions.values()),
             self.config.topology.switch_latency,
             spec.architecture.cpu_port,
         )
+
+    def _longest_wait(self) -> int:
+        """That of the switches' timers, ps; 0 if none runs."""
+        spec, switches = self.config.spec, self.network.switches
+        words = (
+            switches[edge.switch].register("timers", edge_index(spec, edge.context, edge.edge.edge_id))
+            for edge in self._ticked
+        )
+        return max(map(wait, words), default=0) * UNIT
 
     @property
     def pairs(self) -> Iterator[QueuePair]:
@@ -195,7 +194,10 @@ class WriteSimulation:
         """
         loop = self.network.loop
         left = [list(calls) for _ in callers]
-        seen, since = -1, loop.now
+        pairs = list(self.pairs)
+        patience = Patience(
+            loop, self.config.timeout, lambda: sum(pair.responder.expected for pair in pairs), self._longest_wait
+        )
         while True:
             for caller, more in zip(callers, left, strict=True):
                 if more and caller.done:
@@ -212,11 +214,8 @@ class WriteSimulation:
             loop.run(count=64)
             if progress is not None:
                 progress(len(calls) * len(left) - sum(map(len, left)), len(calls) * len(left))
-            done = sum(pair.responder.expected for pair in self.pairs)
-            if done != seen:
-                seen, since = done, loop.now
-            elif loop.now - since > STALL:
-                raise InputError(f"no packet has arrived since {duration_text(since)}")
+            if patience.over():
+                raise InputError(f"no packet has arrived since {duration_text(patience.since)}")
 
     def copies(self) -> Counter[str]:
         """Packets on each direction of the links so far, by name."""

@@ -27,7 +27,7 @@ SMALL: dict[str, Any] = {
     "contexts": 4,
     "edges": 4,
     "ports": 8,
-    "patience": 3,
+    "patience": 6,
 }
 
 

@@ -12,7 +12,7 @@ _RECEIVERS = "meta.emission.receivers = "
 _FINISHED = f"finishes == 1) {{\n                meta.emission.leaves = out_t.FLAG;\n                {_RECEIVERS}"
 _BY_TICK = "{ meta.lookup.kind = kind_t.TICK; }"
 _BY_CURSOR = "{ meta.lookup.kind = kind_t.CURSOR; }"
-_SMALL = {"mode": "scin", "lanes": 8, "waves": 2, "wave": 4, "contexts": 4, "edges": 4, "ports": 8, "patience": 3}
+_SMALL = {"mode": "scin", "lanes": 8, "waves": 2, "wave": 4, "contexts": 4, "edges": 4, "ports": 8, "patience": 6}
 PROGRAMS: dict[str, dict[str, object]] = {
     "plain": {**_SMALL},
     "wrap": {**_SMALL, "overflow": "wrap"},
@@ -213,15 +213,24 @@ _REPAIR = (
         "meta.call.flag_psn = meta.call.flag_psn;",
     ),
     Mutation("aborted-goes-on-reading", "TrackCall", "if (ended == 1) {", "if (false) {"),
-    Mutation("ticks-never-stall", "WatchProgress", "else if (count < PATIENCE) { count = count + 1; }", ""),
-    Mutation("ticks-act-at-once", "WatchProgress", "if (same == 0) { count = 0; }", "if (same == 0) { count = 1; }"),
-    Mutation("no-patience", "WatchProgress", "} else if (count == PATIENCE) {", "} else if (count == PATIENCE - 1) {"),
+    Mutation("ticks-never-stall", "WatchProgress", "            count = count + 1;\n", ""),
+    Mutation("ticks-act-at-once", "WatchProgress", "if (new == 1) { count = 0; }", "if (new == 1) { count = 1; }"),
+    Mutation("ticks-act-each", "WatchProgress", "if ((count & (count - 1)) != 0) { stalls = 0; }", ""),
+    Mutation("ticks-act-on-old-news", "WatchProgress", "bit<1> stalls = ~meta.progress.comes;", "bit<1> stalls = 1;"),
+    Mutation(
+        "repeats-are-news", "NoteProgress", "else if (meta.drop == drop_t.NONE) { new = 1; }", "else { new = 1; }"
+    ),
+    Mutation("results-only-are-news", "NoteProgress", "if (meta.drop == drop_t.NONE) { new", "if (false) { new"),
+    Mutation("repeated-acks-are-news", "NoteProgress", "{ new = meta.progress.moves; }", "{ new = 1; }"),
+    Mutation("acks-are-no-news", "NoteProgress", "{ new = meta.progress.moves; }", "{ }"),
+    Mutation("news-stay", "NoteProgress", "if (comes == 0) { word = 0; }", "if (comes == 0) { }"),
+    Mutation("no-patience", "WatchProgress", "if (count >= PATIENCE) {", "if (count >= PATIENCE - 1) {"),
     Mutation("flags-to-all-again", "WatchProgress", f"{_RECEIVERS}meta.flags.unflagged;", f"{_RECEIVERS}{_ALL};"),
     Mutation(
         "flags-given-up",
         "WatchProgress",
         f"{_RECEIVERS}meta.flags.unflagged;",
-        f"{_RECEIVERS}meta.flags.unflagged;\n                if (count == PATIENCE) {{ {_RECEIVERS}0; }}",
+        f"{_RECEIVERS}meta.flags.unflagged;\n                if (count >= PATIENCE) {{ {_RECEIVERS}0; }}",
     ),
     Mutation("flag-acks-ignored", "SignalCompletion", "reached = reached | meta.lookup.edge_bit;", ""),
     Mutation("forged-ticks", "LookupTable", f"if (std_meta.ingress_port == CPU_PORT) {_BY_TICK}", _BY_TICK),

@@ -59,8 +59,8 @@ ORDERED: Final = (
     _fault(
         "silence-of-the-call-that-ended",
         "WatchProgress",
-        f"STATUS_SILENCE;{_NUMBER}if (meta.release",
-        f"STATUS_SILENCE;{_NUMBER}if (false && meta.release",
+        "meta.call.number;\n            if (meta.release",
+        "meta.call.number;\n            if (false && meta.release",
     ),
     _fault(
         "refusal-of-the-call-that-ended",

@@ -87,9 +87,9 @@ SCALES: Final = (
     ),
     _fault(
         "scales-are-no-progress",
-        "WatchProgress",
-        "!= meta.scales.awaited) { same = 0; }",
-        "!= meta.scales.awaited) { }",
+        "NoteProgress",
+        "else if (meta.drop == drop_t.NONE) { new",
+        "else if (meta.lookup.kind == kind_t.SCALES) { }\n        else if (meta.drop == drop_t.NONE) { new",
     ),
     _fault("scales-of-all-again", "RereadScales", "meta.scales.lacking & hdr.cursor.edges;", "hdr.cursor.edges;"),
     _fault("scales-of-others-again", "RereadScales", "meta.scales.lacking & hdr.cursor.edges;", "meta.scales.lacking;"),

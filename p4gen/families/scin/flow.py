@@ -29,6 +29,7 @@ _NOTHING_YET = (
     ("progress.acked", "0"),
     ("progress.naks", "0"),
     ("progress.lacks", "0"),
+    ("progress.moves", "0"),
 )
 
 
@@ -78,7 +79,7 @@ def _by_kind(spec: ScinSpec) -> tuple[Step, ...]:
     acked, issue = Apply(calls.RECEIVE_ACK, "hdr, meta"), Apply(calls.issue_wave(spec), "hdr, meta", "section 3.4.1")
     slot, release = Apply(calls.CHECK_DUPLICATE, "hdr, meta"), Apply(calls.RELEASE_RESULT, "hdr, meta")
     flags = Apply(repair.SIGNAL_COMPLETION, "hdr, meta", "section 3.3")
-    again = Apply(repair.RETRANSMISSION, "hdr, meta")
+    again, note = Apply(repair.RETRANSMISSION, "hdr, meta"), Apply(repair.NOTE_PROGRESS, "meta")
     sends = "meta.emission.leaves == out_t.WRITE"
     lanes: tuple[Step, ...] = (Apply(calls.AGGREGATE_DATA, "hdr, meta"),)
     asked: tuple[Step, ...] = (issue,)  # what has been asked for
@@ -92,13 +93,13 @@ def _by_kind(spec: ScinSpec) -> tuple[Step, ...]:
         lanes = (Apply(scales.AGGREGATE_BLOCKS, "hdr, meta"),)
         rounds = (Apply(scales.REQUANTISE, "hdr, meta"),)
         asked, loads = (tracked,), (tracked,)
-        kinds = [(_kind("SCALES"), (issue, tracked)), (_kind("SCALES_NAK"), (tracked, answer))]
+        kinds = [(_kind("SCALES"), (issue, tracked, when(OURS, note))), (_kind("SCALES_NAK"), (tracked, answer))]
         cursors = [
             (f"{_CURSOR}WAVE", (tracked,)),
             (f"{_CURSOR}SCALES", (issue, tracked, Apply(scales.REREAD_SCALES, "hdr, meta"))),
         ]
     gap = Apply(repair.NOTICE_GAP, "hdr, meta")
-    data: tuple[Step, ...] = (*asked, when(OURS, gap, slot), when(OURS, release, *lanes))
+    data: tuple[Step, ...] = (*asked, when(OURS, gap, slot, note), when(OURS, release, *lanes))
     if rounds:
         data = (*data, when(sends, *rounds))
     written = when(sends, *lanes, *rounds)
@@ -109,13 +110,12 @@ def _by_kind(spec: ScinSpec) -> tuple[Step, ...]:
         (f"{_CURSOR}WRITE", (*loads, acked, slot, release, again, written)),
         *cursors,
     )
-    watch = Apply(repair.WATCH_PROGRESS, "meta")
     return (
         _one_of(
             (_kind("ARRIVAL"), (Apply(calls.TRACK_ARRIVAL, "hdr, meta", "section 3.3"),)),
             (_kind("DATA"), data),
-            (_kind("WRITE_ACK"), (release, acked, issue)),
-            (_kind("TICK"), (acked, issue, *loads, release, flags, watch)),
+            (_kind("WRITE_ACK"), (release, acked, issue, when(OURS, note))),
+            (_kind("TICK"), (acked, issue, *loads, release, flags, note, Apply(repair.WATCH_PROGRESS, "meta"))),
             (_kind("CURSOR"), (cursor,)),
             (_kind("READ_NAK"), (release, answer)),
             (_kind("FLAG_ACK"), (flags,)),

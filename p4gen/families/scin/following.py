@@ -47,7 +47,7 @@ class Following:
     """The packet behind the last that a destination has acknowledged, by edge."""
     flagged: int = 0
     ticks: int = 0
-    """Since there was any progress."""
+    """Since anything new has come."""
     aborted: bool = False
     silent: int = 0
     """Packets of the near future that are ticks for the most part."""
@@ -124,9 +124,9 @@ class Following:
         """A source's scales of a wave have come."""
         if not self.awaited <= wave < self.waves_end:
             return
+        self.ticks *= self.scales.get(wave, 0) >> (edge.edge - 1) & 1
         self.scales[wave] = self.scales.get(wave, 0) | 1 << (edge.edge - 1)
         while self.scales.get(self.awaited) == self.context.sources:
-            self.ticks = 0
             del self.scales[self.awaited]
             self.asked = min(self.asked + self.wave, self.end)
 
@@ -134,11 +134,11 @@ class Following:
         """A source's data has come."""
         if not self.released <= psn < self.asked:
             return
+        self.ticks *= self.came.get(psn, 0) >> (edge.edge - 1) & 1
         self.came[psn] = self.came.get(psn, 0) | 1 << (edge.edge - 1)
         if self.came[psn] == self.context.sources:
             self.complete.add(psn)
         while self.released in self.complete:
-            self.ticks = 0
             self.complete.discard(self.released)
             del self.came[self.released]
             self.released += 1
@@ -146,9 +146,9 @@ class Following:
     def is_acknowledged(self, edge: PullEdge, behind: int) -> None:
         """A destination has all results up to one."""
         if behind <= self.released:
-            before = self.freed
-            self.acked[edge.edge] = max(behind, self.acked.get(edge.edge, self.first))
-            self.ticks *= self.freed == before
+            before = self.acked.get(edge.edge, self.first)
+            self.acked[edge.edge] = max(behind, before)
+            self.ticks *= behind <= before
             self.reads()
 
     def has_flag(self, edge: PullEdge) -> None:

@@ -89,6 +89,7 @@ _ALL = (
     repair.RETRANSMISSION,
     scales.REREAD_SCALES,
     repair.SIGNAL_COMPLETION,
+    repair.NOTE_PROGRESS,
     repair.WATCH_PROGRESS,
     repair.ANSWER_NAK,
     repair.START_CURSOR,

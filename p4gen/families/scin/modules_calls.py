@@ -127,6 +127,7 @@ RECEIVE_ACK = Module(
         Metadata("acked", "psn_t", "the PSN up to which all have acknowledged"),
         Metadata("lacks", "edges_t", "ranks that have not acknowledged the cursor's PSN"),
         Metadata("naks", "bit<1>", "1: the answer is a NAK that something is done about"),
+        Metadata("moves", "bit<1>", "1: it acknowledges something new"),
         Metadata("finishes", "bit<1>", "1: with this answer all of the call is acknowledged", wanted=_strict),
     ),
     keeps=(Register("edge_*.acked", words.ACKED, CONTEXTS, "how far a rank has acknowledged", Size("edges")),),

@@ -5,15 +5,9 @@ from __future__ import annotations
 from p4gen.arch import Feature
 from p4gen.families.scin import words
 from p4gen.families.scin.sizes import CONTEXTS, EDGES, FOLDER
-from p4gen.families.scin.spec import ScinSpec
-from p4gen.layout import Word
 from p4gen.program.module import Metadata, Module, Register
 
 _ROUND = ("what", "round_psn", "reason", "about", "asked", "announced")
-
-
-def _watched(spec: ScinSpec) -> Word:
-    return words.WATCHED_SCALED if spec.scaled else words.WATCHED
 
 
 NOTICE_GAP = Module(
@@ -86,12 +80,27 @@ SIGNAL_COMPLETION = Module(
     keeps=(Register("flagged", words.FLAGGED, CONTEXTS, "ranks that have their flag"),),
 )
 
+NOTE_PROGRESS = Module(
+    name="NoteProgress",
+    folder=FOLDER,
+    gress="ingress",
+    paper="beside the paper, whose network is lossless",
+    purpose="what has come since the last tick, new or not",
+    part="progress",
+    needs=("kind", "context_index", "moves"),
+    provides=(
+        Metadata("comes", "bit<1>", "of a tick, 1: something has come since the one before"),
+        Metadata("news", "bit<1>", "1: something new has"),
+    ),
+    keeps=(Register("noted", words.NOTED, CONTEXTS, "whether anything has come since the last tick"),),
+)
+
 WATCH_PROGRESS = Module(
     name="WatchProgress",
     folder=FOLDER,
     gress="ingress",
     paper="beside the paper, whose network is lossless",
-    purpose="a tick without progress has something sent again, or ends the call",
+    purpose="ticks without progress have something sent again, or end the call",
     needs=(
         "context_index",
         "epoch",
@@ -104,10 +113,12 @@ WATCH_PROGRESS = Module(
         "start",
         "asked_end",
         "unflagged",
+        "comes",
+        "news",
     ),
     may_need=("awaited", "scales_end"),
     changes=("leaves", "receivers", "what", "round_psn", "reason", "about"),
-    keeps=(Register("watched", _watched, CONTEXTS, "what there was at the last tick"),),
+    keeps=(Register("watched", words.WATCHED, CONTEXTS, "for how long nothing new has come"),),
 )
 
 ANSWER_NAK = Module(

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +20,15 @@ from p4gen.families.scin.control import Pattern, PullContext, configuration
 from p4gen.families.scin.hosts import Buffer, Member
 from p4gen.families.scin.placing import Plain, tick_of
 from p4gen.families.scin.spec import ScinSpec
+from p4gen.families.scin.words import WATCHED
 from p4gen.host.collectives.arrays import array_type
-from p4gen.host.transport.clock import MS, US, duration_text
+from p4gen.host.transport.clock import US, duration_text
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import QpConfig, Recovery, Resumption
 from p4gen.model import EngineName
 from p4gen.net.faults import Faults
 from p4gen.net.network import Network
+from p4gen.net.patience import Patience
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
 from p4gen.program import compose, render
@@ -35,8 +37,6 @@ from p4gen.spec.topology import TopologySpec
 from p4gen.switch.drops import losses
 
 Array = npt.NDArray[Any]
-STALL: Final = 20 * MS
-"""Virtual time without any progress after which a run is given up."""
 
 
 @dataclass(frozen=True)
@@ -179,18 +179,24 @@ class PullSimulation:
         """
         loop = self.network.loop
         everyone = [member for members in self.members for member in members.values()]
-        seen, since = -1, loop.now
+        pairs = list(self.pairs)
+        patience = Patience(
+            loop, self.config.timeout, lambda: sum(pair.responder.expected for pair in pairs), self._longest_wait
+        )
         while not (until() if until else all(member.done for member in everyone)):
             problems = [problem for member in everyone for problem in member.problems]
             if problems:
                 raise InputError(*problems)
             loop.run(count=64)
-            done = sum(pair.responder.expected for pair in self.pairs)
-            if done != seen:
-                seen, since = done, loop.now
-            elif loop.now - since > STALL:
-                raise InputError(f"no packet has arrived since {duration_text(since)}")
+            if patience.over():
+                raise InputError(f"no packet has arrived since {duration_text(patience.since)}")
         return loop.now
+
+    def _longest_wait(self) -> int:
+        """For how long the switch has waited for something new, ps: until it acts, it waits as long again at most."""
+        switch = self.network.switches[self._switch]
+        counts = (WATCHED.unpack(switch.register("watched", at))["count"] for at in range(len(self.config.patterns)))
+        return max(counts, default=0) * self.config.tick
 
     def timed_call(self, context: int, packets: int, data: Mapping[int, Buffer]) -> int:
         """A call in place, which must succeed. Returns the time until the last rank has its flag, ps.

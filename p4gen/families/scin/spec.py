@@ -68,8 +68,8 @@ class ScinSpec(ProgramSpec):
     edges: Annotated[int, Field(ge=2, le=32, description="most ranks of a group, each behind an edge of its own")] = 8
     patience: Annotated[
         int,
-        Field(ge=1, le=255, description="ticks without any progress after which a call ends with a status"),
-    ] = 7
+        Field(ge=1, le=4095, description="ticks without any progress after which a call ends with a status"),
+    ] = 64
 
     variant: Annotated[
         Variant | None, Field(description="a design that falls short, for comparison only; none by default")

@@ -54,7 +54,7 @@ def _cursor(tick: RocePacket, psn: int) -> RocePacket:
 
 FACET = Verification(
     cursor=_cursor,
-    clocks=("IncIngress.watch_progress.watched",),
+    clocks=("IncIngress.watch_progress.watched", "IncIngress.note_progress.noted"),
     ticks=2,
     small=small,
     unsearched=unsearched,

@@ -41,17 +41,15 @@ ACKED = Word(_EPOCH, Field("psn", PSN_BITS, "acknowledged PSN"))
 """ReceiveAck: how far a rank has acknowledged its WRITEs."""
 FLAGGED = Word(_EPOCH, _CALL, Field("bitmap", 32, "ranks that have acknowledged their flag"))
 """SignalCompletion: whose flag has arrived."""
+NOTED = Word(Field("comes", 1, "something has come"), Field("news", 1, "something new has"))
+"""NoteProgress: what has come since the last tick."""
 WATCHED = Word(
     _EPOCH,
-    Field("release", PSN_BITS, "next PSN to be written"),
-    Field("acked", PSN_BITS, "PSN acknowledged by all"),
     _CALL,
     Field("status", 8, "its status"),
-    Field("count", 8, "ticks since"),
+    Field("count", 12, "ticks without news"),
 )
-"""WatchProgress: what there was at the last tick."""
-WATCHED_SCALED = Word(*WATCHED.fields, Field("scales", PSN_BITS, "PSN of the scales that are awaited"))
-"""The same of a call whose elements have scales."""
+"""WatchProgress: for how long nothing new has come."""
 SCALE_SLOTS = Word(_EPOCH, Field("psn", PSN_BITS, "PSN"), Field("bitmap", 32, "sources whose scales it has"))
 """TrackScales: whose scales of a wave have come."""
 READY = Word(
