@@ -6,6 +6,7 @@ from p4gen.arch import Architecture, Feature
 from p4gen.families.epic import modules as m
 from p4gen.families.epic.flow_ii import DROPPED, IN_ITS_BANK, OURS, drop, ordinary, recirculate
 from p4gen.families.epic.spec import EpicSpec
+from p4gen.families.epic.words import names_holes
 from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, when
 from p4gen.program.module import Module
 from p4gen.rocev2.layouts import SYNDROME
@@ -142,6 +143,7 @@ def _in_its_slot(spec: EpicSpec) -> tuple[Step, ...]:
         Do("bit<1> uses_slot = meta.order.accepted | cursor;"),
         when("uses_slot == 1", Apply(m.CHECK_DUPLICATE, "hdr.bth, hdr.ipv4.ecn, meta")),
         when("timed == 1", Apply(m.RESEND_TIMER, "hdr, meta"), note="Algorithm 3, line 3"),
+        *((when("reports == 1", when(ANSWER, Apply(m.REPAIR_HOLES, "hdr, meta"))),) if names_holes(spec) else ()),
         when("reports == 1", Apply(m.START_CURSOR, f"hdr, meta, {inout}")),
         when(
             "uses_slot == 1",

@@ -23,7 +23,7 @@ from p4gen.families.epic.capabilities import capabilities
 from p4gen.families.epic.codes import SYNDROMES, OwnOpcode, Traffic
 from p4gen.families.epic.headers import headers
 from p4gen.families.epic.spec import EpicSpec, Mode, Variant
-from p4gen.families.epic.words import reorder_window
+from p4gen.families.epic.words import names_holes, reorder_window
 from p4gen.program.common import Ipv4Checksum
 from p4gen.program.compose import Composition, Flows, ProgramParts
 from p4gen.program.module import Module
@@ -114,6 +114,7 @@ MODES: dict[Mode, tuple[Module, ...]] = {
         m.NOTIFY_CONGESTION,
         m.RECYCLE_BUFFER,
         m.CHECK_DUPLICATE,
+        m.REPAIR_HOLES,
         m.RESEND_TIMER,
         m.START_CURSOR,
         m.RETRANSMISSION,
@@ -221,6 +222,7 @@ def _names(composition: Composition) -> dict[str, Any]:
         "stores": spec.mode.stores,
         "selective": not spec.loss_recovery.in_order,
         "selective_naks": spec.loss_recovery.selective_naks,
+        "names_holes": names_holes(spec),
         "notifies": spec.notifies,
         "variant": spec.variant,
         "Variant": Variant,

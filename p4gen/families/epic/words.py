@@ -90,6 +90,19 @@ def sent(spec: EpicSpec) -> Word:
     return Word(*unsent, EPOCH, Field("psn", PSN_BITS, "PSN"))
 
 
+def names_holes(spec: EpicSpec) -> bool:
+    """Whether a receiver of results may know more holes than its NAKs name, as those of NIC-SR do."""
+    return selective(spec) and not spec.loss_recovery.selective_naks
+
+
+HOLES = Word(
+    EPOCH,
+    Field("hole", PSN_BITS, "PSN that was reported, or sent again"),
+    Field("through", PSN_BITS, "newest PSN at the time of the NAK"),
+)
+"""RepairHoles' word: which of the packets that an edge was sent are repaired."""
+
+
 def completed(spec: EpicSpec) -> Word:
     """CountMessages' word: how many messages an edge has sent whole."""
     ended = (Field("ended", 24, "ended"),) if selective(spec) else ()

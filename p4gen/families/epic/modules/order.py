@@ -127,7 +127,9 @@ TRACK_SENT = Module(
     gress="ingress",
     paper="Algorithm 2, line 15: maxPsnSent; InfiniBand 9.7.5.1.1",
     purpose="an answer to what was never sent must not be believed",
+    part="progress",
     needs=("hdr.bth", "kind", "context_index", "epoch", "first_psn", "slot_mask", "pipe"),
+    provides=(Metadata("newest", "psn_t", "the newest PSN that has been sent", wanted=words.names_holes),),
     keeps=(
         Register("aggregation.sent", words.sent, CONTEXTS, "maxPsnSent of each context's aggregation pipe"),
         Register("broadcast.sent", words.sent, CONTEXTS, "the same of its broadcast pipe"),
@@ -168,6 +170,19 @@ RECEIVE_ACK = Module(
     ),
 )
 
+REPAIR_HOLES = Module(
+    name="RepairHoles",
+    folder="epic",
+    gress="ingress",
+    paper="section C: NIC-SR, whose NAKs name one hole at a time",
+    purpose="the next hole is repaired as soon as the oldest is",
+    part="progress",
+    needs=("hdr.bth", "hdr.aeth", "edge_index", "epoch", "first_psn", "newest"),
+    provides=(Metadata("repairs", "bit<1>", "1: the packet behind the ACK's is missing"),),
+    keeps=(Register("holes", words.HOLES, EDGES, "which packets of an edge are repaired"),),
+    wanted=words.names_holes,
+)
+
 RESEND_TIMER = replace(
     repair.resend_timer(EDGES, "complete"), paper="Algorithm 2, line 14; Algorithm 3, lines 3 and 14: resend"
 )
@@ -206,7 +221,7 @@ START_CURSOR = Module(
     purpose="a NAK, or a tick without progress, sets a retransmission going",
     part="path",
     needs=("hdr.bth", "hdr.aeth", "kind", "port", "acked", "stalled"),
-    may_need=("complete", "next"),
+    may_need=("complete", "next", "repairs"),
     changes=("hdr.bth", "hdr.aeth", "hdr.ipv4", "hdr.udp", "hdr.immediate", "hdr.payload"),
     provides=(Metadata("goes_round", "bit<1>", "1: recirculates"),),
     drops=(
