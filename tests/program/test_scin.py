@@ -56,7 +56,7 @@ def test_state_is_what_the_formula_says(completion: str, more: int) -> None:
     spec = ScinSpec.model_validate({"lanes": 256, "completion": completion})
     bits = sum(module.state_bits(spec) for module in compose(spec).modules)
     contexts, ranks, slots, lanes = 4, 8, 64, 256
-    assert bits == contexts * (slots * (64 + 32 * lanes) + 89 + more + 96 + 32 + 48 + 64 + 96 + (32 + 192 + 32) * ranks)
+    assert bits == contexts * (slots * (64 + 32 * lanes) + 89 + more + 96 + 32 + 48 + 64 + 54 + (32 + 192 + 32) * ranks)
     assert abs(bits / 8 / 266_000 - 1) < 0.05
 
 
@@ -69,8 +69,8 @@ def test_state_with_scales_is_what_the_formula_says(dtype: str, block: int | Non
     size = 2 if dtype == "int8_float16" else 1
     bits = sum(module.state_bits(spec) for module in compose(spec).modules)
     contexts, ranks, waves, slots, lanes, scales = 4, 8, 16, 64, 1024, 4096 // spec.scale_block
-    plain = slots * (64 + 32 * lanes) + 89 + 96 + 32 + 48 + 64 + 96 + (32 + 192 + 32) * ranks
-    assert bits == contexts * (plain + waves * (64 + 8 * size * scales * (ranks + 2)) + 48 + 2 * 24)
+    plain = slots * (64 + 32 * lanes) + 89 + 96 + 32 + 48 + 64 + 54 + (32 + 192 + 32) * ranks
+    assert bits == contexts * (plain + waves * (64 + 8 * size * scales * (ranks + 2)) + 48 + 24)
     assert contexts * waves * scales * size * (ranks + 2) == bytes_of_scales
     if (dtype, block) == ("mxint8", 64):
         assert abs(bits / 8 / 1_060_000 - 1) < 0.05

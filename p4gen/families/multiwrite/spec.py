@@ -51,7 +51,9 @@ class MultiwriteSpec(ServingSpec):
     family: Annotated[Literal["multiwrite"], Field(description="the family of programs: a paper's system")] = (
         "multiwrite"
     )
-    mode: Annotated[Literal["multiwrite"], Field(description="multiwrite copies a WRITE to the destinations in its bitmap")] = "multiwrite"
+    mode: Annotated[
+        Literal["multiwrite"], Field(description="multiwrite copies a WRITE to the destinations in its bitmap")
+    ] = "multiwrite"
     receivers: Annotated[
         Literal[32, 64, 128, 256, 512, 1024],
         Field(
