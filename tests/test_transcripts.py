@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -116,6 +117,57 @@ def test_command_lines_are_accepted(document: str, line: str) -> None:
     except click.BadParameter as error:
         complaint = error.message
     assert not complaint or "does not exist" in complaint, document  # a file of the reader's
+
+
+MINUTES = (
+    "ptf run --mode",
+    "ptf run --family",
+    "ptf mutate",
+    "difftest",
+    "flow table",
+    "sim figure",
+    "sim table",
+    "bench",
+)
+"""Commands that are run with --full only."""
+SERVE = ("lab", "manager", "top", "switch")
+"""Commands that go on until somebody ends them. Their own tests start them."""
+
+
+def commands_of_the_readme() -> list[list[str]]:
+    """The command lines of README.md's blocks of shell that run in a checkout, a list for each block."""
+    lines = (
+        [line.partition(" #")[0].strip() for line in block.splitlines() if line.startswith("p4gen ")]
+        for block in blocks(ROOT / "README.md", "sh")
+    )
+    return [found for found in lines if found]
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("number", range(len(commands_of_the_readme())))
+def test_the_readme_s_commands_run_as_written(number: int, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """In a checkout as git has it, one after the other; what they write is left to ``build``, which git ignores."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in filter(None, listed.stdout.split("\0")):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    full = request.config.getoption("--full")
+    for line in commands_of_the_readme()[number]:
+        words = line.removeprefix("p4gen ")
+        if words.startswith(SERVE) or (words.startswith(MINUTES) and "--test" not in words and not full):
+            continue
+        if "--target bmv2" in words and shutil.which("simple_switch_grpc") is None:
+            continue
+        done = subprocess.run(
+            [sys.executable, "-m", *shlex.split(line)], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        wrong_design = "--variant" in words
+        assert done.returncode == (1 if wrong_design else 0), f"{line}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    written = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()} - {
+        path.relative_to(tmp_path) for path in before
+    }
+    assert [str(path) for path in written if path.parts[0] != "build" and "__pycache__" not in path.parts] == []
 
 
 def test_there_is_something_to_look_at() -> None:
