@@ -31,6 +31,7 @@ LARGE = 32
 ON_LARGE = tuple(f"{RANGE}.{name}" for name in ("RangeIsExactlyN", "RangeFromTheParent", "FastContributionsAreSafe"))
 MODULES = (
     "test_iii_order",
+    "test_iii_entrances",
     "test_iii_retransmission",
     "test_iii_collectives",
     "test_iii_selective",
