@@ -138,7 +138,7 @@ def test_traffic_shows_faults(fault: str) -> None:
     text = render(compose(spec)).text
     (mutation,) = (each for each in SEEDING.mutations if each.name == fault)
     sound, faulty = switch(spec, text), switch(spec, mutation.apply(text))
-    differing = (carried_out(sound, event) != carried_out(faulty, event) for event in events(spec, 5, 3000))
+    differing = (carried_out(sound, event) != carried_out(faulty, event) for event in events(spec, 4, 3000))
     assert any(differing)
 
 
