@@ -116,6 +116,24 @@ def test_checksum_calls_are_allowed() -> None:
     assert not compiled(ingress("").replace(COMPUTE, COMPUTE.replace("{}", call))).beyond_targets
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "hdr.h.a >> 16w0",
+        "8w0 << hdr.h.c",
+        "(hdr.h.a & 0) >> hdr.h.c",
+        "hdr.h.a << (hdr.h.c & 0)",
+        "(bit<8>)(512w1 << 257)",
+    ],
+)
+def test_shifts_of_which_nothing_is_left(value: str) -> None:
+    assert not compiled(ingress(f"meta.x = {value};")).beyond_targets
+
+
+def test_code_that_cannot_run_is_not_looked_at() -> None:
+    assert not compiled(ingress("if (false) { meta.x = hdr.h.a << hdr.h.c; }")).beyond_targets
+
+
 METER = "direct_meter<bit<8>>(MeterType.packets) m;"
 READ = "action a() { m.read(meta.x); }"
 KEYED = "key = { hdr.h.a : exact; } actions = { a; NoAction; } default_action = NoAction;"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import queue
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import grpc
 import pytest
 from p4.v1 import p4runtime_pb2 as pb
+from patience import PATIENCE_S
 
 from p4gen.errors import FailedError
+from p4gen.p4rt.server import write
 from p4gen.p4rt.server.arbitration import MAX_CONTROLLERS
 from p4gen.p4rt.session import RequestError, Session
 from p4gen.p4rt.status import Code
@@ -212,3 +215,78 @@ def test_reads_of_another_device_or_without_a_pipeline(bare: World) -> None:
 def test_capabilities_name_the_version(bare: World) -> None:
     answer = bare.connect(0, 10).stub.Capabilities(pb.CapabilitiesRequest())
     assert answer.p4runtime_api_version == "1.4.1"
+
+
+# --- requests that take long ---
+
+
+class Held:
+    """A write of the primary that stops before its second update, and goes on when ``release`` is called."""
+
+    def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._stopped, self._released, self.count = threading.Event(), threading.Event(), 0
+        apply = write.apply
+
+        def held(pipeline: Any, update: Any) -> Any:
+            self.count += 1
+            if self.count == 2:
+                self._stopped.set()
+                assert self._released.wait(PATIENCE_S)
+            return apply(pipeline, update)
+
+        monkeypatch.setattr(write, "apply", held)
+        entries = [world.exact("exact_table", key) for key in (1, 2)]
+        self._thread = threading.Thread(target=world.insert, args=entries)
+        self._thread.start()
+        assert self._stopped.wait(PATIENCE_S)
+
+    def release(self) -> None:
+        self._released.set()
+        self._thread.join(PATIENCE_S)
+
+
+def test_controllers_are_answered_while_a_batch_is_written(
+    world: World, open_stream: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(world, monkeypatch)
+    for election in ((0, 1), (0, 2), None):
+        assert open_stream().update(election).next().status.code == Code.ALREADY_EXISTS
+    assert open_stream().update((0, 1), role="other").next().status.code == Code.OK
+    assert held.count == 2
+    held.release()
+    assert len(world.read(world.key("exact_table"))) == 2
+
+
+def test_a_new_primary_is_told_when_the_batch_of_the_old_one_is_written(
+    world: World, open_stream: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup, new = open_stream().update((0, 1)), open_stream()
+    backup.next()
+    held = Held(world, monkeypatch)
+    new.update((0, 20))
+    assert backup.next().election_id.low == 20
+    request = pb.WriteRequest(device_id=1, election_id=pb.Uint128(low=20))
+    for election in (10, 20):  # the old primary's, and the new one's too early
+        request.election_id.low = election
+        with pytest.raises(grpc.RpcError) as caught:
+            world.session.stub.Write(request)
+        assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+    held.release()
+    assert new.next().status.code == Code.OK
+    request.election_id.low = 20
+    world.session.stub.Write(request)
+
+
+def test_a_primary_that_leaves_before_it_is_told(
+    world: World, open_stream: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup, new = open_stream().update((0, 1)), open_stream()
+    backup.next()
+    held = Held(world, monkeypatch)
+    new.update((0, 20))
+    assert backup.next().status.code == Code.ALREADY_EXISTS
+    new.close()
+    assert backup.next().status.code == Code.NOT_FOUND
+    held.release()
+    last = open_stream().update((0, 20))
+    assert last.next().status.code == Code.OK

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from p4gen.errors import Diagnostic, Pos
 from p4gen.p4 import ir
 from p4gen.p4.lint import objects
+from p4gen.p4.live import Live
+from p4gen.p4.simplify import simplified
 from p4gen.p4.types import (
     Bits,
     Fields,
@@ -20,7 +22,7 @@ from p4gen.p4.types import (
     strip,
     width_of,
 )
-from p4gen.p4.walk import used_by, walk
+from p4gen.p4.walk import walk
 
 _CHECKSUM_CALLS = {
     "vr": frozenset({"verify_checksum", "verify_checksum_with_payload"}),
@@ -117,15 +119,20 @@ def _root(e: ir.Expr) -> ir.Variable | None:
 
 def _code(block: ir.Control | ir.Parser) -> Iterator[tuple[Pos, str]]:
     """Unsupported statements and calls in ``block``."""
-    used = used_by(block)
-    bodies = [(b.body, "control") if isinstance(b, ir.Control) else (b.states, "parser") for b in used.blocks]
-    for b in used.blocks:
-        for state in b.states.values() if isinstance(b, ir.Parser) else ():
+    live = Live.of(block)
+    bodies: list[tuple[object, str]] = []
+    for b in live.blocks:
+        if isinstance(b, ir.Control):
+            bodies.append((live.code(b.body), "control"))
+            continue
+        for state in live.states(b):
             yield from objects.next_elsewhere(state)
-    for code, place in [*bodies, *((f.body, "action") for f in used.functions)]:
-        for node in walk(tuple(code.values()) if isinstance(code, dict) else code):
+            bodies.append(((state.body, state.transition), "parser"))
+    bodies += [(live.code(f.body), "action") for f in live.functions]
+    for code, place in bodies:
+        for node in walk(code):
             match node:
-                case ir.Binary(op="<<" | ">>", right=right) if (limit := _shift_limit(right)) is not None:
+                case ir.Binary(op="<<" | ">>", right=right) if not _folds(node) and (limit := _shift_limit(right)):
                     yield _begin(node), f"BMv2 shifts by {limit}"
                 case ir.ForIn():
                     yield node.pos, FOR_IN
@@ -142,6 +149,13 @@ def _code(block: ir.Control | ir.Parser) -> Iterator[tuple[Pos, str]]:
                     for item in data.elements if isinstance(data, ir.Aggregate) else ():
                         if isinstance(item, ir.Unary | ir.Binary | ir.Cast | ir.Slice | ir.Mux):
                             yield _begin(item), f"'{method}' takes whole fields on BMv2, not expressions"
+
+
+def _folds(shift: ir.Binary) -> bool:
+    """Whether nothing is left of a shift: of zero, by zero, or of what is known."""
+    zero = isinstance(shift.left, ir.Literal) and shift.left.value == 0
+    found = simplified(shift)
+    return zero or not isinstance(found, ir.Binary) or found.op != shift.op
 
 
 def _shift_limit(amount: ir.Expr) -> str | None:

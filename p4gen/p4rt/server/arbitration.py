@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +51,10 @@ class _Role:
     controllers: list[Controller] = field(default_factory=list)
     highest: Election = None
     """The highest election id ever seen from a primary."""
+    writes: int = 0
+    """Requests of primaries that are not finished yet."""
+    waiting: bool = False
+    """Whether the primary is not told yet that it is one, because earlier requests are not finished."""
 
     @property
     def primary(self) -> Controller | None:
@@ -59,29 +65,47 @@ class _Role:
 
 
 class Arbiter:
-    """All controllers of one device. Methods are thread-safe; ``lock`` also serialises writes.
+    """All controllers of one device. Methods are thread-safe, and none waits for a request to be done.
 
-    A write holds ``lock`` from the check of its sender until it is done, so no other primary is announced before writes
-    of the old one are finished (section 5.3).
+    A new primary is told so when the requests of the old one are finished, all others at once (section 5.3).
     """
 
     def __init__(self, device_id: int) -> None:
         self.device_id = device_id
-        self.lock = threading.RLock()
+        self._lock = threading.Lock()
         self._roles: dict[str, _Role] = {}
 
     def primaries(self) -> list[Controller]:
         """The primary of each role that has one."""
-        with self.lock:
-            return [p for role in self._roles.values() if (p := role.primary) is not None]
+        with self._lock:
+            roles = [role for role in self._roles.values() if not role.waiting]
+            return [p for role in roles if (p := role.primary) is not None]
 
     def is_primary(self, controller: Controller) -> bool:
         """Whether a stream belongs to a primary."""
-        with self.lock:
-            return controller.role is not None and self._roles[controller.role].primary is controller
+        with self._lock:
+            role = self._roles.get(controller.role) if controller.role is not None else None
+            return role is not None and role.primary is controller and not role.waiting
 
-    def check_write(self, role: str, election_id: Election) -> None:
-        """PERMISSION_DENIED unless the role's primary has that election id; NOT_FOUND for an unknown role."""
+    @contextlib.contextmanager
+    def writing(self, role: str, election_id: Election) -> Iterator[None]:
+        """A request of the role's primary, from its check until it is finished. PERMISSION_DENIED unless the primary
+        has that election id; NOT_FOUND for an unknown role."""
+        with self._lock:
+            known = self._checked(role, election_id)
+            known.writes += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                known.writes -= 1
+                primary = known.primary
+                if known.waiting and not known.writes:
+                    known.waiting = False
+                    if primary is not None:
+                        self._notify(role, [primary])
+
+    def _checked(self, role: str, election_id: Election) -> _Role:
         known = self._roles.get(role)
         if known is None:
             if role:
@@ -90,6 +114,9 @@ class Arbiter:
         primary = known.primary
         if primary is None or election_id is None or primary.election != election_id:
             raise StatusError(Code.PERMISSION_DENIED, f"election id {election_id} is not the primary controller's")
+        if known.waiting:
+            raise StatusError(Code.PERMISSION_DENIED, "requests of the primary before are not finished yet")
+        return known
 
     def update(self, controller: Controller, message: Any) -> bool:
         """Handle a MasterArbitrationUpdate. Returns whether the primary has changed.
@@ -98,7 +125,7 @@ class Arbiter:
         """
         role_name = message.role.name or (f"#{message.role.id}" if message.role.id else "")
         new = election(message)
-        with self.lock:
+        with self._lock:
             if controller.role is None:
                 if message.device_id != self.device_id:
                     raise not_found(f"device {message.device_id}: this is device {self.device_id}")
@@ -122,8 +149,10 @@ class Arbiter:
             controller.election = new
             if new is not None and (role.highest is None or new >= role.highest):
                 role.highest = new
-                self._notify(role_name, [*others, controller])
+                role.waiting = role.writes > 0
+                self._notify(role_name, others if role.waiting else [*others, controller])
             elif before is controller:
+                role.waiting = False
                 self._notify(role_name, [*others, controller])  # the primary has stepped down
             else:
                 self._notify(role_name, [controller])
@@ -131,7 +160,7 @@ class Arbiter:
 
     def remove(self, controller: Controller) -> bool:
         """Remove a stream that has ended. Returns whether it was a primary's."""
-        with self.lock:
+        with self._lock:
             if controller.role is None:
                 return False
             name, controller.role = controller.role, None
@@ -139,6 +168,7 @@ class Arbiter:
             was_primary = role.primary is controller
             role.controllers.remove(controller)
             if was_primary:
+                role.waiting = False
                 self._notify(name, role.controllers)
             return was_primary
 

@@ -79,24 +79,25 @@ class DigestEngine:
         by_name = {d.name: d for d in pipeline.schema.digests.values()}
         for digest in digests:
             info = by_name.get(digest.name)
-            if info is None or info.id not in pipeline.digests:
+            entry = pipeline.digests.get(info.id) if info is not None else None
+            if info is None or entry is None:
                 continue  # learning is not enabled
             leaves = tuple(value for _, value in digest.fields)
             buffer = self._buffers.setdefault(info.id, _Buffer())
-            config = pipeline.digests[info.id].config
-            self._expire(buffer, config.ack_timeout_ns)
+            self._expire(buffer, entry.config.ack_timeout_ns)
             if leaves in buffer.waiting or any(leaves in sent for _, sent in buffer.sent.values()):
                 continue
             if not buffer.waiting:
                 buffer.since = self._clock()
             buffer.waiting[leaves] = None
-            self._flush(pipeline, info, buffer)
+            self._flush(pipeline, info, buffer, entry.config)
 
     def tick(self, pipeline: Pipeline) -> None:
         """Send digests that have waited for max_timeout_ns."""
         for digest_id, buffer in self._buffers.items():
-            if digest_id in pipeline.digests and buffer.waiting:
-                self._flush(pipeline, pipeline.schema.digests[digest_id], buffer)
+            entry = pipeline.digests.get(digest_id)
+            if entry is not None and buffer.waiting:
+                self._flush(pipeline, pipeline.schema.digests[digest_id], buffer, entry.config)
 
     def acknowledge(self, pipeline: Pipeline, message: Any) -> None:
         """Handle a DigestListAck: digests in that list may be sent again. INVALID_ARGUMENT for an unknown digest."""
@@ -110,8 +111,7 @@ class DigestEngine:
         for number in [n for n, (when, _) in buffer.sent.items() if now - when >= timeout]:
             del buffer.sent[number]
 
-    def _flush(self, pipeline: Pipeline, info: DigestInfo, buffer: _Buffer) -> None:
-        config = pipeline.digests[info.id].config
+    def _flush(self, pipeline: Pipeline, info: DigestInfo, buffer: _Buffer, config: Any) -> None:
         full = bool(config.max_list_size) and len(buffer.waiting) >= config.max_list_size
         if not full and self._clock() - buffer.since < config.max_timeout_ns:
             return

@@ -48,6 +48,11 @@ class P4RuntimeServer:
         self._arbiter = Arbiter(target.device_id)
         self._configuration = Configuration(target)
         self._digests = DigestEngine(self._to_primaries)
+        self._work = threading.RLock()
+        """Held by what changes the pipeline, from its first change to the last. Nothing that a controller waits for on
+        its stream takes it."""
+        self._learning = threading.Lock()
+        """Held by what uses ``_digests``."""
         self._closing = threading.Event()
         target.subscribe(self._packet_in, self._digest)
         self._pool = futures.ThreadPoolExecutor(_THREADS, "p4runtime")
@@ -102,8 +107,7 @@ class P4RuntimeServer:
     def write(self, request: Any, context: Any) -> Any:
         """The Write RPC (section 12)."""
         self._check_device(request.device_id)
-        with self._arbiter.lock:
-            self._arbiter.check_write(role_of(request), election(request))
+        with self._arbiter.writing(role_of(request), election(request)), self._work:
             results = write.batch(self._pipeline(), request.updates, request.atomicity)
         self._log.debug("write of %d updates, %d refused", len(results), sum(r is not None for r in results))
         if any(results):
@@ -127,8 +131,7 @@ class P4RuntimeServer:
         """The Read RPC (section 13). All entities belong to every role, so the role filters nothing out."""
         try:
             self._check_device(request.device_id)
-            with self._arbiter.lock:
-                responses = read.read(self._pipeline(), request.entities)
+            responses = read.read(self._pipeline(), request.entities)
         except StatusError as error:
             context.abort(_STATUS[error.code], error.message)
         yield from responses
@@ -137,18 +140,16 @@ class P4RuntimeServer:
         """The SetForwardingPipelineConfig RPC (section 14)."""
         self._check_device(request.device_id)
         config = request.config if request.HasField("config") else None
-        with self._arbiter.lock:
-            self._arbiter.check_write(role_of(request), election(request))
+        with self._arbiter.writing(role_of(request), election(request)), self._work:
             if self._configuration.set(request.action, config):
-                self._digests.reset()
+                self._forget_digests()
                 self._log.info("a controller has set the forwarding pipeline")
         return pb.SetForwardingPipelineConfigResponse()
 
     def get_config(self, request: Any, context: Any) -> Any:
         """The GetForwardingPipelineConfig RPC (section 15)."""
         self._check_device(request.device_id)
-        with self._arbiter.lock:
-            return self._configuration.get(request.response_type)
+        return self._configuration.get(request.response_type)
 
     def capabilities(self, request: Any, context: Any) -> Any:
         """The Capabilities RPC (section 17)."""
@@ -156,7 +157,7 @@ class P4RuntimeServer:
 
     def load(self, config: Any) -> None:
         """Activate a pipeline when the switch starts, before any controller does. Raises ``StatusError``."""
-        with self._arbiter.lock:
+        with self._work:
             self._configuration.set(pb.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT, config)
 
     def _check_device(self, device_id: int) -> None:
@@ -204,8 +205,7 @@ class P4RuntimeServer:
             case "arbitration":
                 if self._arbiter.update(controller, request.arbitration):
                     self._log.info("controller with election id %s is now the primary", controller.election)
-                    with self._arbiter.lock:
-                        self._digests.reset()
+                    self._forget_digests()
             case "packet":
                 self._packet_out(controller, request.packet)
             case "digest_ack":
@@ -219,12 +219,12 @@ class P4RuntimeServer:
 
     def _packet_out(self, controller: Controller, packet: Any) -> None:
         try:
-            with self._arbiter.lock:
-                if not self._arbiter.is_primary(controller):
-                    raise StatusError(Code.PERMISSION_DENIED, "only a primary controller may send packets")
-                pipeline = self._configuration.committed
-                if pipeline is None:
-                    raise StatusError(Code.FAILED_PRECONDITION, "no forwarding pipeline config has been set")
+            if not self._arbiter.is_primary(controller):
+                raise StatusError(Code.PERMISSION_DENIED, "only a primary controller may send packets")
+            pipeline = self._configuration.committed
+            if pipeline is None:
+                raise StatusError(Code.FAILED_PRECONDITION, "no forwarding pipeline config has been set")
+            with pipeline.lock:  # a string may get its number here
                 frame = stream.frame_of(pipeline.schema, packet)
             try:
                 self._target.packet_out(frame)
@@ -235,18 +235,21 @@ class P4RuntimeServer:
 
     def _acknowledge(self, controller: Controller, message: Any) -> None:
         try:
-            with self._arbiter.lock:
-                if not self._arbiter.is_primary(controller):
-                    raise StatusError(Code.PERMISSION_DENIED, "only a primary controller may acknowledge digests")
+            if not self._arbiter.is_primary(controller):
+                raise StatusError(Code.PERMISSION_DENIED, "only a primary controller may acknowledge digests")
+            with self._learning:
                 self._digests.acknowledge(self._pipeline(), message)
         except StatusError as error:
             controller.send(stream.digest_error(error, message))
 
     def _gone(self, controller: Controller) -> None:
         if self._arbiter.remove(controller):
-            with self._arbiter.lock:
-                self._digests.reset()
+            self._forget_digests()
         controller.send(None)
+
+    def _forget_digests(self) -> None:
+        with self._learning:
+            self._digests.reset()
 
     def _to_primaries(self, message: Any) -> None:
         for primary in self._arbiter.primaries():
@@ -260,19 +263,20 @@ class P4RuntimeServer:
             self._to_primaries(stream.packet_in_of(pipeline.schema, frame))
 
     def _digest(self, digests: list[Digest]) -> None:
-        with self._arbiter.lock:
-            if self._configuration.committed is not None:
-                self._digests.add(self._configuration.committed, digests)
+        with self._learning:
+            pipeline = self._configuration.committed
+            if pipeline is not None:
+                self._digests.add(pipeline, digests)
 
     def _tick(self) -> None:
         while not self._closing.wait(TICK_S):
-            with self._arbiter.lock:
+            with self._learning:
                 pipeline = self._configuration.committed
                 if pipeline is None:
                     continue
                 self._digests.tick(pipeline)
-                with pipeline.lock:
-                    messages = list(stream.idle_notifications(pipeline))
+            with pipeline.lock:
+                messages = list(stream.idle_notifications(pipeline))
             for message in messages:
                 self._to_primaries(message)
 
