@@ -198,3 +198,9 @@ def test_a_program_without_main() -> None:
     found = compiled(ingress("").replace(TAIL, ""))
     assert [str(f.where) for f in found.beyond_targets] == ["t.p4:1:1"]
     assert "no 'main', an instance of V1Switch" in found.beyond_targets[0].message
+
+
+def test_a_union_of_the_next_element_is_extracted() -> None:
+    union = "header_union either { h_t one; }\nstruct headers { h_t h; h_t[3] stack; either[2] more; }"
+    text = ingress("").replace("struct headers { h_t h; h_t[3] stack; }", union)
+    assert not compiled(text.replace("pkt.extract(hdr.h);", "pkt.extract(hdr.more.next.one);")).beyond_targets

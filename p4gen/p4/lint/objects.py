@@ -81,7 +81,7 @@ def _wrong_fields(type_: Fields) -> Iterator[str]:
 def next_elsewhere(state: ir.ParserState) -> Found:
     """``next`` of a stack anywhere but in ``extract``, before which BMv2 does not know the element."""
     nodes = list(walk((state.body, state.transition)))
-    extracted = {id(n.header) for n in nodes if isinstance(n, ir.Extract)}
+    extracted = {id(inner) for n in nodes if isinstance(n, ir.Extract) for inner in walk(n.header)}
     for node in nodes:
         if isinstance(node, ir.StackMember) and node.name == "next" and id(node) not in extracted:
             yield node.pos, "'next' of a stack has no value yet; BMv2 can only extract into it"
