@@ -88,7 +88,7 @@ def running_bmv2(
     socket outlives the block.
     """
     check_tools()
-    _check_types(program.p4info)
+    _check_types(program.read_p4info())
     assert program.json is not None
     path = shutil.which(SWITCH)
     assert path is not None
@@ -134,12 +134,13 @@ def running_bmv2(
 
 
 def _check_types(p4info: P4Info) -> None:
-    for name, new in p4info.type_info.new_types.items():
-        if new.translated_type.HasField("sdn_string"):
-            raise InputError(
-                f"type {name} is translated to strings, which BMv2's P4Runtime server takes for numbers;"
-                " only p4gen's own switch translates"
-            )
+    types = p4info.type_info.new_types.items()
+    strings = sorted(name for name, new in types if new.translated_type.HasField("sdn_string"))
+    if strings:
+        raise InputError(
+            f"values of type {' and '.join(strings)} are translated to strings, which BMv2's P4Runtime server takes for"
+            " numbers; only p4gen's own switch translates"
+        )
 
 
 def _serves_thrift(port: int) -> bool:

@@ -18,9 +18,9 @@ from p4gen.p4rt.encoded import Encoder
 from p4gen.p4rt.server import P4RuntimeServer
 from p4gen.p4rt.session import RequestError
 from p4gen.p4rt.status import Code
-from p4gen.switch.bmv2 import _check_types
+from p4gen.switch import bmv2
 from p4gen.switch.device import Device
-from p4gen.switch.running import scratch
+from p4gen.switch.running import Program, scratch
 
 from .conftest import CPU, eventually
 
@@ -228,6 +228,9 @@ def test_a_client_writes_strings_only(world: World) -> None:
         world.client.packet_out(bytes(3), port=4, colour=1, pad=0)
 
 
-def test_bmv2_is_not_given_strings() -> None:
-    with pytest.raises(InputError, match="type vrf_t is translated to strings"):
-        _check_types(COMPILED.p4info)
+def test_bmv2_is_not_started_with_strings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bmv2, "check_tools", lambda: None)
+    program = Program.of_text(SOURCE.read_text(encoding="utf-8"), tmp_path, compiled=COMPILED)
+    running = bmv2.running_bmv2(program, tmp_path, ())
+    with pytest.raises(InputError, match="colour_t and vrf_t are translated to strings"), running:
+        pass

@@ -136,7 +136,7 @@ control Pipe(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t s
         } else if (hdr.request.op == 12) {
             // What is not selected is evaluated all the same.
             hdr.request.b = ((pair_t){ next(v), 7 }).q;
-            hdr.request.c = ((tuple<bit<8>, bit<8>>){ next(v), v })[1];
+            hdr.request.c = ((pair_t){ p = next(v), q = v }).q;
             hdr.request.d = v;
         }
     }
