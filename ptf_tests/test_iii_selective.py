@@ -6,6 +6,7 @@ With reliability sr, a NAK names the PSN expected, once; with sack, every gap is
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import ClassVar
 
 from mode_iii import (
@@ -281,6 +282,68 @@ class NakFromTheParentBringsOnePacket(NakBringsOnePacket):
 
 class NakFromAChildBringsOnePacket(NakBringsOnePacket):
     role = DOWN
+
+
+class NextHoleFollowsTheOldest(SelectiveTest):
+    """What an edge acknowledges when the packet of its NAK has come ends at the next hole, which is sent again at once,
+    and so on up to what had been sent when the NAK came. An ACK that says nothing new brings nothing."""
+
+    reliability = (SR,)
+
+    def runTest(self) -> None:
+        flow = self.begun(self.role, acked=False)
+        group, edge, other = flow.group, flow.outputs[0], flow.outputs[-1]
+        sent = self.rounds(flow, 1, 3, acked=False)
+        self.acks(flow, edge, 0, [])  # nothing is known to be missing
+        self.nak(group, edge, self.psn(1))
+        self.check(group, {}, {edge: [sent[0]]})
+        sent += self.rounds(flow, 4, 1, acked=False)
+        self.acks(flow, edge, 0, [])  # the hole is there still
+        self.acks(flow, edge, 1, [sent[1]])
+        self.acks(flow, edge, 1, [])
+        self.acks(flow, edge, 2, [sent[2]])
+        if other != edge:
+            self.acks(flow, other, 1, [])
+        self.acks(flow, edge, 3, [])  # what was sent behind the NAK may be on its way
+        self.nak(group, edge, self.psn(4))
+        self.check(group, {}, {edge: [sent[3]]})
+        self.acks(flow, edge, 4, [])
+
+    def acks(self, flow: Flow, edge: int, offset: int, brings: list[str]) -> None:
+        """An edge has everything up to a packet, and is sent these again."""
+        self.ack(flow.group, [edge], self.psn(offset))
+        self.check(flow.group, {}, {edge: brings})
+
+
+class NextHoleOfTheParentFollows(NextHoleFollowsTheOldest):
+    role = UP
+
+
+class NextHoleOfAChildFollows(NextHoleFollowsTheOldest):
+    role = DOWN
+
+
+class NextHoleAcrossTheWrapFollows(NextHoleFollowsTheOldest):
+    wraps = True
+
+
+class HolesOfAnotherEpochAreForgotten(SelectiveTest):
+    """A group that is set up again lacks nothing of what it had before."""
+
+    reliability = (SR,)
+
+    def runTest(self) -> None:
+        flow = self.begun(self.role, acked=False)
+        edge = flow.outputs[0]
+        sent = self.rounds(flow, 1, 3, acked=False)
+        self.nak(flow.group, edge, self.psn(1))
+        self.check(flow.group, {}, {edge: [sent[0]]})
+        later = replace(flow, group=replace(flow.group, epoch=flow.group.epoch + 1))
+        self.reconfigure(later.group)
+        self.begin(later, acked=False)
+        self.rounds(later, 1, 3, acked=False)
+        self.ack(later.group, [edge], self.psn(2))
+        self.expect_nothing()
 
 
 class SelectiveNakBringsExactlyThose(SelectiveTest):

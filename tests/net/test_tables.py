@@ -10,7 +10,7 @@ import pytest
 from p4gen.errors import InputError
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.families.epic.studies.sweep import assumptions, congested, perform, points, table_points
-from p4gen.families.epic.studies.tables import PAPER, Solution
+from p4gen.families.epic.studies.tables import PAPER, REAL_NICS, Solution
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
@@ -45,7 +45,7 @@ def test_every_table_is_run_row_by_row_beside_the_papers_figures(number: int) ->
     assert list(dict.fromkeys(run.solution for run in runs)) == list(paper.rows)
     for run in runs:
         assert run.paper == paper.rows[run.solution].get(run.value)
-        assert (run.paper is None) == (run.solution in (Solution.MODE_I, Solution.GO_BACK_N))
+        assert (run.paper is None) == (run.solution in REAL_NICS)
         assert run.config.collective is paper.collective
         assert paper.axis is not Axis.SIZE or run.config.size == run.value <= 4 << 20
         losses = [i.loss for i in run.config.faults.impairments]

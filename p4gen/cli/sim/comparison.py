@@ -121,13 +121,17 @@ def _table(comparison: Comparison, cells: Sequence[Cell]) -> Table:
     heading = _NAMES[comparison.axis]
     table = Table(heading, box=None, pad_edge=False, header_style="bold")
     rows = _rows(cells)
+    in_paper = {solution for solution, row in rows.items() if any(cell.point.paper is not None for cell in row)}
     for solution in rows:
-        for name in (f"{solution}", "paper", "ratio"):
+        for name in (f"{solution}", "paper", "ratio") if solution in in_paper else (f"{solution}",):
             table.add_column(name, justify="right")
     for at in range(max(map(len, rows.values()))):
         found = []
-        for row in rows.values():
+        for solution, row in rows.items():
             cell = row[at]
+            if solution not in in_paper:
+                found.append(_number(cell.ours))
+                continue
             paper, ratio = ("", "") if cell.point.paper is None else (_number(cell.point.paper), f"{cell.ratio:.2f}")
             found += [_number(cell.ours), paper, ratio]
         table.add_row(next(iter(rows.values()))[at].point.label or comparison.unit, *found)

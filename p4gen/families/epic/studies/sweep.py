@@ -170,6 +170,12 @@ def _solving(solution: Solution, base: SimConfig) -> SimConfig:
             slots = _program(base.program, Mode.III).slots_per_group
             program = _program(base.program, mode, reliability="gbn", slots=slots)
             return replace(base, program=program, recovery=Recovery.GO_BACK_N, timeout=EPIC_TIMEOUT[mode])
+        case Solution.NIC_SR | Solution.MODE_II_NIC_SR | Solution.MODE_II_GO_BACK_N:
+            mode = Mode.III if solution is Solution.NIC_SR else Mode.II
+            goes_back = solution is Solution.MODE_II_GO_BACK_N
+            program = _program(base.program, mode, reliability="gbn" if goes_back else "sr")
+            recovery = Recovery.GO_BACK_N if goes_back else Recovery.SELECTIVE_REPEAT
+            return replace(base, program=program, recovery=recovery, timeout=EPIC_TIMEOUT[mode])
         case Solution.RING | Solution.TO_RANK0:
             program = _program(base.program, Mode.II)
             return replace(base, program=program, recovery=Recovery.SELECTIVE_REPEAT, timeout=CONGESTED_TIMEOUT)

@@ -23,6 +23,10 @@ class Solution(StrEnum):
     MODE_III = "EPIC-III"
     GO_BACK_N = "EPIC-III, Go-Back-N"
     """Mode III with Mode I's recovery."""
+    NIC_SR = "EPIC-III, NIC-SR"
+    """Mode III with NICs that report one missing packet at a time."""
+    MODE_II_GO_BACK_N = "EPIC-II, Go-Back-N"
+    MODE_II_NIC_SR = "EPIC-II, NIC-SR"
     RING = "Ring"
     TO_RANK0 = "ToRank0"
     CNP = "EPIC-III, CNP"
@@ -45,8 +49,15 @@ def _row(values: Sequence[float], figures: Sequence[float]) -> Mapping[float, fl
 _ALIKE: Final = _row(SIZES, (10.17, 30.52, 61.04, 81.38, 88.78, 90.84, 91.46, 91.49, 91.50))
 """Both modes in Tables 26 to 28."""
 
-_NOT_IN_THE_PAPER: Final[Mapping[str, Mapping[float, float]]] = {Solution.MODE_I: {}, Solution.GO_BACK_N: {}}
-"""Rows to compare with each other: both have switches that accept packets in order."""
+REAL_NICS: Final = (
+    Solution.MODE_I,
+    Solution.GO_BACK_N,
+    Solution.NIC_SR,
+    Solution.MODE_II_GO_BACK_N,
+    Solution.MODE_II_NIC_SR,
+)
+"""Rows that the paper does not have, of NICs that there are: its simulation assumes an ideal recovery."""
+_NOT_IN_THE_PAPER: Final[Mapping[str, Mapping[float, float]]] = {solution: {} for solution in REAL_NICS}
 
 PAPER: Final[Mapping[int, PaperTable]] = {
     table.number: table
