@@ -279,6 +279,7 @@ class ProgressStopsTheTimer(Resends):
         self.expect_nothing()
         self.ack(flow.group, flow.outputs, self.psn(1))  # an old one is none
         self.tick(flow.group, flow.outputs[0])
+        self.tick(flow.group, flow.outputs[0])
         self.equal("something is sent again", bool(self.outputs()), True)
 
 

@@ -113,6 +113,23 @@ class ProgressEndsBackOff(TimerTest):
         self.equal("bursts without progress", self.bursts(flow, edge, sent[1:], 4), [])
 
 
+class OldAcksHoldTheTimer(TimerTest):
+    """ACKs that say nothing new answer what was sent twice: others are on their way behind them, and ticks behind them
+    do not count. Without them, back-off goes on where it was."""
+
+    def runTest(self) -> None:
+        flow, edge, sent = self.under_way()
+        self.ack(flow.group, [edge], self.psn(0))
+        self.equal("bursts", self.bursts(flow, edge, sent[1:], 3), [1, 2])
+        for _ in range(4):
+            self.ack(flow.group, [edge], self.psn(0))
+            self.ack(flow.group, [edge], self.psn(0))
+            self.equal("bursts after old ACKs", self.bursts(flow, edge, sent[1:], 1), [])
+        self.equal("bursts after silence", self.bursts(flow, edge, sent[1:], 7), [0, 2, 6])
+        self.ack(flow.group, [edge], self.psn(1))
+        self.equal("bursts after progress", self.bursts(flow, edge, sent[2:], 4), [1, 2, 3])
+
+
 class BackOffIsEachEdgesOwn(TimerTest):
     """Missing ACKs of one edge do not delay retransmissions to another."""
 

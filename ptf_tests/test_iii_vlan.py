@@ -86,6 +86,8 @@ class TickResendsUnderTheLatestTag(UntaggedTicks):
             self.vlan = self.tags[offset % len(self.tags)]
             self.ack(flow.group, [slow], self.psn(offset - 1))  # says nothing new, but under another tag
             self.tick(flow.group, slow)
+            self.expect_nothing()
+            self.tick(flow.group, slow)
             self.check(flow.group, {}, {slow: [result]})
             self.ack(flow.group, [slow], self.psn(offset))
             self.expect_nothing()

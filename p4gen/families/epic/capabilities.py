@@ -66,7 +66,8 @@ CAPABILITIES_III: Final = (
     Capability("selective", "reliability sr and sack keep 128 PSNs an edge in a word; a stateful ALU cannot shift one"),
     Capability("notifications", "a packet has one mirrored copy, which is its answer; slots do not keep marks"),
     Capability(
-        "timers", "a timer only counts ticks: no RNR NAK makes it wait, and no edge that is given up is counted"
+        "timers",
+        "a timer only counts ticks: neither RNR NAKs nor old ACKs make it wait, and no edge given up is counted",
     ),
     Capability("left_over", "a slot that holds the present PSN and epoch since 255 epochs ago is not told apart"),
     Capability("learned_tags", "what a tick has sent again has no VLAN tag: tags of edges are not kept"),

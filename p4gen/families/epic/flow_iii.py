@@ -9,7 +9,6 @@ from p4gen.families.epic.spec import EpicSpec
 from p4gen.families.epic.words import names_holes
 from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, when
 from p4gen.program.module import Module
-from p4gen.rocev2.layouts import SYNDROME
 
 ANSWER = "meta.lookup.kind == kind_t.ANSWER"
 CURSOR = "meta.lookup.kind == kind_t.CURSOR"
@@ -87,7 +86,7 @@ def _by_kind(spec: EpicSpec) -> tuple[Step, ...]:
         when(
             ANSWER,
             Do("reports = 1;"),
-            when(f"hdr.aeth.syndrome[{SYNDROME['upper']}] == RNR_NAK", Do("timed = 1;")),
+            Do("timed = 1;"),
             note="line 23",
             otherwise=(
                 when(

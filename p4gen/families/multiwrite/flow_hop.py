@@ -9,7 +9,6 @@ from p4gen.families.multiwrite.flow import ANSWER, DATA, DROPPED, OURS, drop, ro
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.program import repair
 from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, when
-from p4gen.rocev2.layouts import SYNDROME
 
 CURSOR = "meta.lookup.kind == kind_t.CURSOR"
 TICK = "meta.lookup.kind == kind_t.TICK"
@@ -75,7 +74,7 @@ def _by_kind() -> tuple[Step, ...]:
                 ANSWER,
                 range_,
                 Do("reports = 1;"),
-                when(f"hdr.aeth.syndrome[{SYNDROME['upper']}] == RNR_NAK", Do("timed = 1;")),
+                Do("timed = 1;"),
                 otherwise=(
                     when(
                         TICK,

@@ -178,6 +178,8 @@ MODE_III: tuple[Mutation, ...] = (
     ),
     Mutation("longest-rnr-timer-is-shortest", "ResendTimer", "{ delay = 65536; }", "{ delay = 1; }"),
     Mutation("rnr-without-back-off", "ResendTimer", "refusals = refusals + 1;", "refusals = 0;"),
+    Mutation("old-acks-hold-nothing", "ResendTimer", "comes = 1;    ", "comes = 0;    "),
+    Mutation("old-acks-hold-for-ever", "ResendTimer", "            comes = 0;\n", ""),
     Mutation("repeats-are-refusals", "ResendTimer", "if (counts_down == 0) {", "if (true) {"),
     Mutation(
         "later-refusal-is-a-repeat",
