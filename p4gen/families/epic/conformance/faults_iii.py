@@ -162,7 +162,7 @@ MODE_III: tuple[Mutation, ...] = (
     Mutation(
         "ticks-forgotten",
         "ResendTimer",
-        "timers.write(meta.lookup.edge_index, stands ++ counts_down ++ refusals ++ time);",
+        "timers.write(meta.lookup.edge_index, stands ++ comes ++ counts_down ++ refusals ++ time);",
         "",
     ),
     Mutation("no-back-off", "ResendTimer", "else if (changed > word[26:0]) {", "else {"),
