@@ -97,4 +97,5 @@ def test_what_is_wrong_is_said_with_its_place(name: str) -> None:
 
 def test_a_pipe_of_t2na_is_none_of_tna() -> None:
     found = errors(program(f"control Ig({PARAMS}) {{ apply {{ }} }}", tail=TAIL.replace("pipe)", "pipe, 5)")))
-    assert [d.message for d in found] == ["argument 'pipe1' has type int, but Pipeline<IH1, IM1, EH1, EM1> is needed here"]
+    message = "argument 'pipe1' has type int, but Pipeline<IH1, IM1, EH1, EM1> is needed here"
+    assert [d.message for d in found] == [message]
