@@ -164,7 +164,7 @@ class Scope:
             placement.ip,
             {host: partial(self._tasks, simulation, host) for host in self.topology.rank_hosts},
             Rules(
-                no_drops=subgroups and self._paced and self.rank_window is None,
+                no_drops=subgroups and self._paced,
                 recovery=recovery_of(spec) if spec.terminates and subgroups else None,
                 in_order=in_order,
             ),
