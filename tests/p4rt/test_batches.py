@@ -165,3 +165,10 @@ def test_the_shell_s_error_iterator_would_hang_where_ours_names_the_update(world
     assert failures(world, (INSERT, world.exact("exact_table", 6)), (INSERT, world.exact("exact_table", 5))) == [
         (1, Code.ALREADY_EXISTS)
     ]
+
+
+def test_a_write_that_is_none_is_refused(world: World) -> None:
+    call = world.session.channel.unary_unary("/p4.v1.P4Runtime/Write")
+    with pytest.raises(grpc.RpcError) as caught:
+        call(b"\xff")
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
