@@ -133,10 +133,9 @@ _TIMEOUT = {targets.EMBEDDED: "50ms", targets.BMV2: "300ms"}
 def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **options: Any) -> None:
     """Bring up a network of switches and hosts with a manager, under Mininet.
 
-    TOPOLOGY is a YAML file, or one of star-4, star-8, tree-3-2, tree-3-4, tree-5-2, leaf-spine, fat-tree-k4,
-    or clos:LxSxH (leaves, spines, hosts on each leaf). Without a
-    scenario (--collective, --suite, --measure) there is a prompt, which takes commands from a pipe, too. Needs root
-    and Mininet; it leaves nothing behind, however it ends. Exit status 1 when a result is wrong.
+    TOPOLOGY is a YAML file, a built-in topology's name (`p4gen topo` lists them), or clos:LxSxH (leaves, spines, hosts
+    on each leaf). Without a scenario (--collective, --suite, --measure) there is a prompt, which takes commands from a
+    pipe, too. Needs root and Mininet; it leaves nothing behind, however it ends. Exit status 1 when a result is wrong.
 
     If switches do not take part in collectives (--mode themis), hosts run them over connections with each other: on a
     ring, or as an AlltoAll. Leaves run the program; other switches only route. In labs of --mode multiwrite they write

@@ -21,25 +21,30 @@ from p4gen.placement.network import place
 from p4gen.placement.placed import GroupRequest
 from p4gen.placement.placer import Names
 from p4gen.rocev2.headers import ipv4_text
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.spec.topology import TopologySpec, load_topology, packaged_folder
 
 
 @verb(
     examples=[
-        ("tree-3-2 --svg tree.svg", "describe a built-in topology, and draw it"),
+        ("", "the built-in topologies"),
+        ("tree-3-2 --svg tree.svg", "describe one, and draw it"),
         ("mine.yaml", "check your own"),
     ]
 )
-@click.argument("topology", type=TOPOLOGY)
+@click.argument("topology", type=TOPOLOGY, required=False)
 @click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this file.")
 @json_option
-def command(topology: str, svg: Path | None, as_json: bool) -> None:
-    """Check a topology, describe it, and draw it.
+def command(topology: str | None, svg: Path | None, as_json: bool) -> None:
+    """Check a topology, describe it, and draw it. Without one, list those that are built in.
 
-    TOPOLOGY is a YAML file, or one of star-4, star-8, tree-3-2, tree-3-4, tree-5-2, leaf-spine, fat-tree-k4,
-    or clos:LxSxH (leaves, spines, hosts on each leaf), or clos3:PxLxAxCxH (pods, leaves and aggregation switches of a
-    pod, cores for each of these, hosts on each leaf).
+    TOPOLOGY is a YAML file, the name of a built-in one, clos:LxSxH (leaves, spines, hosts on each leaf), or
+    clos3:PxLxAxCxH (pods, leaves and aggregation switches of a pod, cores for each of these, hosts on each leaf).
     """
+    if topology is None:
+        if svg is not None:
+            raise click.UsageError("--svg draws a topology: name one")
+        _list(as_json=as_json)
+        return
     spec = load_topology(topology)
     if svg is not None:
         with writing(svg):
@@ -48,6 +53,18 @@ def command(topology: str, svg: Path | None, as_json: bool) -> None:
         click.echo(json.dumps(spec.model_dump(mode="json") | {"svg": str(svg) if svg else None}))
     else:
         _show(spec, svg)
+
+
+def _list(*, as_json: bool) -> None:
+    """What is built in, by name."""
+    specs = [load_topology(file) for file in sorted(packaged_folder().glob("*.yaml"))]
+    if as_json:
+        click.echo(json.dumps({"topologies": [spec.name for spec in specs]}))
+        return
+    table = Table("topology", "switches", "hosts", "links", box=None, pad_edge=False, header_style="bold")
+    for spec in specs:
+        table.add_row(spec.name, *(str(len(parts)) for parts in (spec.switches, spec.hosts, spec.links)))
+    report_console().print(table)
 
 
 def _show(spec: TopologySpec, svg: Path | None) -> None:

@@ -43,6 +43,7 @@ def p4gen(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
         (["ptf", "mutate", "--test", "test_order"], "p4gen ptf mutate: error: no such option '--test'"),
         (["bench", "net", "--packets", "9"], "p4gen bench net: error: no such option '--packets'"),
         (["topo", "star4"], "did you mean 'star-4'?"),
+        (["topo", "--svg", "star.svg"], "--svg draws a topology: name one"),
         (["run"], "p4gen run: error: missing argument"),
         (["switch", "--ports", "4"], "p4gen switch: error: --ports counts the sockets that --unix makes"),
         (["switch", "--grpc-server-addr", "127.0.0.1:65536"], "a port is a number from 0 to 65535"),

@@ -12,6 +12,7 @@ from p4gen.cli.app import cli
 from p4gen.errors import InputError
 
 SMALL = ["--lanes", "8", "--window", "4", "--message", "2", "--engine", "interp", "--seed", "1"]
+from p4gen.spec.topology import packaged_folder
 
 
 def p4gen(*arguments: str) -> Result:
@@ -218,6 +219,12 @@ def test_topo_describes_and_draws(tmp_path: Path) -> None:
     assert "6 switches, 8 hosts, 16 links; 8 ranks, IncTree rooted at spine0" in result.output
     assert (tmp_path / "t.svg").read_text().startswith("<svg")
     assert json.loads(p4gen("topo", "star-4", "--json").output)["name"] == "star-4"
+
+
+def test_topologies_are_listed() -> None:
+    built_in = sorted(file.stem for file in packaged_folder().glob("*.yaml"))
+    assert json.loads(p4gen("topo", "--json").output) == {"topologies": built_in}
+    assert [line.split()[0] for line in p4gen("topo").output.splitlines()[1:]] == built_in
 
 
 def traffic(*arguments: str) -> Result:
