@@ -79,8 +79,8 @@ def command(
     TOPOLOGY is a YAML file, a built-in topology's name (`p4gen topo` lists them), or clos:LxSxH (leaves, spines, hosts
     on each leaf). Every switch runs the generated program; ranks are NICs with reliable-connection queue pairs. Exit
     status 1 when a result is wrong, the run does not end, or a script drops nothing; the reason is printed. With
-    --schedule, in place of TOPOLOGY and all that describes a run, events happen in the order of a file, and also what else was wrong with
-    one, such as a packet that is sent for nothing, makes the exit status 1.
+    --schedule, in place of TOPOLOGY and all that describes a run, events happen in the order of a file, and also
+    what else was wrong with one, such as a packet that is sent for nothing, makes the exit status 1.
     """
     console = report_console(quiet=options["as_json"])
     if schedule is not None:
