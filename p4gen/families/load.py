@@ -154,8 +154,8 @@ def _diagnose(
     if error["type"] == "extra_forbidden":
         others = [family for family in families().values() if field in family.spec.model_fields]
         if others:
-            owners = " and ".join(family.name for family in others)
-            modes = _alternatives([mode for family in others for mode in family.modes])
+            owners = _listed([family.name for family in others], "and")
+            modes = _listed([mode for family in others for mode in family.modes])
             own = next(name for name, family in families().items() if family.spec is kind)
             message = f"{shown(field)} is a field of {owners} (--mode {modes}), not of {own}"
             return Diagnostic(where.get(f"{field}{KEY}", place), message)
@@ -167,16 +167,16 @@ def _diagnose(
     head = f"{field}: " if value is None else f"{field} = {shown(value)}: "
     if field == "mode" and error["type"] == "enum":
         known = [mode for family in families().values() for mode in family.modes]
-        return Diagnostic(place, f"{head}must be {_alternatives(known)}{_meant(known, value)}")
+        return Diagnostic(place, f"{head}must be {_listed(known)}{_meant(known, value)}")
     reason = str(cause) if cause else f"{_reason(error)} ({about})"
     names = re.findall(r"'([^']+)'", str(error.get("ctx", {}).get("expected", "")))
     return Diagnostic(place, head + reason + _meant(names, value))
 
 
-def _alternatives(names: Sequence[str]) -> str:
+def _listed(names: Sequence[str], word: str = "or") -> str:
     """``a``; ``a or b``; ``a, b or c``."""
     *others, last = names
-    return f"{', '.join(others)} or {last}" if others else last
+    return f"{', '.join(others)} {word} {last}" if others else last
 
 
 def _meant(names: Iterable[str], value: object) -> str:
