@@ -49,7 +49,8 @@ def test_a_build_has_program_p4info_and_manifest(tmp_path: Path) -> None:
     assert {path.name for path in built.files} == {f"{name}.p4", f"{name}.p4info.txtpb", "manifest.json"}
     info = parse_text((built.folder / f"{name}.p4info.txtpb").read_text())
     assert {table.preamble.alias for table in info.tables} == {
-        "addresses", "endpoints", "contexts", "patterns", "flows", "neighbours", "routes", "next_hops", "edges",
+        "addresses", "endpoints", "entrances", "contexts", "patterns", "flows", "neighbours", "routes", "next_hops",
+        "edges",
     }  # fmt: skip
     assert {counter.preamble.name for counter in info.counters} == {
         "IncIngress.drops",

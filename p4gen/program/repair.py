@@ -26,7 +26,7 @@ GIVEN_UP: Final = 0x100000
 """The time, in units of 10 us, at which a timer stays: the edge is given up."""
 TIMER: Final = Word(
     Field("stands", 32, "", Word(Field("epoch", 8, "epoch"), Field("acked", PSN_BITS, "lastAcked"))),
-    Field("comes", 1, "an ACK has come since the last tick"),
+    Field("comes", 1, "an ACK has come"),
     Field("counts_down", 1, "counts down"),
     Field("refusals", 4, "RNR NAKs"),
     Field("time", 27, "time"),

@@ -97,8 +97,8 @@ def names_holes(spec: EpicSpec) -> bool:
 
 HOLES = Word(
     EPOCH,
-    Field("hole", PSN_BITS, "PSN that was reported, or sent again"),
-    Field("through", PSN_BITS, "newest PSN at the time of the NAK"),
+    Field("hole", PSN_BITS, "reported PSN"),
+    Field("through", PSN_BITS, "newest PSN then"),
 )
 """RepairHoles' word: which of the packets that an edge was sent are repaired."""
 
