@@ -127,7 +127,11 @@ class Receiver:
 
 class Resends:
     """A sender sends again what is asked for, and asks for an ACK of it, which may be what was lost. What a timer makes
-    it send again leaves over one edge."""
+    it send again leaves over one edge.
+
+    With selective repeat an ACK asks for the packet behind it, if its edge has sent a NAK before: the next hole is
+    repaired when the oldest is closed (RepairHoles in docs/modes.md). ``memory`` has the edges that have sent one.
+    """
 
     first: Hashable = ()
     excused = False
@@ -135,7 +139,9 @@ class Resends:
     def __init__(self, recovery: Recovery) -> None:
         self._recovery = recovery
 
-    def step(self, memory: tuple[()], port: int, arrived: Sequence[bytes], sent: Sent) -> tuple[Hashable, str]:
+    def step(
+        self, memory: tuple[tuple[int, int], ...], port: int, arrived: Sequence[bytes], sent: Sent
+    ) -> tuple[Hashable, str]:
         """See ``Monitor``."""
         again = [frame for _, frames in sent for frame in frames if is_data(frame)]
         if not arrived and sum(any(map(is_data, frames)) for _, frames in sent) > 1:
@@ -143,9 +149,13 @@ class Resends:
         for cause in arrived:
             if is_data(cause):
                 continue
+            edge = port, int.from_bytes(cause[_DEST_QP])
+            reported = edge in memory
+            if self._recovery is Recovery.SELECTIVE_REPEAT and _is_answer(cause) and _answer(cause)[0] == _NAK:
+                memory = tuple(sorted({*memory, edge}))
             for frame in again:
                 psn = int.from_bytes(frame[_PSN])
-                if _is_answer(cause) and not self._asked(_answer(cause), psn):
+                if _is_answer(cause) and not self._asked(_answer(cause), psn, reported=reported):
                     return memory, f"PSN {psn:#x} is sent again, and the answer does not ask for it"
                 if not frame[_ASKS_AT] & _ASKS:
                     return memory, f"PSN {psn:#x} is sent again, and does not ask for an ACK"
@@ -155,11 +165,13 @@ class Resends:
         """Never."""
         return False
 
-    def _asked(self, answer: Answer, psn: int) -> bool:
+    def _asked(self, answer: Answer, psn: int, *, reported: bool) -> bool:
         syndrome, first, count = answer
-        if syndrome == _SELECTIVE:
-            return 0 <= diff(psn, first) < count
         ahead = diff(psn, first)
+        if syndrome == _SELECTIVE:
+            return 0 <= ahead < count
+        if syndrome < FIRST_NAK:
+            return reported and ahead == 1
         return syndrome == _NAK and (ahead >= 0 if self._recovery is Recovery.GO_BACK_N else ahead == 0)
 
 
