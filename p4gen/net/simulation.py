@@ -172,7 +172,6 @@ class Simulation:
             dcqcn=config.dcqcn,
             pace=pace,
             flow=config.flow,
-            window=config.rank_window,
         )
 
     def _start_ticks(self) -> Ticker:

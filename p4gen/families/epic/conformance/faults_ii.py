@@ -51,9 +51,6 @@ MODE_II: tuple[Mutation, ...] = (
         "else if (precedes(psn, held_psn) == 0) { slot_use",
         "else if (psn > held_psn) { slot_use",
     ),
-    Mutation("early-starts-afresh", "RecycleBuffer", "incomplete == 1 ? slot_use_t.EARLY", "false ? slot_use_t.EARLY"),
-    Mutation("early-moves-the-slot", "CheckDuplicate", "meta.drop = drop_t.CheckDuplicate_early;", ""),
-    Mutation("complete-is-forgotten", "CheckDuplicate", "{ arrived = ALL_EDGES; }", "{ meta.buffer.complete = 1; }"),
     Mutation(
         "idle-slot-is-newer",
         "RecycleBuffer",
