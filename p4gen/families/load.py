@@ -155,9 +155,10 @@ def _diagnose(
         others = [family for family in families().values() if field in family.spec.model_fields]
         if others:
             owners = _listed([family.name for family in others], "and")
-            modes = _listed([mode for family in others for mode in family.modes])
+            modes = [mode for family in others for mode in family.modes]
+            how = f" (--mode {_listed(modes)})" if modes else ""
             own = next(name for name, family in families().items() if family.spec is kind)
-            message = f"{shown(field)} is a field of {owners} (--mode {modes}), not of {own}"
+            message = f"{shown(field)} is a field of {owners}{how}, not of {own}"
             return Diagnostic(where.get(f"{field}{KEY}", place), message)
         near = difflib.get_close_matches(field, kind.model_fields, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"the fields are {', '.join(kind.model_fields)}"

@@ -334,6 +334,11 @@ def test_what_is_wrong_is_said_in_a_line(
     assert not (tmp_path / "build").exists()
 
 
+def test_a_field_of_a_family_without_modes_is_said_to_be_its_own(gate: Path, tmp_path: Path) -> None:
+    done = p4gen("build", "--mode", "II", "--known", "1", cwd=tmp_path, env={FOLDERS: str(gate)})
+    assert (done.returncode, done.stderr) == (2, "--known: error: 'known' is a field of gate, not of epic\n")
+
+
 @pytest.mark.long
 def test_a_missing_template_and_a_wrong_one_are_named(gate: Path, tmp_path: Path) -> None:
     (gate / "templates" / "gate.p4.j2").write_text("control Gate() {\n    {{ nothing }}\n}\n")
