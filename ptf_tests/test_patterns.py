@@ -102,6 +102,20 @@ class PatternIsChosenByPsn(PatternTest):
         self.expect_answers(group, [1], (data, ACK))
 
 
+class SlotsAreFreeForOtherSources(PatternTest):
+    """A complete slot is free for the next PSN, whichever edges its collective and the next one have as sources."""
+
+    def unfit(self) -> str | None:
+        return self.filters()
+
+    def runTest(self) -> None:
+        group, psn = self.node_of(3, *all_patterns(3)), self.random_psn()
+        for pattern in (reduce_to(0, 0), allreduce(), reduce_to(1, 1), broadcast_from(2, 2), allreduce()):
+            self.round(group, pattern, psns(psn, 4))
+            psn = serial.add(psn, self.spec.slots_per_group)
+        self.equal("drops that lose something", self.losses(), {})
+
+
 class RootsFollowEachOther(PatternTest):
     """AllGather's phases: each rank broadcasts in turn, from the next rank on everything goes the other way."""
 

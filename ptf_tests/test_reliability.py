@@ -112,6 +112,40 @@ class StalePsnIsIgnored(ModeIITest):
         self.refused(group, 0, late, "CheckDuplicate.stale")
 
 
+class PacketsBeyondTheBufferWait(ModeIITest):
+    """A rank with more than N packets outstanding takes no slot whose PSN is incomplete; what is in the slot stays."""
+
+    def runTest(self) -> None:
+        group, slots = self.group_of(2), self.spec.slots_per_group
+        numbers = psns(self.random_psn(), slots + 1)
+        rounds = [self.random_values(2) for _ in numbers]
+        for psn, values in zip(numbers[:-1], rounds, strict=False):
+            self.contribute(group, [0], psn, values)
+        self.expect_nothing()
+        beyond = self.contribution(group, 0, numbers[-1], rounds[-1][0])
+        self.refused(group, 0, beyond, "CheckDuplicate.early")
+        for psn, values in zip(numbers[:-1], rounds, strict=False):
+            self.contribute(group, [1], psn, values)
+        self.expect_results(group, [(p, self.reduced(v)) for p, v in zip(numbers[:-1], rounds, strict=False)])
+        if self.filters() is None:  # else its ePSN has moved on, and only a repetition from there would be taken
+            self.contribute(group, (0, 1), numbers[-1], rounds[-1])
+            self.expect_results(group, [(numbers[-1], self.reduced(rounds[-1]))])
+
+
+class SlotsLeftIncompleteAreTaken(ModeIITest):
+    """A call that is over may have left a slot incomplete, with what came late from ranks of another generation."""
+
+    def unfit(self) -> str | None:
+        return self.filters()
+
+    def runTest(self) -> None:
+        group, psn = self.group_of(2), self.random_psn()
+        self.contribute(group, [0], psn, self.random_values(2))
+        later, values = serial.add(psn, 5 * self.spec.slots_per_group), self.random_values(2)
+        self.contribute(group, (0, 1), later, values)
+        self.expect_results(group, [(later, self.reduced(values))])
+
+
 class StaleAtTheEndOfItsCollective(ModeIITest):
     """The last slots are no different from the first ones: a PSN older by the buffer's length is stale."""
 

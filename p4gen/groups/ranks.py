@@ -46,12 +46,14 @@ def host_config(
     pace: int | None = None,
     flow: Flow = Flow.RESULTS,
     adaptive: bool = False,
+    window: int | None = None,
 ) -> GroupConfig:
     """CommLib's configuration for a rank of a group on switches that run ``spec``; ``channels`` are (QP, far end).
 
     ``timeout_ps`` 0 switches the timer off, and ``adaptive`` makes it follow the round trips; ``recovery`` is by
     default what the program wants; a ``retry_count`` of None never gives up. ``InputError`` where NICs of ``recovery``
-    would say what the switches do not understand.
+    would say what the switches do not understand. ``window`` are messages that may be outstanding, by default the
+    program's W: of a rank that ignores W, for tests.
     """
     recovery = recovery or recovery_of(spec)
     if recovery not in RECOVERIES:
@@ -73,7 +75,7 @@ def host_config(
         initial_psn=first_psn,
         recovery=recovery,
         # EPIC's flow control (§4.2): at most W messages of M packets, or slots would be overwritten.
-        max_outstanding=spec.window * spec.message,
+        max_outstanding=(window or spec.window) * spec.message,
         ack_every=ack_every,
         timeout_ps=timeout_ps,
         adaptive=adaptive,
@@ -87,7 +89,7 @@ def host_config(
         rank,
         size,
         {key: Connection(number, peer, _between(spec, qp, number, peer)) for key, (number, peer) in channels.items()},
-        spec.window,
+        window or spec.window,
         spec.message,
         spec.dtype,
         spec.op,

@@ -108,6 +108,8 @@ class SimConfig:
     """The NICs' retransmission timer; 0 disables it."""
     retry_count: int | None = None
     ack_every: int = 32
+    rank_window: int | None = None
+    """Messages that ranks keep outstanding, if not the program's W."""
     dcqcn: DcqcnConfig | None = None
     initial_psn: int | None = None
     """Drawn from the seed by default."""

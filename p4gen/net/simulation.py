@@ -172,6 +172,7 @@ class Simulation:
             dcqcn=config.dcqcn,
             pace=pace,
             flow=config.flow,
+            window=config.rank_window,
         )
 
     def _start_ticks(self) -> Ticker:

@@ -59,6 +59,8 @@ class Scope:
     recovery: Recovery | None = None
     """The NICs' loss recovery; by default the one that suits the program."""
     ack_every: int = 1
+    rank_window: int | None = None
+    """Messages that ranks keep outstanding, if they ignore the program's W."""
     engine: EngineName = "jit"
     fault: Mutation | None = None
     """A fault that is seeded into the program."""
@@ -141,6 +143,7 @@ class Scope:
             sync=self.sync,
             recovery=self.recovery,
             ack_every=self.ack_every,
+            rank_window=self.rank_window,
             engine=self.engine,
             epoch=2 if self.stale else 1,
         )
@@ -244,6 +247,7 @@ class Scope:
             "recovery": None if self.recovery is None else str(self.recovery),
             "fault": None if self.fault is None else asdict(self.fault),
             "ack_every": self.ack_every,
+            "rank_window": self.rank_window,
             "stale": self.stale,
             "earlier": [str(each) for each in self.earlier],
             "cut": self.cut,
@@ -266,6 +270,7 @@ class Scope:
             PsnSync(data["sync"]),
             None if data["recovery"] is None else Recovery(data["recovery"]),
             data["ack_every"],
+            data["rank_window"],
             fault=None if data["fault"] is None else Mutation(**data["fault"]),
             stale=data["stale"],
             earlier=tuple(map(Collective, data["earlier"])),
@@ -281,10 +286,11 @@ class Scope:
         if self.idle_since is not None:
             idle = verification_of(self.program).idles(self.program)
             left = f"; {'slots idle' if idle else 'other calls'} since PSN {self.idle_since:#x}"
+        eager = f"; ranks of window {self.rank_window}" if self.rank_window is not None else ""
         seeded = f", with the fault {self.fault.name}" if self.fault is not None else ""
         return (
             f"{self.program.program}{seeded} on {self.topology.name}: {calls}, {self.packets} packets from each rank; "
-            f"{self.budget.sentence()}{left}"
+            f"{self.budget.sentence()}{left}{eager}"
         )
 
     def values(self, group: int, rank: int, call: Call) -> Array:

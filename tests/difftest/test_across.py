@@ -73,7 +73,9 @@ def test_what_leaves_is_equal_but_for_the_capabilities(arch: str, stale: str) ->
     assert (tally.packets, tally.outputs > 200, tally.changes > 15) == (800, True, True)
     assert set(traffic.capabilities) == {each.name for each in capabilities(spec(arch))}
     assert stale in traffic.capabilities
-    wanted = {"announcements", "ack_request", "padding", "mixed_opcode"} | ({"stale"} if arch == "tna" else set())
+    wanted = {"announcements", "ack_request", "padding", "mixed_opcode", "early"} | (
+        {"stale"} if arch == "tna" else set()
+    )
     assert tally.exceptions.keys() == wanted
     assert sum(tally.exceptions.values()) < 0.3 * tally.packets
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -80,6 +81,15 @@ def test_counts_do_not_depend_on_the_number_of_workers(reduce: bool) -> None:
     counts = {(r.distinct, r.transitions, r.depth, r.ends, r.complete) for r in results}
     assert len(counts) == 1
     assert results[0].complete
+
+
+def test_a_rank_that_ignores_the_window_is_told_of() -> None:
+    """Mode II drops what is too early, and counts it, before anything is overwritten."""
+    eager = scope("II", window=1, slots=2, packets=5, rank_window=4)
+    result = found(eager)
+    assert result.problem is not None
+    assert (result.problem.property, result.problem.text) == ("drops", "without a fault: CheckDuplicate.early")
+    assert found(replace(eager, rank_window=None)).problem is None
 
 
 def test_a_search_that_stops_is_incomplete() -> None:

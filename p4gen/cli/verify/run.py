@@ -83,6 +83,10 @@ VIOLATED, INCOMPLETE = 1, 3
     metavar="PSN",
     help="Slots hold what calls from this first PSN on have left; where no slot idles, what has come since then.",
 )
+@click.option(
+    "--rank-window", type=click.IntRange(1, 1024), metavar="W",
+    help="Messages that ranks keep outstanding: of ranks that ignore the program's --window.",
+)  # fmt: skip
 @click.option("--flow", type=click.Choice([str(f) for f in Flow]), default="results", show_default=True)
 @click.option("--sync", type=click.Choice([str(s) for s in PsnSync]), default="subgroups", show_default=True)
 @click.option(

@@ -28,7 +28,7 @@ TREE, FLOWS = "tree-3-2", "clos:2x2x1"
 """The topologies of groups, and of connections, if none is named."""
 OF_GROUPS: Mapping[str, Any] = {
     "collectives": "allreduce", "concurrent": 1, "first_psn": "5", "flow": "results", "sync": "subgroups",
-    "stale": False, "idle_since": None,
+    "stale": False, "idle_since": None, "rank_window": None,
 }  # fmt: skip
 """Options that only programs that serve groups have, with their defaults."""
 SMALL = {"lanes": "8", "window": "3", "message": "1", "groups": "1"}
@@ -75,6 +75,7 @@ def scope_of(topology_name: str | None, spec_file: Path | None, options: Mapping
         Flow(options["flow"]),
         PsnSync(options["sync"]),
         Recovery(options["recovery"]) if options["recovery"] else None,
+        rank_window=options["rank_window"],
         fault=_fault(spec, options["fault"]),
         stale=options["stale"],
         idle_since=parsed("--idle-since", _psn, options["idle_since"]) if options["idle_since"] else None,

@@ -23,6 +23,7 @@ CAPABILITIES: Final = (
     Capability("patterns", "a group runs one pattern, as nothing remembers which of several was announced"),
     Capability("broadcast", "CombineAcks needs the word of each edge in one pass; a pass has an access to a register"),
     Capability("mixed_opcode", "a slot's PSN, epoch and bitmap fill its words, so the operation is not kept in it"),
+    Capability("early", "whether a slot is complete is known behind its access, which has started it afresh by then"),
     Capability(
         "ack_request",
         "a slot's PSN, epoch and bitmap fill its words: a result has the AckReq and the mark of its last packet",

@@ -48,9 +48,13 @@ MODE_II: tuple[Mutation, ...] = (
     Mutation(
         "wrap-forgotten",
         "RecycleBuffer",
-        "else if (precedes(psn, held_psn) == 0) { slot_use",
-        "else if (psn > held_psn) { slot_use",
+        "else if (precedes(psn, held_psn) == 0) {",
+        "else if (psn > held_psn) {",
     ),
+    Mutation("early-starts-afresh", "RecycleBuffer", "{ slot_use = slot_use_t.EARLY; }", "{ }"),
+    Mutation("early-for-ever", "RecycleBuffer", " && psn - held_psn <= EARLY_REACH", ""),
+    Mutation("early-moves-the-slot", "CheckDuplicate", "meta.drop = drop_t.CheckDuplicate_early;", ""),
+    Mutation("complete-is-forgotten", "CheckDuplicate", "{ arrived = ALL_EDGES; }", "{ meta.buffer.complete = 1; }"),
     Mutation(
         "idle-slot-is-newer",
         "RecycleBuffer",

@@ -93,6 +93,10 @@ NONE: Final[Mapping[str, str]] = {
     "notifications-are-combined": "broadcast",
     "broadcast-never-begins": "broadcast",
     "stale-starts-afresh": "stale",
+    "early-starts-afresh": "early",
+    "early-for-ever": "early",
+    "early-moves-the-slot": "early",
+    "complete-is-forgotten": "early",
     "wrap-forgotten": "stale",
 }
 """Why a fault has no form, by its name, its module, or its program: a capability's name, or a reason."""

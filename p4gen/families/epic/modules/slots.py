@@ -32,6 +32,11 @@ CHECK_DUPLICATE = Module(
             "its slot already serves a newer PSN",
             wanted=lambda spec: translated(spec) or spec.variant is Variant.PSN_RECYCLING,
         ),
+        Drop(
+            "early",
+            "ahead by more than N packets: its slot serves an incomplete PSN",
+            wanted=translated,
+        ),
         Drop("mixed_opcode", "the edges do not agree where messages begin and end"),
         Drop("mixed_control", "its slot holds another announcement, or data", wanted=augmented),
         Drop("duplicate", "already in the slot, which waits for others", wanted=translated),

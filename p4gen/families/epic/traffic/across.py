@@ -6,7 +6,7 @@ program cannot know is not given to that one: it would change state that the ref
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -120,19 +120,30 @@ class AcrossTraffic:
     def _new_epoch(self) -> str:
         """A group is initialised again: its slots hold old state, and its PSNs may be anywhere."""
         stream = self._random.choice(self._source.streams)
-        (group,) = stream.served.contexts
-        stream.restart(stream.served.renewed(group.epoch % 255 + 1, self._random.randrange(1 << 24)))
-        return f"context {group.context} has a new epoch"
+        self._renew(stream)
+        return f"context {stream.served.contexts[0].context} has a new epoch"
+
+    def _renew(self, *streams: Stream) -> None:
+        for stream in streams:
+            (group,) = stream.served.contexts
+            stream.restart(stream.served.renewed(group.epoch % 255 + 1, self._random.randrange(1 << 24)))
+
+    def _streams(self, bases: Container[int]) -> list[Stream]:
+        """Those of the groups whose slots begin at ``bases``."""
+        return [stream for stream in self._source.streams if stream.served.contexts[0].base in bases]
 
     def _narrow(self) -> str:
-        """One edge of a group does not contribute for a while, or all do again."""
+        """One edge of a group does not contribute for a while, or all do again. The group has a new epoch: one program
+        remembers whether a slot is complete, the other compares it with the present sources."""
         if self._narrowed and self._random.random() < 0.8:
+            self._renew(*self._streams(self._narrowed))
             self._narrowed.clear()
             return "all edges contribute"
         found = [e.action.args for e in configure(self._specs[1], self._groups()).entries]
         chosen = self._random.choice([args for args in found if "source_mask" in args])
         bits = [1 << bit for bit in range(32) if chosen["source_mask"] >> bit & 1]
         self._narrowed[chosen["base"]] = self._random.choice(bits)
+        self._renew(*self._streams({chosen["base"]}))
         return f"an edge of the group with slots from {chosen['base']} on does not contribute"
 
     def _toggle(self) -> str:
@@ -181,6 +192,8 @@ class AcrossTraffic:
         match reason:
             case "CheckDuplicate.mixed_opcode":
                 return "mixed_opcode"
+            case "CheckDuplicate.early":
+                return "early"
             case "CheckDuplicate.stale":
                 if "half" in self._lacked:
                     return "half" if self._ahead(frame, reference) == _HALF else ""
