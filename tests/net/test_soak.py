@@ -1,0 +1,83 @@
+"""SCIN and MultiWrite under everything at once: buffers down to the smallest, late ranks, old packets in new calls.
+
+``P4GEN_SIM_CASES=500 pytest tests/net/test_soak.py`` makes 500 runs of each, each of a seed. EPIC's are in
+``tests/sim/test_soak.py``, Themis's in ``test_themis_end_to_end.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Any
+
+import pytest
+
+from p4gen.families.multiwrite.runs import WriteRun
+from p4gen.families.scin.runs import PullRun
+from p4gen.host.transport.clock import US
+from p4gen.host.transport.verbs import Recovery
+from p4gen.net.faults import Faults, Impairment
+
+from . import test_multiwrite_runs as writes
+from . import test_scin_runs as pulls
+
+RUNS = int(os.environ.get("P4GEN_SIM_CASES", "12"))
+NICS = (Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT)
+
+
+def everything(chance: random.Random) -> Faults:
+    """Loss up to 10 %, in bursts; disorder that reaches across calls."""
+    return Faults((
+        Impairment(
+            loss=chance.choice((0.0, 0.02, 0.1)),
+            burst=chance.choice((1, 2)),
+            reorder=chance.choice((0.0, 0.2)),
+            jitter=chance.choice((2, 10, 60)) * US,
+            duplicate=chance.choice((0.0, 0.2)),
+            corrupt=chance.choice((0.0, 0.02)),
+        ),
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(RUNS))
+@pytest.mark.sample(8)
+def test_scin(seed: int) -> None:
+    print(f"soak: seed {seed}")  # noqa: T201  # shown where it fails
+    chance = random.Random(seed)
+    waves, wave = chance.choice(((1, 1), (1, 4), (2, 1), (4, 4)))
+    spec = {"waves": waves, "wave": wave, "completion": chance.choice(pulls.COMPLETIONS)}
+    options = {
+        "resumption": chance.choice(pulls.FACET.options["resumption"].values),
+        "in_place": chance.choice(("yes", "no")),
+        "late": chance.choice(("0us", "3us", "300us")),
+    }
+    fields: dict[str, Any] = {
+        "collective": chance.choice(list(pulls.FACET.collectives)),
+        "repeat": chance.choice((1, 3, 12)),
+        "recovery": chance.choice(NICS),
+        "faults": everything(chance),
+    }
+    result = PullRun(pulls.order(spec=spec, options=options, seed=seed, **fields)).run()
+    assert (result.stuck, result.errors) == ((), ())
+
+
+@pytest.mark.parametrize("seed", range(RUNS))
+@pytest.mark.sample(8)
+def test_multiwrite(seed: int) -> None:
+    print(f"soak: seed {seed}")  # noqa: T201  # shown where it fails
+    chance = random.Random(seed)
+    collective = chance.choice((writes.ALLGATHER, writes.DISPATCH))
+    spec = {
+        "slots": chance.choice((2, 4, 8)),
+        "repair": chance.choice(("source", "hop")),
+        "place": chance.choice(("symmetric", "append")),
+    }
+    fields: dict[str, Any] = {
+        "size": 8 * 128 * 4 if collective == writes.ALLGATHER else None,
+        "repeat": chance.choice((1, 2, 5)),
+        "recovery": chance.choice(NICS),
+        "faults": everything(chance),
+    }
+    topology = chance.choice(("star-4", "star-8", "leaf-spine"))
+    result = WriteRun(writes.order(topology, collective, spec=spec, seed=seed, **fields)).run()
+    assert (result.stuck, result.errors) == ((), ())
