@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from p4gen.families.multiwrite.runs import WriteRun
-from p4gen.families.scin.runs import PullRun
+from p4gen.families.scin.runs import FACET, PullRun
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
 from p4gen.net.faults import Faults, Impairment
@@ -47,12 +47,12 @@ def test_scin(seed: int) -> None:
     waves, wave = chance.choice(((1, 1), (1, 4), (2, 1), (4, 4)))
     spec = {"waves": waves, "wave": wave, "completion": chance.choice(pulls.COMPLETIONS)}
     options = {
-        "resumption": chance.choice(pulls.FACET.options["resumption"].values),
+        "resumption": chance.choice(FACET.options["resumption"].values),
         "in_place": chance.choice(("yes", "no")),
         "late": chance.choice(("0us", "3us", "300us")),
     }
     fields: dict[str, Any] = {
-        "collective": chance.choice(list(pulls.FACET.collectives)),
+        "collective": chance.choice(list(FACET.collectives)),
         "repeat": chance.choice((1, 3, 12)),
         "recovery": chance.choice(NICS),
         "faults": everything(chance),
