@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 import os
 import sys
 from collections.abc import Sequence
@@ -16,10 +18,13 @@ import p4gen
 from p4gen.cli.commands import Commands
 from p4gen.cli.complaints import usage_error
 from p4gen.cli.ending import hear
-from p4gen.errors import P4genError, storage_trouble
+from p4gen.errors import Diagnostic, InputError, P4genError, storage_trouble
+from p4gen.inputs import shown
 
 COMPLETE = "_P4GEN_COMPLETE"
 """The variable with which a shell requests completions, independent of the command's name."""
+_READ = (".yaml", ".yml", ".p4")
+"""Suffixes of the files that arguments name. No verb writes a file that it gets without an option."""
 VERBS = {
     "build": "Generate a program, compile it, and check it against p4gen's rules.",
     "new": "Write a family of your own, to start from.",
@@ -49,8 +54,10 @@ VERBS = {
 
 class _Verbs(Commands):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Folders of families are looked for first: which flags a verb has depends on them."""
+        """Folders of families are looked for first: which flags a verb has depends on them. A file that is missing is
+        refused before the verb's module is loaded, and all that it needs."""
         try:
+            _look_for_files(args)
             args = _with_folders(args)
         except P4genError:
             if not ctx.resilient_parsing:  # a shell that completes is told nothing
@@ -103,6 +110,13 @@ def main() -> None:
             raise
         click.echo(f"p4gen: error: {trouble or f'{error.filename}: {error.strerror}'}", err=True)
         sys.exit(1 if trouble else 2)
+
+
+def _look_for_files(arguments: Sequence[str]) -> None:
+    """Raise ``InputError`` if an argument that is a file by its suffix does not exist; options' values are theirs."""
+    for before, word in itertools.pairwise(arguments):
+        if word.endswith(_READ) and not word.startswith("-") and not before.startswith("-") and not Path(word).exists():
+            raise InputError(Diagnostic(shown(word, quoted=False), f"cannot read: {os.strerror(errno.ENOENT)}"))
 
 
 def _with_folders(arguments: Sequence[str]) -> list[str]:

@@ -18,6 +18,7 @@ from p4gen.host.transport.clock import US
 from p4gen.inputs import shown
 from p4gen.net.kinds import KINDS, Kinds, Label
 from p4gen.spec import units
+from p4gen.spec.topology import Link, TopologySpec
 
 MAX_BURST: Final = 1_000_000
 
@@ -129,6 +130,18 @@ class Faults:
     impairments: tuple[Impairment, ...] = ()
     outages: tuple[Outage, ...] = ()
     scripts: tuple[Script, ...] = ()
+
+    def check(self, topology: TopologySpec) -> None:
+        """Raises ``InputError`` if a fault is at no link."""
+        links = [(link, *ends) for link in topology.links for ends in (link.ends, link.ends[::-1])]
+        for where in [fault.where for fault in self.impairments] + [fault.where for fault in self.outages]:
+            if not any(applies(where, *link) for link in links):
+                raise InputError(f"'{where}' matches no link of {topology.name}; write h0, h0-s0 or h0>s0")
+
+
+def applies(where: str, link: Link, src: str, dst: str) -> bool:
+    """Whether a fault's place is this direction of a link."""
+    return where in ("", src, dst, link.name, "-".join(link.ends[::-1]), f"{src}>{dst}")
 
 
 class Fate(NamedTuple):

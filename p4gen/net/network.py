@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar, Protocol
 
 from p4gen.arch import Architecture
@@ -15,7 +15,7 @@ from p4gen.host.transport.nic import Nic
 from p4gen.model import EngineName, Model
 from p4gen.model.behaviour import behaviour_of
 from p4gen.net.buffer import SharedBuffer
-from p4gen.net.faults import DirectionFaults, Faults, Impairment, Outage, ScriptState
+from p4gen.net.faults import DirectionFaults, Faults, ScriptState, applies
 from p4gen.net.kinds import Kinds
 from p4gen.net.link import Direction, LinkTraits, Passage, Watcher
 from p4gen.net.loop import EventLoop
@@ -76,6 +76,7 @@ class Network:
         seed: int,
         engine: EngineName = "interp",
     ) -> None:
+        faults.check(topology)
         self.topology = topology
         self.loop = loop = EventLoop()
         self.kinds = Kinds(
@@ -103,7 +104,6 @@ class Network:
             self.nodes[name] = SwitchNode(switch, topology.switch_latency, loop, self._recirculation(name))
             if topology.buffer is not None:
                 self.buffers[name] = SharedBuffer(topology.buffer)
-        self._check_places([*faults.impairments, *faults.outages])
         self.scripts = scripts = [ScriptState(script) for script in faults.scripts]
         for link in topology.links:
             for src, dst in (link.ends, link.ends[::-1]):
@@ -142,8 +142,8 @@ class Network:
         topology = self.topology
         traits = LinkTraits(*(topology.setting(link, name) for name in ("bandwidth", "delay", "queue", "ecn")))
         touches_host = src in topology.hosts or dst in topology.hosts
-        impairments = [i for i in faults.impairments if _applies(i.where, link, src, dst)]
-        outages = [o for o in faults.outages if _applies(o.where, link, src, dst)]
+        impairments = [i for i in faults.impairments if applies(i.where, link, src, dst)]
+        outages = [o for o in faults.outages if applies(o.where, link, src, dst)]
         mine = scripts if touches_host else []
         trouble = None
         if impairments or outages or mine:
@@ -198,13 +198,3 @@ class Network:
             for state in self.scripts
             if state.seen < state.script.first
         )
-
-    def _check_places(self, faults: Iterable[Impairment | Outage]) -> None:
-        links = [(link, *ends) for link in self.topology.links for ends in (link.ends, link.ends[::-1])]
-        for fault in faults:
-            if not any(_applies(fault.where, *link) for link in links):
-                raise InputError(f"'{fault.where}' matches no link of {self.topology.name}; write h0, h0-s0 or h0>s0")
-
-
-def _applies(where: str, link: Link, src: str, dst: str) -> bool:
-    return where in ("", src, dst, link.name, "-".join(link.ends[::-1]), f"{src}>{dst}")

@@ -124,3 +124,50 @@ def test_output_that_nobody_reads(tmp_path: Path) -> None:
         check=False,
     )
     assert "Traceback" not in done.stderr
+
+
+def loaded(*arguments: str, folder: Path) -> set[str]:
+    """The modules that are loaded when an input is refused."""
+    script = "import atexit, sys; from p4gen.cli.app import main; atexit.register(lambda: print(*sys.modules)); main()"
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], cwd=folder, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert STYLE.match(done.stderr), done.stderr
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "build no.yaml",
+        "check no.p4",
+        "sim no.yaml --mode II",
+        "lab star-4 no.yaml",
+        "ptf run no.yaml",
+        "verify no.yaml",
+    ],
+)
+def test_a_missing_file_is_refused_before_anything_is_loaded(line: str, tmp_path: Path) -> None:
+    found = loaded(*line.split(), folder=tmp_path)
+    assert "p4gen.cli.app" in found
+    assert not found & {"numpy", "pydantic", "p4gen.families", "p4gen.p4"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sim star-4 --loss 1%@h9",
+        "sim star-4 --down h9-s0@1us-2us",
+        "sim traffic clos:2x2x2 --loss 1%@h9",
+        "sim star-4 --mode scin --loss 1%@h9",
+        "sim star-4 --size 1T",
+        "sim star-4 --size nan",
+        "lab star-4 --ranks h0,h9",
+    ],
+)
+def test_sizes_and_places_are_refused_before_a_program_is_built(line: str, tmp_path: Path) -> None:
+    found = loaded(*line.split(), folder=tmp_path)
+    assert "p4gen.program" in found
+    assert "p4gen.model.jit" not in found
+    assert not list(tmp_path.iterdir())

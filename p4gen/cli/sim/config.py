@@ -26,7 +26,7 @@ from p4gen.net.faults import Faults, Impairment, Script, parse_outage, parse_pla
 from p4gen.net.simulation import SimConfig
 from p4gen.net.study import Axis
 from p4gen.spec import units
-from p4gen.spec.topology import load_topology
+from p4gen.spec.topology import TopologySpec, load_topology
 
 _SHORTEST_TIMER = US
 _MOST_VALUES = 100
@@ -62,7 +62,7 @@ def configuration(
         collective,
         0 if barrier else parsed("--size", units.size, o["size"] or (STUDIED_SIZE if studied else DEFAULT_SIZE)),
         o["repeat"],
-        faults_from(o, len(topology.rank_hosts), in_order=spec.needs_order),
+        faults_from(o, topology, in_order=spec.needs_order),
         seed,
         Recovery(o["recovery"]) if o["recovery"] else studies.recovery(spec) if studies else None,
         parsed("--timeout", timer, timeout),
@@ -86,9 +86,9 @@ def values_of(given: str | None, axis: Axis) -> list[float] | None:
     return [parsed("--values", _percent if axis is Axis.LOSS else _count, text) for text in given.split(",")]
 
 
-def faults_from(o: Mapping[str, Any], ranks: int, *, in_order: bool = False) -> Faults:
-    """The faults that options describe. Where links are to keep the order of packets, a duplicate follows at once.
-    Raises ``InputError``."""
+def faults_from(o: Mapping[str, Any], topology: TopologySpec, *, in_order: bool = False) -> Faults:
+    """The faults on a topology that options describe. Where links are to keep the order of packets, a duplicate follows
+    at once. Raises ``InputError``."""
     if o["burst"] is not None and not o["loss"]:
         raise click.UsageError("--burst is the length of bursts of loss: it goes with --loss")
     impairments = []
@@ -102,10 +102,13 @@ def faults_from(o: Mapping[str, Any], ranks: int, *, in_order: bool = False) -> 
                 chance["jitter"] = 0
             impairments.append(Impairment(where, **chance))
     scripts = tuple(Script.parse(text) for text in o["scripts"])
+    ranks = len(topology.rank_hosts)
     for script in scripts:
         if script.rank is not None and script.rank >= ranks:
             raise InputError(f"script '{script.text}': there is no rank {script.rank}; there are 0 to {ranks - 1}")
-    return Faults(tuple(impairments), tuple(parse_outage(text) for text in o["down"]), scripts)
+    faults = Faults(tuple(impairments), tuple(parse_outage(text) for text in o["down"]), scripts)
+    faults.check(topology)
+    return faults
 
 
 def timer(text: str) -> int:

@@ -81,7 +81,7 @@ def own_run(topology_name: str, spec: ProgramSpec, o: Mapping[str, Any]) -> tupl
         collective,
         None if o["size"] is None else parsed("--size", units.size, o["size"]),
         o["repeat"],
-        faults_from(o, len(topology.rank_hosts)),
+        faults_from(o, topology),
         seed,
         Recovery(o["recovery"]) if o["recovery"] else None,
         None if o["timeout"] is None else parsed("--timeout", timer, o["timeout"]),

@@ -144,7 +144,7 @@ def _configuration(
         spec_from(spec_file, {name: o[name] for name in spec_fields()}),
         tuple(Traffic(Pattern(o["pattern"]), hosts, size) for hosts in groups),
         core=None if o["core"] is None else load_spec(o["core"]),
-        faults=faults_from({"scripts": (), **o}, len(topology.hosts)),
+        faults=faults_from({"scripts": (), **o}, topology),
         seed=drawn(o["seed"]),
         recovery=Recovery(o["nic"]),
         dcqcn=_dcqcn(topology, o),
