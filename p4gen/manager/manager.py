@@ -446,6 +446,11 @@ class IncManager:
                 record.pending_lost |= record.pending is not None and record.pending_key in keys
             self._repair.wake()
 
+    def slowest_answer(self) -> float:
+        """Seconds that the slowest switch took to answer when it was last asked: how busy the machine is."""
+        with self._changed:
+            return max((thread.answer_s for thread in self._threads.values()), default=0.0)
+
     def edges_given_up(self, switch: str, ports: set[int]) -> None:
         """Links over which nothing is acknowledged count as down for a while. Their groups are placed elsewhere, or are
         broken."""

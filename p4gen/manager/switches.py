@@ -20,6 +20,7 @@ from p4gen.groups.connections import Tally
 from p4gen.groups.family import group_entries
 from p4gen.groups.group import PlacedEdge
 from p4gen.manager.api import Agent, AgentError, ConnectionCount, SwitchInfo
+from p4gen.manager.givenup import GivenUp
 from p4gen.manager.tallies import Tallies
 from p4gen.manager.wanted import (
     HeldConnection,
@@ -61,6 +62,10 @@ class Owner(Protocol):
     def switch_lost(self, switch: str, keys: set[Key]) -> None:
         """A switch was restarted and has lost these placements."""
 
+    def slowest_answer(self) -> float:
+        """Seconds that the slowest switch took to answer when it was last asked."""
+        ...
+
     def edges_given_up(self, switch: str, ports: set[int]) -> None:
         """Nothing that a switch sends over these ports is acknowledged, and it has given up retransmitting (Mode
         III)."""
@@ -101,8 +106,9 @@ class SwitchThread(Worker):
         self._counting: Future[Any] | None = None
         self._edges: tuple[PlacedEdge, ...] = ()
         """Edges that get ticks."""
-        self._given_up: Mapping[int, int] | None = None
-        """The last count of ticks that found edges given up; None if it has not been read since the edges get ticks."""
+        self._given_up = GivenUp()
+        self.answer_s = 0.0
+        """Seconds that the switch took when it was last asked for its counters."""
         self._thread.start()
 
     # --- for any thread ---
@@ -295,8 +301,10 @@ class SwitchThread(Worker):
     def _heartbeat(self) -> None:
         if self._agent is None or self.stale_since is not None:
             return
+        asked = time.monotonic()
         try:
             self.drops = _asked(self._agent.drops)
+            self.answer_s = time.monotonic() - asked
             self._look_at_edges(self._agent)
         except AgentError as error:
             if error.unreachable:
@@ -304,16 +312,12 @@ class SwitchThread(Worker):
             raise
 
     def _look_at_edges(self, agent: Agent) -> None:
-        """Report edges that were found given up since the last check. An edge stays given up as long as there is no
-        progress."""
+        """Report edges that the switch has given up. An edge stays given up as long as there is no progress."""
         if not self._edges:
             return
-        before, self._given_up = self._given_up, _asked(agent.given_up)
-        if before is None:
-            return
-        more = {index for index, ticks in self._given_up.items() if ticks > before.get(index, 0)}
+        dead = self._given_up.dead(_asked(agent.given_up), time.monotonic(), self._owner.slowest_answer())
         spec = collective(self._info.spec)
-        ports = {p.edge.port for p in self._edges if p.index(spec) in more and not p.internal}
+        ports = {p.edge.port for p in self._edges if p.index(spec) in dead and not p.internal}
         if ports:
             self._owner.edges_given_up(self.name, {spec.architecture.front_number(port) for port in ports})
 
@@ -391,7 +395,7 @@ class SwitchThread(Worker):
             if not isinstance(spec, CollectiveSpec):  # whose programs count no edges that are given up
                 return
             if edges != self._edges:
-                self._edges, self._given_up = edges, None
+                self._edges, self._given_up = edges, GivenUp()
 
 
 def _asked(question: Callable[[], Any]) -> Any:

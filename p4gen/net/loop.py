@@ -14,6 +14,7 @@ class EventLoop:
     """A ``p4gen.host.transport.clock.Clock`` whose time advances in ``run``."""
 
     STATE: ClassVar = ("now", "handled", "events", "_number")
+    late = 0
 
     def __init__(self) -> None:
         self.now = 0

@@ -12,6 +12,7 @@ class StillClock:
     """A ``p4gen.host.transport.clock.Clock`` for searches of states. ``now`` is 0 but while a timer expires."""
 
     STATE: ClassVar = ("waiting",)
+    late = 0
 
     def __init__(self) -> None:
         self.now = 0

@@ -8,6 +8,7 @@ import pytest
 
 from p4gen.host.transport.clock import MS, US
 from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.realtime import RealTimeLoop
 from p4gen.host.transport.roundtrips import RoundTrips
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig, Recovery, RecvWr, SendWr
 from p4gen.net.loop import EventLoop
@@ -182,3 +183,49 @@ def test_nobody_waits_for_a_timer_where_nothing_is_lost(
     stats = wire.sender.requester.stats
     assert stats.rnr_naks > 0
     assert stats.timeouts == 0
+
+
+def test_on_a_busy_machine_it_waits_longer() -> None:
+    trips, late = RoundTrips(LEAST), 40 * MS
+    waits = []
+    for _ in range(3):
+        trips.expired(late)
+        waits.append(trips.timeout)
+    assert waits == [400 * MS, 640 * MS, 640 * MS]
+    trips.seq, trips.since = 7, 0
+    trips.acknowledged(8, 150 * MS, late)
+    assert trips.timeout == 600 * MS
+    trips.seq, trips.since = 8, 0
+    trips.acknowledged(9, 150 * MS)
+    assert trips.timeout == 4 * LEAST, "the machine is idle again"
+    for _ in range(9):
+        trips.expired(10_000 * MS)
+    assert trips.timeout == 64 * LEAST
+
+
+@pytest.mark.parametrize("late", [0, 1 * MS])
+def test_what_is_slow_because_the_machine_is_busy_is_not_sent_again_for_ever(late: int) -> None:
+    wire = Wire(3 * MS, adaptive=True)
+    wire.loop.late = late
+    wire.exchange(50)
+    if late:
+        assert wire.sender.requester.stats.resent <= 16, "the first window, before anything is timed"
+    else:
+        assert wire.sender.requester.stats.resent > 50
+
+
+def test_how_late_timers_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0
+    monkeypatch.setattr("time.monotonic_ns", lambda: now)
+    loop = RealTimeLoop()
+    for due, ran in ((1, 1), (2, 72), (80, 80)):
+        loop.at(due * MS, lambda _: None)
+        now = ran * 1_000_000
+        loop.turn()
+    assert 60 * MS < loop.late < 70 * MS
+    for turn in range(100, 200):
+        loop.at(turn * MS, lambda _: None)
+        now = turn * 1_000_000
+        loop.turn()
+    assert loop.late < 1 * MS
+    loop.close()

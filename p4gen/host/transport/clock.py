@@ -19,6 +19,11 @@ class Clock(Protocol):
     now: int
     """Picoseconds since an arbitrary start."""
 
+    @property
+    def late(self) -> int:
+        """How late timers have lately been, because the machine is busy, in ps. 0 in virtual time."""
+        ...
+
     def at(self, time: int, action: Action, arg: Any = None) -> None:
         """Call ``action(arg)`` at ``time``, or in real time soon after. Calls for the same time are made in the order
         of the requests."""

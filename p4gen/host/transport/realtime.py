@@ -25,6 +25,8 @@ from p4gen.host.transport.clock import MS, NS, Action
 T = TypeVar("T")
 _POLLED: Final = select.POLLIN
 _LONGEST_WAIT_MS: Final = 60_000
+_REMEMBERED: Final = 16
+"""Turns after which most of a delay is forgotten, if timers are punctual again."""
 
 
 class RealTimeLoop:
@@ -37,6 +39,7 @@ class RealTimeLoop:
 
     def __init__(self) -> None:
         self.now = 0
+        self.late = 0
         self.problem: BaseException | None = None
         """The error that ended the loop, if any."""
         self.refresh()
@@ -196,6 +199,8 @@ class RealTimeLoop:
 
     def _run_timers(self) -> None:
         timers, now, last = self._timers, self.now, self._number
+        if timers and timers[0][0] <= now:
+            self.late = max(now - timers[0][0], self.late - self.late // _REMEMBERED)
         again = []
         while timers and timers[0][0] <= now:
             timer = heappop(timers)

@@ -370,7 +370,7 @@ class Requester:
         self._retries = self._rnr_retries = 0
         self._went_back = False
         if self._trips is not None:
-            self._trips.acknowledged(upto, self._clock.now)
+            self._trips.acknowledged(upto, self._clock.now, self._clock.late)
             self._timeout = self._trips.timeout
             self._room = min(2 * self._room, self._most)
         if self._timeout:
@@ -478,7 +478,7 @@ class Requester:
             return
         self._retries += 1
         if self._trips is not None:
-            self._trips.expired()
+            self._trips.expired(self._clock.late)
             self._timeout = self._trips.timeout
         self._went_back = False
         if self._c.recovery is Recovery.GO_BACK_N:

@@ -3,9 +3,9 @@
 Hosts in real time share processors with switches and other processes. What takes a millisecond on an idle machine may
 take a tenth of a second on a busy one, and a timer that is too short retransmits everything, which increases the load.
 As in RFC 6298, round trips are measured, except those of retransmitted packets, and a timeout makes the next one
-longer. Unlike there, the shortest of several round trips counts, not their mean: in Mode II an acknowledgement waits
-for all ranks, so a loss at one rank and its timeout are part of the others' round trips, and with a mean all timeouts
-would grow longer and longer.
+longer; how long at most depends on how late the host's own timers are. Unlike there, the shortest of several round
+trips counts, not their mean: in Mode II an acknowledgement waits for all ranks, so a loss at one rank and its timeout
+are part of the others' round trips, and with a mean all timeouts would grow longer and longer.
 """
 
 from __future__ import annotations
@@ -14,8 +14,13 @@ from collections import deque
 from typing import ClassVar, Final
 
 _MOST: Final = 4
-"""The longest timeout, as a multiple of the shortest; also the initial one. If a bad link causes the loss, waiting
-longer is of no use."""
+"""The longest timeout on an idle machine, as a multiple of the shortest; also the initial one. If a bad link causes the
+loss, waiting longer is of no use."""
+_DELAYS: Final = 16
+"""The longest timeout on a busy machine, in delays of a timer: four processes wait for a processor on a packet's way to
+the next switches and back, and each packet for those before it."""
+_LONGEST: Final = 64
+"""The longest timeout of all, as a multiple of the shortest."""
 _TIMES: Final = 4
 """The timeout, as a multiple of the round trip."""
 _REMEMBERED: Final = 8
@@ -47,12 +52,12 @@ class RoundTrips:
         self._patient = _CALM
         """Number of further acknowledgements for which the increased timeout remains."""
 
-    def acknowledged(self, upto: int, now: int) -> None:
-        """All packets before ``upto`` are acknowledged, some of them just now."""
+    def acknowledged(self, upto: int, now: int, late: int = 0) -> None:
+        """All packets before ``upto`` are acknowledged, some of them just now. Timers are ``late``."""
         if 0 <= self.seq < upto:
             self._took.append(now - self.since)
             self.seq = -1
-            self._estimate = min(max(_TIMES * min(self._took), self._least), _MOST * self._least)
+            self._estimate = min(max(_TIMES * min(self._took), self._least), self._most(late))
             self._patient = 0
             self.timeout = self._estimate
         elif self._patient:
@@ -60,9 +65,12 @@ class RoundTrips:
             if not self._patient:
                 self.timeout = self._estimate
 
-    def expired(self) -> None:
+    def expired(self, late: int = 0) -> None:
         """The timeout has expired: increase it until a packet has been timed again or ``_CALM`` acknowledgements have
         arrived."""
         self.seq = -1
         self._patient = _CALM
-        self.timeout = min(2 * self.timeout, _MOST * self._least)
+        self.timeout = max(self.timeout, min(2 * self.timeout, self._most(late)))
+
+    def _most(self, late: int) -> int:
+        return min(max(_MOST * self._least, _DELAYS * late), _LONGEST * self._least)
