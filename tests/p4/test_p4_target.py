@@ -130,6 +130,12 @@ def test_shifts_of_which_nothing_is_left(value: str) -> None:
     assert not compiled(ingress(f"meta.x = {value};")).beyond_targets
 
 
+@pytest.mark.parametrize(("more", "refused"), [("", 0), ("unread = hdr.h.c << hdr.h.c;", 0), ("meta.x = unread;", 1)])
+def test_values_that_nothing_reads_are_not_looked_at(more: str, refused: int) -> None:
+    body = f"bit<16> unread = hdr.h.c >> hdr.h.c; {more}"
+    assert len(compiled(ingress(body.replace("meta.x = unread", "hdr.h.c = unread"))).beyond_targets) == refused
+
+
 def test_code_that_cannot_run_is_not_looked_at() -> None:
     assert not compiled(ingress("if (false) { meta.x = hdr.h.a << hdr.h.c; }")).beyond_targets
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from p4.v1 import p4runtime_pb2 as pb
 
+from p4gen.p4rt.session import RequestError
 from p4gen.p4rt.status import Code
 
 from .conftest import DELETE, INSERT, MODIFY, World, frame
@@ -228,6 +229,18 @@ def test_a_clone_session_clones_and_truncates(world: World) -> None:
     assert world.refused(INSERT, session) is Code.ALREADY_EXISTS
     world.write(DELETE, pb.CloneSessionEntry(session_id=5))
     assert all(port != 6 for port, _ in world.device.send(1, frame(0, 5)))
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(0, "clone session: its id must not be 0"), (1 << 15, "clone session 32768: the id must be at most 32767")],
+)
+def test_ids_of_clone_sessions(world: World, number: int, said: str) -> None:
+    session = pb.CloneSessionEntry(session_id=number)
+    session.replicas.add(egress_port=6, instance=1)
+    with pytest.raises(RequestError) as caught:
+        world.insert(session)
+    assert [text for _, _, text in caught.value.failures] == [said]
 
 
 def test_clone_sessions_that_do_not_exist_or_are_malformed(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from p4gen.errors import Diagnostic, Pos
@@ -130,8 +131,11 @@ def _code(block: ir.Control | ir.Parser) -> Iterator[tuple[Pos, str]]:
             bodies.append(((state.body, state.transition), "parser"))
     bodies += [(live.code(f.body), "action") for f in live.functions]
     for code, place in bodies:
+        needless = _unread(code)
         for node in walk(code):
             match node:
+                case ir.Binary() if node in needless:
+                    continue
                 case ir.Binary(op="<<" | ">>", right=right) if not _folds(node) and (limit := _shift_limit(right)):
                     yield _begin(node), f"BMv2 shifts by {limit}"
                 case ir.ForIn():
@@ -149,6 +153,20 @@ def _code(block: ir.Control | ir.Parser) -> Iterator[tuple[Pos, str]]:
                     for item in data.elements if isinstance(data, ir.Aggregate) else ():
                         if isinstance(item, ir.Unary | ir.Binary | ir.Cast | ir.Slice | ir.Mux):
                             yield _begin(item), f"'{method}' takes whole fields on BMv2, not expressions"
+
+
+def _unread(code: object) -> set[object]:
+    """What is computed for local variables that nothing reads: p4c removes it."""
+    nodes = list(walk(code))
+    uses = Counter(node.variable for node in nodes if isinstance(node, ir.Var))
+    values: dict[ir.Variable, list[ir.Expr | None]] = {n.variable: [n.init] for n in nodes if isinstance(n, ir.Declare)}
+    for node in nodes:
+        if isinstance(node, ir.Assign) and isinstance(node.target, ir.Var) and node.target.variable in values:
+            uses[node.target.variable] -= 1
+            values[node.target.variable].append(node.value)
+    return {
+        node for variable, found in values.items() if not uses[variable] for node in walk(tuple(filter(None, found)))
+    }
 
 
 def _folds(shift: ir.Binary) -> bool:
