@@ -49,7 +49,7 @@ class Daemon:
         self.job, self.name = job, name
         self.manager = ManagerClient(address)
         self.manager.wait(MANAGER_S)
-        self.addresses = self.manager.register_host(HostInfo(name))
+        self.addresses = self.manager.register_host(HostInfo(name, out_of_order=True))
         device = interface(name, 0)
         hostnet.configure(device, self.addresses)
         self.sink = hostnet.sink()
@@ -61,7 +61,7 @@ class Daemon:
         self._done: list[dict[str, Any]] = []
         """Number of calls of that run that are done."""
         self.loop.start()
-        self.host = Host(self.manager, name, self.nic, timeout_ps=int(job.timeout_ms * 1e9))
+        self.host = Host(self.manager, name, self.nic, timeout_ps=int(job.timeout_ms * 1e9), out_of_order=True)
         self.peers = Writers(job.spec, self.host) if job.writes else Peers(name, self.nic)
 
     def close(self) -> None:

@@ -98,6 +98,9 @@ class HostInfo:
     """A host that registers. The manager assigns its addresses in the answer."""
 
     name: str
+    out_of_order: bool = False
+    """Whether its NIC takes packets out of order. One that goes back N discards them, so its connections are not
+    sprayed."""
 
 
 # --- connections ---

@@ -107,7 +107,7 @@ class ConnectionRecords:
         """Raises ``ManagerError`` for a connection that no program can serve."""
         fabric = self._ledger.fabric
         reported = {name: [link.neighbour for link in info.links] for name, info in fabric.switches.items()}
-        check_connection(spec, fabric.view, reported)
+        check_connection(spec, fabric.view, reported, fabric.out_of_order)
 
     def place(self, record: Record, keep: PlacedConnection | None) -> PlacedConnection:
         """The place of a connection in the fabric as it is now. ``keep`` is the one that it has had. Raises

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
-from p4gen.manager.api import Code, HostAddresses, ManagerError, SwitchInfo
+from p4gen.manager.api import Code, HostAddresses, HostInfo, ManagerError, SwitchInfo
 from p4gen.placement.placer import Names, switch_of
 from p4gen.placement.planner import View
 from p4gen.spec import ServingSpec
@@ -36,6 +36,8 @@ class Fabric:
         self.switches: dict[str, SwitchInfo] = {}
         self.hosts: dict[str, int] = {}
         """Registered hosts, with their numbers."""
+        self.out_of_order: set[str] = set()
+        """Those whose NICs take packets out of order."""
         self.switch_numbers: dict[str, int] = {}
         self.ports_down: set[tuple[str, int]] = set()
         self.silent: dict[str, str] = {}
@@ -73,15 +75,20 @@ class Fabric:
         self.silent.pop(name, None)
         self._view = None
 
-    def add_host(self, name: str) -> None:
-        """Register a host. Raises ``ManagerError``."""
+    def add_host(self, host: HostInfo) -> bool:
+        """Register a host, or the same one with another NIC. Returns whether this is news. Raises ``ManagerError``."""
+        name = host.name
         if self.given is not None and name not in self.given.hosts:
             raise ManagerError(Code.INVALID, f"there is no host '{name}' in topology {self.given.name}")
         if name in self.switches:
             raise ManagerError(Code.INVALID, f"{name} is registered as a switch")
-        if name not in self.hosts:
+        new = name not in self.hosts
+        if new:
             self.hosts[name] = _next(self.hosts, self.given.hosts if self.given else None, name)
             self._view = None
+        before = name in self.out_of_order
+        (self.out_of_order.add if host.out_of_order else self.out_of_order.discard)(name)
+        return new or before is not host.out_of_order
 
     def _check(self, info: SwitchInfo) -> None:
         def refuse(code: Code, reason: str) -> None:

@@ -28,14 +28,22 @@ _RETRY_S: Final = 1.0
 class Host:
     """The groups of the host ``name``, on its NIC. Register the host first: the manager's answer has its addresses.
 
-    ``timeout_ps`` is the retransmission timer of queue pairs. The caller keeps the loop and the objects of which the
-    NIC is made.
+    ``timeout_ps`` is the retransmission timer of queue pairs; ``out_of_order`` is what ``HostInfo`` says of the NIC.
+    The caller keeps the loop and the objects of which the NIC is made.
     """
 
     def __init__(
-        self, manager: HostManager, name: str, nic: RawNic, *, timeout_ps: int = TIMEOUT, ack_every: int = ACK_EVERY
+        self,
+        manager: HostManager,
+        name: str,
+        nic: RawNic,
+        *,
+        timeout_ps: int = TIMEOUT,
+        ack_every: int = ACK_EVERY,
+        out_of_order: bool = False,
     ) -> None:
         self.name = name
+        self._info = HostInfo(name, out_of_order)
         self._manager, self._nic, self._loop = manager, nic, nic.loop
         self._timeout_ps, self._ack_every = timeout_ps, ack_every
         self._members: dict[str, Follower] = {}
@@ -182,7 +190,7 @@ class Host:
             if self._closed.wait(_RETRY_S):
                 return
             with contextlib.suppress(FailedError):
-                self._manager.register_host(HostInfo(self.name))
+                self._manager.register_host(self._info)
                 for group, member in self.members().items():
                     self._ask(group, member)
 

@@ -190,11 +190,9 @@ class IncManager:
         fabric = self._ledger.fabric
         with self._changed:
             self._check_open()
-            new = host.name not in fabric.hosts
-            fabric.add_host(host.name)
-            if new:
+            if fabric.add_host(host):
                 with self._store.transaction():
-                    self._store.put_host(host.name, fabric.hosts[host.name])
+                    self._store.put_host(host, fabric.hosts[host.name])
                 self._fabric_changed()
             if host.name not in fabric.view.topology.hosts:
                 raise ManagerError(Code.REFUSED, f"no registered switch has a link to {host.name} yet")

@@ -6,7 +6,7 @@ from typing import Final
 
 APPLICATION: Final = 0x70346765
 """SQLite's application_id of our files."""
-SCHEMA: Final = 5
+SCHEMA: Final = 6
 
 CONNECTIONS: Final = """
 CREATE TABLE connections (
@@ -34,7 +34,11 @@ CREATE TABLE trees (
 """
 """Added by schema 5: of placements on several trees the rate of each tree, and all but the first, which is in
 placements."""
-ADDED: Final = {2: CONNECTIONS, 3: HANDSHAKES, 4: RINGS, 5: TREES}
+OUT_OF_ORDER: Final = """
+CREATE TABLE out_of_order (host TEXT PRIMARY KEY REFERENCES hosts ON DELETE CASCADE) STRICT;
+"""
+"""Added by schema 6: hosts whose NICs take packets out of order."""
+ADDED: Final = {2: CONNECTIONS, 3: HANDSHAKES, 4: RINGS, 5: TREES, 6: OUT_OF_ORDER}
 TABLES: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
 CREATE TABLE switches (name TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, info TEXT NOT NULL) STRICT;

@@ -16,7 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from p4gen.errors import InputError
-from p4gen.manager.api import Code, ConnectionSpec, ConnectionState, GroupSpec, GroupState, ManagerError, SwitchInfo
+from p4gen.manager.api import (
+    Code,
+    ConnectionSpec,
+    ConnectionState,
+    GroupSpec,
+    GroupState,
+    HostInfo,
+    ManagerError,
+    SwitchInfo,
+)
 from p4gen.manager.conversations import Conversation
 from p4gen.manager.encoding import decode, encode
 from p4gen.manager.schema import ADDED, APPLICATION, SCHEMA, TABLES
@@ -87,6 +96,8 @@ class Stored:
 
     switches: dict[str, tuple[int, SwitchInfo]]
     hosts: dict[str, int]
+    out_of_order: set[str]
+    """Hosts whose NICs take packets out of order."""
     ports_down: set[tuple[str, int]]
     groups: dict[str, StoredGroup]
     histories: dict[str, History]
@@ -195,9 +206,12 @@ class Store:
         for table in ("switches", "hosts", "ports_down"):
             self._db.execute(f"DELETE FROM {table}")  # noqa: S608
 
-    def put_host(self, name: str, number: int) -> None:
-        """Store a host with its number."""
-        self._db.execute("INSERT OR IGNORE INTO hosts VALUES (?, ?)", (name, number))
+    def put_host(self, host: HostInfo, number: int) -> None:
+        """Store a host with its number, new or with another NIC."""
+        self._db.execute("INSERT OR IGNORE INTO hosts VALUES (?, ?)", (host.name, number))
+        self._db.execute("DELETE FROM out_of_order WHERE host = ?", (host.name,))
+        if host.out_of_order:
+            self._db.execute("INSERT INTO out_of_order VALUES (?)", (host.name,))
 
     def put_ports_down(self, ports: Iterable[tuple[str, int]]) -> None:
         """Store all ports whose link is down."""
@@ -337,6 +351,7 @@ class Store:
                 for name, number, info in rows("SELECT * FROM switches ORDER BY number")
             },
             dict(rows("SELECT name, number FROM hosts ORDER BY number").fetchall()),
+            {host for (host,) in rows("SELECT host FROM out_of_order")},
             set(rows("SELECT switch, port FROM ports_down").fetchall()),
             groups,
             histories,
@@ -378,6 +393,7 @@ class Store:
             "handshakes",
             "rings",
             "trees",
+            "out_of_order",
         )
         return {table: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}  # noqa: S608
 

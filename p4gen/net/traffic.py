@@ -85,6 +85,8 @@ class TrafficConfig:
     faults: Faults = field(default_factory=Faults)
     seed: int = 0
     recovery: Recovery = Recovery.SELECTIVE_REPEAT
+    spray_gbn: bool = False
+    """Programs that spray registered connections do so even if NICs go back N."""
     dcqcn: DcqcnConfig | TimedDcqcnConfig | None = None
     timeout: int = 1000 * US
     """Retransmission timer of NICs; 0 switches it off."""
@@ -118,6 +120,11 @@ class TrafficConfig:
             return self.programs[switch]
         leaf = any(switch_of(self.topology, host) == switch for host in self.topology.hosts)
         return self.program if leaf or self.core is None else self.core
+
+    @property
+    def registers(self) -> bool:
+        """Whether switches know the connections, and may spray them."""
+        return self.spray_gbn or self.recovery is not Recovery.GO_BACK_N
 
     def qp(self, initial_psn: int) -> QpConfig:
         """The QP attributes of a connection's ends."""

@@ -139,7 +139,8 @@ class TrafficSimulation:
             for t in config.traffic
         ]
         self.specs = {switch: config.spec_of(switch) for switch in topology.switches}
-        self.placement = place_plain(topology, self.specs, wiring.connections, config.epoch)
+        registered = wiring.connections if config.registers else ()
+        self.placement = place_plain(topology, self.specs, registered, config.epoch)
         programs = {switch: program_of(spec) for switch, spec in self.specs.items()}
         self.network = Network(topology, self.placement, programs, config.faults, config.seed, config.engine)
         for switch, registers in self.placement.queues.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -90,8 +90,11 @@ class PlacedConnection:
         )
 
 
-def check_connection(spec: ConnectionSpec, view: View, neighbours: Mapping[str, Sequence[str]]) -> None:
-    """Refuse what no program can serve. ``neighbours`` are the nodes that each switch has reported to be connected to.
+def check_connection(
+    spec: ConnectionSpec, view: View, neighbours: Mapping[str, Sequence[str]], out_of_order: Collection[str]
+) -> None:
+    """Refuse what no program can serve. ``neighbours`` are the nodes that each switch has reported to be connected to,
+    ``out_of_order`` the hosts whose NICs take packets out of order.
 
     Raises ``ManagerError`` with every reason.
     """
@@ -119,6 +122,10 @@ def check_connection(spec: ConnectionSpec, view: View, neighbours: Mapping[str, 
         if len(racks) > 1:
             problems.append(
                 f"{host} is connected to {' and '.join(racks)}: the packets of a path would arrive over several links"
+            )
+        if host not in out_of_order:
+            problems.append(
+                f"{host} does not say that its NIC takes packets out of order: one that goes back N does not"
             )
     first, last = (switch_of(view.topology, host) for host in (spec.source, spec.destination))
     if first == last:

@@ -204,6 +204,7 @@ class FlowScope:
             core=self.core,
             seed=self.seed,
             recovery=self.recovery,
+            spray_gbn=True,
             mtu=PAYLOAD,
             ack_every=1,
             engine=self.engine if self.fault is None else "interp",  # its network is not used then

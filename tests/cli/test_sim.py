@@ -241,6 +241,14 @@ def test_traffic_is_reported_flow_by_flow(tmp_path: Path) -> None:
     assert (tmp_path / "series.svg").read_text().startswith("<svg")
 
 
+def test_traffic_says_that_nics_which_go_back_n_are_not_sprayed() -> None:
+    said = "connections take ECMP's paths"
+    themis = ("sim", "traffic", "clos:2x2x1", "--mode", "themis", "--size", "4K", "--seed", "1", "--nic", "gbn")
+    assert said in p4gen(*themis).output
+    assert said not in p4gen(*themis, "--spray-gbn").output
+    assert said not in traffic("--size", "4K", "--nic", "gbn").output, "the program sprays nothing"
+
+
 def test_traffic_as_json(tmp_path: Path) -> None:
     core = tmp_path / "core.yaml"
     core.write_text("lanes: 16\n")

@@ -14,7 +14,7 @@ from patience import PATIENCE_S, until
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.groups.connections import Tally
 from p4gen.groups.group import PlacedEdge, SwitchConfig
-from p4gen.manager.api import Agent, AgentError, Changes, GroupSpec, LinkPort, SwitchInfo
+from p4gen.manager.api import Agent, AgentError, Changes, GroupSpec, HostInfo, LinkPort, SwitchInfo
 from p4gen.manager.manager import IncManager
 from p4gen.manager.schema import ADDED
 from p4gen.manager.wanted import wanted_config
@@ -226,6 +226,7 @@ class Rig:
         store: Path | str = ":memory:",
         *,
         given: bool = True,
+        out_of_order: Iterable[str] = (),
         engine: EngineName = "interp",
         **options: object,
     ) -> None:
@@ -237,6 +238,8 @@ class Rig:
         self.options: dict[str, object] = {"seed": 1, "patience": PATIENCE_S, "store": store, **options}
         if given:
             self.options["topology"] = self.topology
+        self.out_of_order = out_of_order
+        """Hosts that register, with NICs that take packets out of order."""
         self.life = object()
         self.manager = self._manager()
 
@@ -266,6 +269,8 @@ class Rig:
     def register(self, names: Iterable[str] | None = None) -> IncManager:
         for name in names or self.topology.switches:
             self.manager.register_switch(self.info(name))
+        for host in self.out_of_order:
+            self.manager.register_host(HostInfo(host, out_of_order=True))
         return self.manager
 
     def die(self) -> None:

@@ -52,7 +52,7 @@ switches = st.builds(
     SwitchInfo, names, names, program_specs, names, st.binary(max_size=20), large, small,
     st.lists(link_ports, max_size=3).map(tuple),
 )  # fmt: skip
-hosts = st.builds(HostInfo, names)
+hosts = st.builds(HostInfo, names, st.booleans())
 addresses = st.builds(HostAddresses, macs, ips, macs)
 group_specs = st.builds(
     GroupSpec, names, st.lists(names, max_size=4).map(tuple), st.none() | names, syncs,

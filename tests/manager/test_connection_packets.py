@@ -28,7 +28,9 @@ class Ends:
         self.rig = rig
         self.manager = manager
         self.spec = spec
-        self.source, self.destination = (manager.register_host(HostInfo(h)) for h in (spec.source, spec.destination))
+        self.source, self.destination = (
+            manager.register_host(HostInfo(h, out_of_order=True)) for h in (spec.source, spec.destination)
+        )
         rig.wait(rig.settled)  # switches have their routes
 
     def _packet(self, psn: int, a: HostAddresses, b: HostAddresses, qp: int, opcode: int, port: int) -> RocePacket:

@@ -19,7 +19,7 @@ from p4gen.groups import SwitchConfig
 from p4gen.groups.connections import Connection, ConnectionEntries, ConnectionHere
 from p4gen.groups.group import Endpoint
 from p4gen.manager.agent import IncAgent
-from p4gen.manager.api import AgentError, ConnectionSpec, ConnectionState, SwitchInfo
+from p4gen.manager.api import AgentError, ConnectionSpec, ConnectionState, HostInfo, SwitchInfo
 from p4gen.manager.manager import IncManager
 from p4gen.p4rt.client import Client
 from p4gen.rocev2.cm import Kind, Message, Sent
@@ -60,6 +60,8 @@ class Fabric:
                 lambda info: IncAgent(info, lost=lost), topology=self.topology, store=store, drain=0.01, grace=60.0
             )
         )
+        for host in self.topology.hosts:
+            managers[0].register_host(HostInfo(host, out_of_order=True))
         return managers[0]
 
     def held(self, name: str) -> dict[str, int]:

@@ -29,7 +29,7 @@ def rig_of(network: str = "clos3:2x2x4x2x1", **programs: ThemisSpec) -> Rig:
     topology = load_topology(network)
     kinds = {"leaf": LEAF} | programs
     specs = {name: kinds.get(name, kinds.get(name.rstrip("0123456789"), PLAIN)) for name in topology.switches}
-    return Rig(topology, specs, drain=0.0)
+    return Rig(topology, specs, drain=0.0, out_of_order=topology.hosts)
 
 
 class Way:
@@ -37,7 +37,9 @@ class Way:
 
     def __init__(self, rig: Rig, manager: IncManager, spec: ConnectionSpec) -> None:
         self.rig, self.spec = rig, spec
-        self.ends = [manager.register_host(HostInfo(host)) for host in (spec.source, spec.destination)]
+        self.ends = [
+            manager.register_host(HostInfo(host, out_of_order=True)) for host in (spec.source, spec.destination)
+        ]
         rig.wait(rig.settled)
 
     def of(self, psn: int, port: int = 51000) -> tuple[str, ...]:

@@ -49,6 +49,7 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rig_of(store: Path | str = ":memory:", leaf: ThemisSpec = LEAF, **options: object) -> Rig:
     topology = load_topology(NETWORK)
+    options = {"out_of_order": topology.hosts} | options
     return Rig(topology, spread(topology, leaf), store, drain=0.0, **options)  # type: ignore[arg-type]
 
 
@@ -185,6 +186,33 @@ def test_what_cannot_be_sprayed_is_refused_with_the_reason_and_leaves_nothing() 
         rig.check()
 
 
+def test_only_nics_that_say_that_they_take_packets_out_of_order_are_sprayed(tmp_path: Path) -> None:
+    rig = rig_of(store=tmp_path / "db", out_of_order=("h0", "h2"))
+    with rig.register() as manager:
+        assert manager.register_connection(spec("h0", "h2")).state is ConnectionState.SPRAYED
+        manager.register_host(HostInfo("h3"))  # goes back N
+        for ends in (("h0", "h3"), ("h3", "h0"), ("h0", "h4"), ("h4", "h2")):  # h4 is not there
+            why = refused(Code.REFUSED, manager.register_connection, spec(*ends, 0x200))
+            assert why.startswith(f"{(set(ends) - {'h0', 'h2'}).pop()} does not say that its NIC takes packets out of")
+        rig.check()
+        assert held(rig, "leaf2") == {}
+        manager.register_host(HostInfo("h3", out_of_order=True))
+        assert manager.register_connection(spec("h0", "h3", 0x200)).state is ConnectionState.SPRAYED
+        manager.register_host(HostInfo("h3"))
+        link(rig, manager, "spine0", up=False)
+        rig.wait(rig.settled)
+        first, second = manager.connections()
+        assert (len(first.paths), first.state) == (3, ConnectionState.SPRAYED)
+        assert second.state is ConnectionState.ECMP
+        assert "h3 does not say" in second.reason
+    rig.kill()
+    with rig.again() as manager:  # the store has what hosts have said
+        link(rig, manager, "spine0", up=True)
+        rig.wait(lambda: rig.settled() and len(manager.connections()[0].paths) == 4)
+        assert manager.connections()[0].state is ConnectionState.SPRAYED
+        assert "h3 does not say" in manager.connections()[1].reason
+
+
 @pytest.mark.parametrize(
     ("leaf", "reason"),
     [
@@ -196,20 +224,20 @@ def test_what_cannot_be_sprayed_is_refused_with_the_reason_and_leaves_nothing() 
 )
 def test_programs_that_cannot_are_named(leaf: ProgramSpec, reason: str) -> None:
     topology = load_topology(NETWORK)
-    rig = Rig(topology, spread(topology, leaf), drain=0.0)
+    rig = Rig(topology, spread(topology, leaf), drain=0.0, out_of_order=topology.hosts)
     with rig.register() as manager:
         assert reason in refused(Code.NO_ROOM, manager.register_connection, spec())
         rig.check()
 
 
 def test_a_host_with_links_to_two_switches_is_refused() -> None:
-    rig = rig_of(given=False)
+    rig = rig_of(given=False, out_of_order=())
     with rig.register() as manager:
         info = rig.info("leaf1")
         twice = replace(info, links=(*info.links, LinkPort(len(info.links), "h0")))
         manager.register_switch(twice)
-        for host in ("h0", "h1", "h2", "h3", "h4", "h5"):
-            manager.register_host(HostInfo(host))
+        for host in rig.topology.hosts:
+            manager.register_host(HostInfo(host, out_of_order=True))
         why = refused(Code.REFUSED, manager.register_connection, spec("h0", "h4"))
         assert "h0 is connected to leaf0 and leaf1" in why
         assert manager.register_connection(spec("h2", "h4")).state is ConnectionState.SPRAYED
@@ -466,7 +494,7 @@ def _program(rig: Rig, manager: IncManager, name: str, program: ThemisSpec) -> N
 def test_groups_and_connections_share_a_fabric() -> None:
     """Collectives run on the spine and through leaves; a tree never has a node at a program without them."""
     topology = load_topology(NETWORK)
-    rig = Rig(topology, spread(topology, spine=small()), drain=0.0)
+    rig = Rig(topology, spread(topology, spine=small()), drain=0.0, out_of_order=topology.hosts)
     with rig.register() as manager:
         manager.register_connection(spec())
         status = manager.init_group(group("g", "h0", "h2", "h4"))

@@ -16,7 +16,7 @@ from p4gen.errors import InputError
 from p4gen.families.epic.spec import Mode
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.verbs import Peer
-from p4gen.manager.api import GroupSpec, GroupState, LinkPort, SwitchInfo
+from p4gen.manager.api import GroupSpec, GroupState, HostInfo, LinkPort, SwitchInfo
 from p4gen.manager.encoding import decode, encode
 from p4gen.manager.schema import APPLICATION
 from p4gen.manager.store import Store, StoredGroup, StoreError
@@ -62,7 +62,9 @@ def test_everything_comes_back(tmp_path: Path, trees: int) -> None:
     group = placed(trees=trees)
     with store.transaction():
         store.put_switch(5, INFO)
-        store.put_host("h0", 2)
+        store.put_host(HostInfo("h0"), 2)
+        store.put_host(HostInfo("h0", out_of_order=True), 2)
+        store.put_host(HostInfo("h1"), 3)
         store.put_ports_down([("s0", 1)])
         store.put_group(stored())
         store.put_placement("g", 3, group, 7, 1000)
@@ -73,15 +75,15 @@ def test_everything_comes_back(tmp_path: Path, trees: int) -> None:
     store = Store(tmp_path / "db")
     found = store.load()
     assert found.switches == {"s0": (5, INFO)}
-    assert (found.hosts, found.ports_down) == ({"h0": 2}, {("s0", 1)})
+    assert (found.hosts, found.out_of_order, found.ports_down) == ({"h0": 2, "h1": 3}, {"h0"}, {("s0", 1)})
     assert (found.next_tree, found.next_qp, found.topology) == (7, 1000, 99)
     assert found.groups["g"] == replace(stored(), placements={3: group}, agreed={3: 42})
     assert list(found.histories["s0"].seen(Kind.SLOT, 1, 9)) == [(0, 8), (16, 24)]
     with store.transaction():
         store.drop_group("g")
         store.drop_epochs("s0")
-        store.drop_switch("s0")
-    assert not any(count for table, count in store.counts().items() if table != "hosts")
+        store.drop_nodes()
+    assert not any(store.counts().values())
     store.close()
 
 
@@ -159,7 +161,7 @@ def test_files_of_others(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "new") as db:
         db.execute("PRAGMA user_version = 7")
     db.close()
-    assert refused("new") == "its schema is 7, this p4gen's is 5"
+    assert refused("new") == "its schema is 7, this p4gen's is 6"
     assert refused("no/such/folder") == "unable to open database file"
     first = Store(tmp_path / "used")
     assert refused("used") == "another manager is using it"

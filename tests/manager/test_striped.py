@@ -43,7 +43,7 @@ def rig_of(
     spec: CollectiveSpec | None = None,
     store: Path | str = ":memory:",
     engine: EngineName = "interp",
-    **options: bool,
+    **options: Any,
 ) -> Rig:
     file = folder / "plan.json"
     file.write_text(json.dumps(plan.to_json()))

@@ -101,6 +101,17 @@ def test_random_spraying_makes_nics_retransmit_what_was_not_lost() -> None:
     assert TrafficSimulation(ideal).run().total("resent") == 0
 
 
+def test_connections_of_nics_that_go_back_n_are_not_sprayed() -> None:
+    usual = replace(config(2, Spread.THEMIS), recovery=Recovery.GO_BACK_N)
+    result = TrafficSimulation(usual).run()
+    assert result.ok, result.errors
+    assert (result.total("resent"), result.total("naks")) == (0, 0)
+    sprayed = TrafficSimulation(replace(usual, spray_gbn=True)).run()
+    assert sprayed.ok, sprayed.errors
+    assert sprayed.total("resent") > 0
+    assert sprayed.duration > 4 * result.duration
+
+
 def test_requests_are_spread_evenly_over_spines() -> None:
     simulation = TrafficSimulation(config(4, Spread.THEMIS))
     assert simulation.run().ok

@@ -115,6 +115,7 @@ def run(case: Case, program: ThemisSpec) -> TrafficResult:
         faults=case.faults,
         seed=case.seed,
         recovery=case.recovery,
+        spray_gbn=True,
         timeout=200 * US,
         retry_count=RETRIES if mild(case) else None,
         message=8 * 1024,

@@ -21,6 +21,7 @@ from p4gen.cli.values import parsed
 from p4gen.cli.verb import verb
 from p4gen.errors import Diagnostic, InputError
 from p4gen.families import load_spec
+from p4gen.groups.connections import connection_limits
 from p4gen.host.transport.clock import duration_text
 from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
 from p4gen.host.transport.verbs import Recovery
@@ -66,6 +67,7 @@ _NICS: Final = (Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT, Recovery.ORACLE)
     show_default=True,
     help="NICs' loss recovery: Go-Back-N, selective repeat, or a bound: the sender is told what links have dropped.",
 )
+@click.option("--spray-gbn", is_flag=True, help="Spray registered connections even if NICs go back N.  [ECMP]")
 @click.option("--dcqcn", is_flag=True, help="NICs slow down upon congestion notifications, and upon NAKs for gaps.")
 @click.option("--ti", default=None, metavar="TIME", help=f"With --dcqcn: timer of rate increases.  [{_TI}]")
 @click.option("--td", default=None, metavar="TIME", help=f"With --dcqcn: least time between two cuts.  [{_TD}]")
@@ -147,6 +149,7 @@ def _configuration(
         faults=faults_from({"scripts": (), **o}, topology),
         seed=drawn(o["seed"]),
         recovery=Recovery(o["nic"]),
+        spray_gbn=o["spray_gbn"],
         dcqcn=_dcqcn(topology, o),
         timeout=parsed("--timeout", timer, o["timeout"] or _TIMEOUT),
         retry_count=o["retries"],
@@ -214,6 +217,8 @@ def _show(result: TrafficResult, console: Console) -> None:
         f"{first.pattern} of {first.size:,} bytes, {groups}{len(first.hosts)} hosts on {config.topology.name}, "
         f"{config.program.program}, {config.recovery}, {'DCQCN' if config.dcqcn else 'no congestion control'}"
     )
+    if not config.registers and connection_limits(config.program).starts:
+        console.print("connections take ECMP's paths: NICs that go back N discard packets out of order (--spray-gbn)")
     console.print(
         f"completion time {duration_text(result.duration)}; mean sending rate {result.rate / 1e9:.2f} Gb/s"
         + (f", mean throughput {result.throughput / 1e9:.2f} Gb/s" if first.pattern.flows else "")

@@ -119,6 +119,7 @@ def config(scheme: Scheme, paths: int, loss: float, size: int, seed: int, engine
         faults=Faults((Impairment(LINK, loss=loss),)) if loss else Faults(),
         seed=seed,
         recovery=scheme.recovery,
+        spray_gbn=True,
         engine=engine,
     )
 
@@ -231,7 +232,8 @@ def _assumptions(scale: Scale, seed: int) -> Iterator[str]:
     yield f"Themis-D remembers {QUEUE} PSNs of each connection; no congestion control"
     yield (
         "ACK: --blocked ack; classes: --evidence classes; destructive and late: the variants destructive-queue and "
-        "late-compensation; by PSN: --spread psn, all NACKs pass; GBN: NICs go back N (all others are NIC-SR)"
+        "late-compensation; by PSN: --spread psn, all NACKs pass; GBN: NICs go back N, and are "
+        "sprayed all the same (all others are NIC-SR)"
     )
     yield (
         "repaired: without a timeout, of the losses but for tails. The others by what came of them: again: the "
