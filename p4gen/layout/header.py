@@ -74,6 +74,11 @@ class Header:
         return (1 if self.count is None else self.count) * sum(field.bits for field in self.fields)
 
     @cached_property
+    def invariant(self) -> tuple[str, ...]:
+        """Its fields in P4 as RoCEv2's invariant CRC takes them: variant ones as ones."""
+        return tuple(f"{f.bits}w{f.ones}" if f.variant else f"hdr.{self.name}.{f.name}" for f in self.fields)
+
+    @cached_property
     def size(self) -> int:
         """Its length in bytes."""
         return self.bits // 8

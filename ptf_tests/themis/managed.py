@@ -144,7 +144,9 @@ class ManagedTest(SwitchTest):
         for name in self.topology.switches:
             spec = self.program if name == HERE else away if name == AWAY else spine
             self.manager.register_switch(SwitchInfo(name, name, spec, "", b""))
-        self.hosts = {host: self.manager.register_host(HostInfo(host)) for host in self.topology.hosts}
+        self.hosts = {
+            host: self.manager.register_host(HostInfo(host, out_of_order=True)) for host in self.topology.hosts
+        }
 
     def _agent(self, info: SwitchInfo) -> ScenarioAgent:
         name = info.name

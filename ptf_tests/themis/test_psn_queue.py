@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
-from leaf import ACK, HOSTS, RNR, DestinationTest
+from leaf import ACK, FIRST_SPINE, HOSTS, RNR, DestinationTest
 
 from p4gen.families.themis.control import filter_entries
 from p4gen.families.themis.spec import Blocked, ThemisSpec
@@ -298,6 +299,29 @@ class RequestOfAnyoneIsNoEvidence(DestinationTest):
         self.expect([Output(0, self.routed(forged, 0))])
         self.arrive(4)
         self.forwarded(2)
+
+
+class SpoiltRequestIsNoEvidence(DestinationTest):
+    """A request that the NIC discards, with a wrong ICRC or IPv4 checksum, neither disarms a NACK nor is recorded."""
+
+    def unfit(self) -> str | None:
+        if self.spec.narrow:
+            return "a parser of Tofino reads no payload, so the ICRC of requests is not checked"
+        return None if self.spec.icrc.checked else "the program does not check the ICRC"
+
+    def runTest(self) -> None:
+        sizes = (8, getattr(self.program, "payload_bytes", 8))  # beside EPIC, its own are parsed
+        for number, (size, wrong_icrc) in enumerate(itertools.product(sizes, (True, False))):
+            psn = 100 * number
+            self.arrive(psn, psn + 1, psn + 3)
+            self.blocked(psn + 2)
+            sound = self.flow.request(psn + 2, payload=bytes(size))
+            spoilt = replace(sound, payload=b"\1" + bytes(size - 1)) if wrong_icrc else sound.sealed(checksum=1)
+            self.send(FIRST_SPINE, spoilt.to_bytes())
+            self.equal("frames for a spoilt request", len(self.outputs()), 1)
+            self.send(FIRST_SPINE, self.flow.request(psn + 4).to_bytes())
+            self.equal("frames for the next of its path", len(self.outputs()), 2)
+            self.forwarded(psn + 2)  # nothing says that it has arrived
 
 
 class NacksHaveOnePath(DestinationTest):

@@ -109,8 +109,23 @@ JUDGING = (
     ),
     Mutation("rnr-is-an-ack", "FindFlow", "else if (hdr.aeth.syndrome[7:5] != 0)", "else if (false)"),
     Mutation("bad-icrc-believed", "CheckAnswer", "if (hdr.icrc.crc != expected)", "if (false)"),
-    Mutation("bad-checksum-believed", "CheckAnswer", "if (std_meta.checksum_error != 0)", "if (false)"),
+    Mutation(
+        "bad-checksum-believed",
+        "CheckAnswer",
+        "if (std_meta.checksum_error != 0) { meta.flow.kind = kind_t.ORDINARY; }\n        if (std_meta.ingress_port",
+        "if (std_meta.ingress_port",
+    ),
     Mutation("any-port-believed", "CheckAnswer", "if (std_meta.ingress_port != meta.flow.port)", "if (false)"),
+    Mutation(
+        "spoilt-requests-believed",
+        "CheckRequest",
+        "if (std_meta.checksum_error != 0) { meta.flow.kind = kind_t.ORDINARY; }\n    }",
+        "}",
+    ),
+    Mutation(
+        "payloads-not-checked", "VerifyIpv4Checksum", "hdr.bth.isValid() && !hdr.icrc.isValid()", "hdr.arp.isValid()"
+    ),
+    Mutation("checksums-of-answers-only", "VerifyIpv4Checksum", "(hdr.bth.isValid(), {", "(hdr.aeth.isValid(), {"),
     Mutation("any-source-believed", "FindFlow", "if (hdr.ipv4.src_addr != peer)", "if (false)"),
 )
 
@@ -371,6 +386,8 @@ SEEDING = Seeding(
         "RecordClass": ("test_classes", "test_psn_queue"),
         "JudgeNack": ("test_psn_queue", "test_classes"),
         "CheckAnswer": ("test_psn_queue",),
+        "CheckRequest": ("test_psn_queue",),
+        "VerifyIpv4Checksum": ("test_psn_queue",),
         "BlockedNack": ("test_compensation", "test_psn_queue"),
         "MakeNack": ("test_compensation",),
         "SetIcrc": ("test_compensation",),

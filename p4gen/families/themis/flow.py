@@ -63,6 +63,7 @@ def _filtered(spec: ThemisSpec) -> tuple[Step, ...]:
     """Requests for this switch's hosts are recorded, and NACKs from them are judged."""
     arch = spec.architecture
     check = Apply(m.CHECK_ANSWER, f"hdr, meta, {arch.arguments('in')}")
+    check_request = Apply(m.CHECK_REQUEST, f"hdr, meta, {arch.arguments('in')}")
     record = Apply(m.RECORD_PSN if spec.walks else m.RECORD_CLASS, "hdr.bth, meta", "section 3.3")
     judge = Apply(m.JUDGE_NACK if spec.walks else m.JUDGE_BY_CLASS, "meta", "Eq. 3")
     blocked = Apply(m.BLOCKED_NACK, "hdr, meta", "section 3.4")
@@ -74,6 +75,7 @@ def _filtered(spec: ThemisSpec) -> tuple[Step, ...]:
         Apply(m.FIND_FLOW, f"hdr, meta, {arch.arguments('in')}" if spec.walks else "hdr, meta"),
         when("meta.nack.changed == 1", Do("meta.flow.kind = kind_t.ORDINARY;"), note="it is not judged"),
         when("meta.flow.again == 0", check_answers) if spec.walks else check_answers,
+        *(() if spec.narrow else (when("meta.flow.kind == kind_t.DELIVERED", check_request),)),
         when("meta.flow.kind != kind_t.ORDINARY", Apply(m.FIND_PATH, "hdr.bth, meta", "Eq. 1"), *_mapped(spec)),
         when("meta.flow.kind == kind_t.DELIVERED || meta.flow.kind == kind_t.NACK", record),
         when("meta.flow.kind == kind_t.NACK", judge),

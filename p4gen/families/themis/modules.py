@@ -102,6 +102,22 @@ CHECK_ANSWER = Module(
     wanted=filters,
 )
 
+CHECK_REQUEST = Module(
+    name="CheckRequest",
+    folder="themis",
+    gress="ingress",
+    paper="beside Themis: RoCEv2 (InfiniBand Annex A17.3.3)",
+    purpose="keeps requests that the NIC would discard from changing state; they are routed unchanged",
+    part="request",
+    needs=("kind",),
+    may_need=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.aeth", "hdr.icrc", *_BODIES),
+    changes=("kind",),
+    provides=(
+        Metadata("residue", "bit<32>", "what the CRC-32 of a sound datagram is", wanted=lambda spec: spec.icrc.checked),
+    ),
+    wanted=lambda spec: spec.filters and not spec.narrow,
+)
+
 FIND_PATH = Module(
     name="FindPath",
     folder="themis",
@@ -297,6 +313,7 @@ MODULES = (
     COPY_CM,
     FIND_FLOW,
     CHECK_ANSWER,
+    CHECK_REQUEST,
     FIND_PATH,
     MAP_PATH,
     RESTORE_PORT,

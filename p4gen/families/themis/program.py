@@ -33,8 +33,8 @@ def headers(spec: ThemisSpec) -> tuple[Header, ...]:
 
 
 FILTERING = Ipv4Checksum(
-    verified="hdr.aeth.isValid()",
-    acting="CheckAnswer",
+    verified="hdr.bth.isValid()",
+    acting="CheckAnswer and CheckRequest",
     renewed="meta.nack.made == 1",
     packets="NACKs that this switch makes",
 )
@@ -93,6 +93,12 @@ def _templates(composition: Composition) -> tuple[str, ...]:
     )
 
 
+def _unparsed(spec: ThemisSpec) -> str:
+    """The condition under which a datagram ends with an ICRC that is not parsed, and covers it as it is."""
+    unmarked = " && hdr.bth.reserved1[0:0] == 0" if spec.tiers > 2 else ""
+    return f"hdr.bth.isValid() && !hdr.icrc.isValid(){unmarked}"
+
+
 def _names(composition: Composition) -> dict[str, Any]:
     spec = _spec(composition)
     return {
@@ -115,6 +121,7 @@ def _names(composition: Composition) -> dict[str, Any]:
         "hops": range(spec.paths),
         "tie_step": 256 // spec.paths,
         **({"sliced_hash": True} if spec.tiers > 2 else {}),
+        **({"unparsed_icrc": _unparsed(spec)} if spec.filters and spec.icrc.checked and not spec.narrow else {}),
         "destructive": spec.variant is Variant.DESTRUCTIVE_QUEUE,
         "late_compensation": spec.variant is Variant.LATE_COMPENSATION,
     }
