@@ -53,8 +53,10 @@ def expression(e: ir.Expr, level: int = 0) -> str:
 
 
 def statement(s: ir.Stmt) -> str:
-    """``s`` as P4 text, without what it holds."""
+    """``s`` as P4 text, without what it holds; of a block, its statements."""
     match s:
+        case ir.Block(body=body):
+            return " ".join(map(statement, body))
         case ir.Declare(variable=variable, init=init):
             value = f" = {expression(init)}" if init is not None else ""
             return f"{variable.type} {variable.name}{value};"

@@ -85,11 +85,15 @@ def the(compiled: Compiled, before: str, after: str) -> Mutant:
         ("Count", "apply", "cells.read(held, 1);", "cells.read(held, 2);"),
         ("I", "set", "m.found = found;", DROPPED),
         ("I", "t", "h.h.b: exact;", DROPPED),
+        ("I", "t", "h.h.b: exact;", "h.h.a: exact;"),
+        ("I", "apply", "h.h.a = m.found;", "h.h.b = m.found;"),
+        ("I", "apply", "two.apply(h.h.b);", "two.apply(h.h.a);"),
         ("I", "apply", "two.apply(h.h.b);", DROPPED),
         ("I", "apply", "h.h.kind = kind_t.B;", "h.h.kind = kind_t.A;"),
         ("P", "start", "(1, 2): other;", "(1, _): other;"),
         ("P", "start", "(1, 2): other;", DROPPED),
         ("D", "apply", "packet.emit(h.h);", DROPPED),
+        ("D", "apply", "packet.emit(h.h);", "packet.emit(h.h); packet.emit(h.h);"),
     ],
 )
 def test_a_mutation_says_where_it_is_and_what_it_changes(
@@ -129,6 +133,36 @@ def test_a_dropped_statement_does_nothing(compiled: Compiled) -> None:
     assert Model(kept).process(0, frame) == [(1, bytes((0, 247, 1)))]
     other = the(compiled, "x = held - x;", "x = held + x;").apply(compiled.program)
     assert Model(other).process(0, frame) == [(1, bytes((0, 9, 2)))]
+
+
+def test_a_neighbouring_field_has_the_same_type(compiled: Compiled) -> None:
+    found = {(m.before, m.after) for m in mutants(compiled) if m.operator == "neighbouring field"}
+    assert found == {
+        ("h.h.a: exact;", "h.h.b: exact;"),
+        ("h.h.b: exact;", "h.h.a: exact;"),
+        ("h.h.a = m.found;", "h.h.b = m.found;"),
+        ("one.apply(h.h.a);", "one.apply(h.h.b);"),
+        ("two.apply(h.h.b);", "two.apply(h.h.a);"),
+        ("s.egress_spec = 1;", "s.egress_port = 1;"),
+    }
+
+
+def test_a_part_that_is_not_written_stays_as_it_was() -> None:
+    text = "x = held[2:0] ++ x[7:6] ++ 3w5;"
+    compiled = compile_text(PROGRAM.replace("x = held - x;", text))
+    found = {m.after: m for m in mutants(compiled) if m.operator == "part not written"}
+    kept = {"x = x[7:5] ++ x[7:6] ++ 5;", "x = held[2:0] ++ x[4:3] ++ 5;", "x = held[2:0] ++ x[7:6] ++ x[2:0];"}
+    assert set(found) == kept
+    frame = bytes((9, 0b01000011, 1))
+    assert Model(compiled.program).process(0, frame)[0][1][1] == 0b00001101
+    faulty = found["x = held[2:0] ++ x[7:6] ++ x[2:0];"].apply(compiled.program)
+    assert Model(faulty).process(0, frame)[0][1][1] == 0b00001011
+
+
+def test_what_is_emitted_twice_is_there_twice(compiled: Compiled) -> None:
+    mutant = the(compiled, "packet.emit(h.h);", "packet.emit(h.h); packet.emit(h.h);")
+    (_, frame), *_ = Model(mutant.apply(compiled.program)).process(0, bytes((9, 9, 1)))
+    assert frame == bytes((0, 247, 2)) * 2
 
 
 def test_an_ignored_key_matches_whatever_its_value(compiled: Compiled) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 
 from p4gen.p4 import ir
-from p4gen.p4.types import BOOL, Bits, SerEnum, strip
+from p4gen.p4.types import BOOL, Bits, Fields, SerEnum, strip, width_of
 
 Variants = Iterator[tuple[str, ir.Expr]]
 
@@ -70,21 +70,40 @@ def argument_variants(args: tuple[ir.Arg, ...], index: int | None = None) -> Ite
             of = condition_variants if e.type is BOOL else variants
             for what, new in of(e):
                 yield what, changed(i, new)
-        elif isinstance(e, ir.Slice):
-            for what, new in shifted(e):
+        else:
+            for what, new in misplaced(e):
                 yield what, changed(i, new)
         after = args[i + 1] if i + 1 < len(args) else ir.Arg("none", None)
         if after.expr is not None and after.direction == arg.direction and after.expr.type == e.type:
             yield "arguments swapped", (*args[:i], after, arg, *args[i + 2 :])
 
 
-def shifted(e: ir.Slice) -> Variants:
-    """Slices of the same width, one bit higher and one bit lower."""
-    base = strip(e.base.type)
-    if isinstance(base, Bits) and e.hi + 1 < base.width:
-        yield "slice off by one", replace(e, hi=e.hi + 1, lo=e.lo + 1)
-    if e.lo > 0:
-        yield "slice off by one", replace(e, hi=e.hi - 1, lo=e.lo - 1)
+def misplaced(e: ir.Expr) -> Variants:
+    """What lies beside a slice or a field, and has its type: the slice one bit higher and one bit lower, the next such
+    field of its struct or header."""
+    match e:
+        case ir.Slice(base=base, hi=hi, lo=lo):
+            whole = strip(base.type)
+            if isinstance(whole, Bits) and hi + 1 < whole.width:
+                yield "slice off by one", replace(e, hi=hi + 1, lo=lo + 1)
+            if lo > 0:
+                yield "slice off by one", replace(e, hi=hi - 1, lo=lo - 1)
+        case ir.FieldOf(base=base, name=name):
+            of = strip(base.type)
+            names = [field.name for field in of.fields if field.type == e.type] if isinstance(of, Fields) else []
+            if len(names) > 1:
+                yield "neighbouring field", replace(e, name=names[(names.index(name) + 1) % len(names)])
+
+
+def parts_kept(target: ir.Expr, e: ir.Expr, lo: int = 0) -> Variants:
+    """Variants of a concatenation that is assigned to ``target`` from bit ``lo``, each with one part not written."""
+    match e:
+        case ir.Binary(op="++", left=left, right=right):
+            yield from ((what, replace(e, right=new)) for what, new in parts_kept(target, right, lo))
+            above = lo + width_of(right.type)
+            yield from ((what, replace(e, left=new)) for what, new in parts_kept(target, left, above))
+        case _:
+            yield "part not written", ir.Slice(e.type, e.pos, target, lo + width_of(e.type) - 1, lo)
 
 
 def zero_of(e: ir.Expr) -> ir.Expr | None:
@@ -100,8 +119,8 @@ def _own(e: ir.Expr) -> Variants:
             yield "constant", replace(e, value=not value)
         case ir.Literal(value=int() as value, type=type_):
             yield from _constants(e, value, strip(type_))
-        case ir.Slice():
-            yield from shifted(e)
+        case ir.Slice() | ir.FieldOf():
+            yield from misplaced(e)
         case ir.Unary(operand=operand):
             yield "operator dropped", operand
         case ir.Mux(then=then, otherwise=otherwise):

@@ -13,7 +13,14 @@ from dataclasses import dataclass, field, replace
 from p4gen.errors import Pos
 from p4gen.p4 import ir
 from p4gen.p4.compile import Compiled
-from p4gen.p4.mutate.expressions import argument_variants, condition_variants, shifted, variants, zero_of
+from p4gen.p4.mutate.expressions import (
+    argument_variants,
+    condition_variants,
+    misplaced,
+    parts_kept,
+    variants,
+    zero_of,
+)
 from p4gen.p4.mutate.rewrite import rewritten
 from p4gen.p4.show import expression, select_case, statement
 from p4gen.p4.simplify import simplified
@@ -165,8 +172,9 @@ def _changed(s: ir.Stmt) -> Iterator[tuple[str, ir.Stmt | None]]:
         case ir.Assign(target=target, value=value):
             yield "dropped", None
             yield from ((what, replace(s, value=new)) for what, new in variants(value))
-            if isinstance(target, ir.Slice):
-                yield from ((what, replace(s, target=new)) for what, new in shifted(target))
+            if isinstance(value, ir.Binary) and value.op == "++":
+                yield from ((what, replace(s, value=new)) for what, new in parts_kept(target, value))
+            yield from ((what, replace(s, target=new)) for what, new in misplaced(target))
         case ir.Declare(init=init) if init is not None:
             if (zero := zero_of(init)) is not None:
                 yield "dropped", replace(s, init=zero)
@@ -183,7 +191,10 @@ def _changed(s: ir.Stmt) -> Iterator[tuple[str, ir.Stmt | None]]:
                 yield _ELSE, replace(s, otherwise=None)
         case ir.Switch():
             yield from _cases(s)
-        case ir.SetValidity() | ir.Extract() | ir.Verify() | ir.Emit() | ir.Return() | ir.Exit() | ir.Advance():
+        case ir.Emit():
+            yield "dropped", None
+            yield "repeated", ir.Block(s.pos, (s, s))
+        case ir.SetValidity() | ir.Extract() | ir.Verify() | ir.Return() | ir.Exit() | ir.Advance():
             yield "dropped", None
 
 
@@ -219,13 +230,16 @@ def _transition(t: ir.Transition) -> Iterator[_Change]:
 
 def _keys(table: ir.Table) -> Iterator[_Change]:
     for i, key in enumerate(table.keys):
-        new = replace(
-            table,
-            keys=(*table.keys[:i], replace(key, expr=ir.Literal(key.expr.type, key.pos, 0)), *table.keys[i + 1 :]),
-        )
         before = f"{expression(key.expr)}: {key.match_kind};"
+
+        def keyed(new: ir.Expr, i: int = i, key: ir.Key = key) -> ir.Table:
+            return replace(table, keys=(*table.keys[:i], replace(key, expr=new), *table.keys[i + 1 :]))
+
         if not table.entries:
-            yield _Change("key ignored", before, DROPPED, key.pos, table, new, Ignored(table.name, i))
+            ignored = keyed(ir.Literal(key.expr.type, key.pos, 0))
+            yield _Change("key ignored", before, DROPPED, key.pos, table, ignored, Ignored(table.name, i))
+        for what, new in misplaced(key.expr):
+            yield _Change(what, before, f"{expression(new)}: {key.match_kind};", key.pos, table, keyed(new))
 
 
 def _simple(s: ir.Stmt) -> str:
