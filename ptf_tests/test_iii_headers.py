@@ -10,7 +10,8 @@ from mode_iii import CNP, ROOT, ModeIIITest, ack_of, control_of, is_answer, to
 from p4gen.groups.config import configure
 from p4gen.model.entries import Exact
 from p4gen.rocev2 import psn as serial
-from p4gen.rocev2.opcodes import Opcode
+from p4gen.rocev2.opcodes import Nak, Opcode
+from p4gen.rocev2.packet import RocePacket
 from p4gen.spec import Reliability
 from p4gen.spec.message import MESSAGE
 
@@ -218,3 +219,24 @@ class DscpIsKept(ModeIIITest):
                 self.equal(f"edge {edge}: answers and results", [is_answer(p) for p in packets].count(True), 1)
                 self.equal(f"edge {edge}: packets", len(packets), 2)
                 self.equal(f"edge {edge}: DSCP", {packet.ip.tos >> 2 for packet in packets}, {dscp})
+
+
+class MarksStayWithThePacketThatHasThem(ModeIIITest):
+    """Neither an answer nor what a NAK has sent again has the FECN and the BECN of the packet that it is made of."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT)
+        psn, values = self.psn(1), self.inputs(flow)
+        for edge in flow.sources:
+            self.send_from(flow.group, edge, self.marked(self.packet_of(flow.group, edge, psn, values[edge])))
+        answers = [p for packets in self.received(flow.group).of_rank for p in packets if is_answer(p)]
+        self.send_from(flow.group, 1, self.marked(self.acknowledgement(flow.group, 1, psn, Nak().syndrome)))
+        again = [p for packets in self.received(flow.group).of_rank for p in packets]
+        self.equal("answers, results that are sent again", (len(answers), len(again)), (len(flow.sources), 1))
+        self.equal("FECN and BECN", {(p.bth.fecn, p.bth.becn) for p in (*answers, *again)}, {(False, False)})
+
+    def marked(self, packet: RocePacket) -> RocePacket:
+        """A packet with both marks, which its ICRC does not cover."""
+        return replace(packet, bth=replace(packet.bth, fecn=True, becn=True))

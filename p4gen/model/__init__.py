@@ -73,17 +73,23 @@ class Model(Resources):
         are added to it."""
         return self._runs.process(port, packet, trace)
 
+    def most_passes(self) -> int:
+        """The most passes through ingress that one packet has caused since the last call: 1 if none recirculated.
+        Packets of batches are not counted."""
+        most, self._state.most_passes = self._state.most_passes, 0
+        return most
+
     def generate(self, trace: Trace | None = None) -> list[tuple[int, bytes]]:
         """Process the packets that the switch itself has made until now, if it makes any."""
         return self._runs.generate(trace) if isinstance(self._runs, Generates) else []
 
-    def hold_recirculated(self) -> None:
-        """From now on a packet that recirculates does not come back at once: it leaves by the port ``HELD``
-        (``p4gen.model.passes``), together with the metadata that it keeps, and comes back when ``process`` is given it
-        at that port. Raises ``ValueError`` if the architecture's model cannot do so."""
+    def hold_recirculated(self, *, held: bool = True) -> None:
+        """From now on (or until now) a packet that recirculates does not come back at once: it leaves by the port
+        ``HELD`` (``p4gen.model.passes``), together with the metadata that it keeps, and comes back when ``process`` is
+        given it at that port. Raises ``ValueError`` if the architecture's model cannot do so."""
         if not (behaviour_of(self.program).holds and isinstance(self._runs, Holds)):
             raise ValueError(f"packets of {self.program.package} that recirculate come back at once")
-        self._runs.hold()
+        self._runs.hold(held)
 
     @property
     def machine(self) -> Runs:

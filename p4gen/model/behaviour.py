@@ -37,7 +37,7 @@ class Native(Protocol):
 class Holds(Protocol):
     """A program whose recirculated packets can be held back."""
 
-    def hold(self) -> None:
+    def hold(self, held: bool) -> None:
         """See ``Model.hold_recirculated``."""
 
 

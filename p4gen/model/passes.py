@@ -38,7 +38,7 @@ class Passes(ABC, Generic[A, D]):
         """Process a received packet. Returns the output as (port, packet), in order of transmission."""
         self._note("packet", f"packet of {len(packet)} bytes on port {port}", port=port, size=len(packet))
         self._arrivals.append(self._arrival(port, packet))
-        passes = 0
+        passes = into = 0
         while self._departures or self._arrivals:
             passes += 1
             if passes > MAX_PASSES:
@@ -49,7 +49,9 @@ class Passes(ABC, Generic[A, D]):
             if self._departures:
                 self._egress(self._departures.popleft())
             else:
+                into += 1
                 self._ingress(self._arrivals.popleft())
+        self._state.most_passes = max(self._state.most_passes, into)
         return self._outputs
 
     @abstractmethod

@@ -85,6 +85,8 @@ class ModelState:
         self.log: list[str] = []
         """Messages of ``log_msg`` since they were last read."""
         self._traps: dict[tuple[Pos, str], int] = {}
+        self.most_passes = 0
+        """The most passes through ingress that one received packet has caused since ``Model.most_passes`` was read."""
 
     def unassigned(self, of: t.Type) -> Any:
         """What an ``out`` parameter of type ``of`` holds until it is assigned."""

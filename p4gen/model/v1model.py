@@ -69,9 +69,9 @@ class V1Model:
         self._traced: _Pipeline | None = None
         self._holds = False
 
-    def hold(self) -> None:
+    def hold(self, held: bool) -> None:
         """See ``Model.hold_recirculated``."""
-        self._holds = True
+        self._holds = held
 
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
         """Process ``packet``, which arrives at ``port``. Returns the output as (port, packet), in order of

@@ -72,6 +72,9 @@ class Conformance(Facet):
     mutated: Callable[[Any, Sequence[Reliability], Sequence[int]], Sequence[Mutated]]
     """Small programs of the same kind as the spec, for mutation operators, for the given reliabilities and numbers of
     pipelines."""
+    passes: Callable[[Any], int]
+    """The most passes through ingress that one frame may cause; scenarios fail where a switch says that there were
+    more."""
     equivalents: Path | None = None
     """A YAML file of mutations that cause no observable change, each with the reason."""
     suite: Path | None = None
@@ -111,6 +114,7 @@ def conformance_of(spec: ProgramSpec) -> Conformance:
             for each in own.mutated(spec, reliabilities, pipelines)
             for run in _run(each.spec, spec.beside, f"beside_{each.spec.program}", ())
         ],
+        passes=lambda spec: max(own.passes(spec), other.passes(spec.beside)),
         suite=first,
         takes_over=tuple(rest),
     )

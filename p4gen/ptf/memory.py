@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from p4gen.model import ControlError, EngineName, Model, Trace
+from p4gen.model.between import SETTLE, Between
 from p4gen.model.entries import Entry, Exact, Match
 from p4gen.p4 import ir
 from p4gen.p4.mutate.mutants import Ignored
@@ -92,13 +93,18 @@ class MemoryPort:
 
     idle: int
     """A descriptor that is never readable."""
+    dataplane: MemoryDataplane
 
     def fileno(self) -> int:
         """A descriptor for ``select``."""
         return self.idle
 
-    def settle(self) -> None:
-        """Do nothing: everything sent has been handled."""
+    def settle(self, request: bytes = SETTLE) -> int:
+        """Carry out a request; everything sent has been handled. Returns the most passes that one frame has caused
+        since the last call."""
+        outputs, passes = self.dataplane.between.asked(request)
+        self.dataplane.sent(outputs)
+        return passes
 
 
 @dataclass
@@ -111,18 +117,27 @@ class MemoryDataplane:
     cvar: threading.Condition = field(default_factory=threading.Condition)
     _outputs: int = 0
 
+    def __post_init__(self) -> None:
+        self.between = Between(self.switch)
+
     @classmethod
     def of(cls, switch: TestedSwitch, ports: Iterable[int]) -> MemoryDataplane:
         """A data plane with these ports."""
         idle, _ = os.pipe()
         places = [(0, number) for number in sorted(ports)]
-        return cls(switch, {place: MemoryPort(idle) for place in places}, {place: [] for place in places})
+        made = cls(switch, {}, {place: [] for place in places})
+        made.ports |= {place: MemoryPort(idle, made) for place in places}
+        return made
 
-    def send(self, device: int, port: int, frame: bytes) -> None:
+    def send(self, _device: int, port: int, frame: bytes) -> None:
         """Process a frame, and queue the output."""
-        for number, output in self.switch.process(port, bytes(frame)):
+        self.sent(self.between.leaving(self.switch.process(port, bytes(frame))))
+
+    def sent(self, outputs: Iterable[tuple[int, bytes]]) -> None:
+        """Queue what the switch sends."""
+        for number, output in outputs:
             self._outputs += 1  # a running number instead of a time
-            if (queue := self.packet_queues.get((device, number))) is not None:
+            if (queue := self.packet_queues.get((0, number))) is not None:
                 queue.append((output, float(self._outputs)))
 
 

@@ -19,7 +19,9 @@ from typing import Any, ClassVar
 
 from p4gen.families import parse_spec
 from p4gen.groups import SwitchConfig
+from p4gen.model.between import GO, HOLD, REFUSED, ROUND, SETTLE
 from p4gen.ptf import markers
+from p4gen.ptf.family import conformance_of
 from p4gen.ptf.framework import ptf
 from p4gen.ptf.testcase import ReportedTest, parameter, parameters
 from p4gen.records import from_plain
@@ -70,6 +72,7 @@ class SwitchTest(ReportedTest):
         print(f"{self}: seed {seed}")  # noqa: T201  # PTF shows a test's output with its name
         if (reason := self.misfit_of(self.program)) is not None:
             self.skipTest(reason)
+        self._most_passes = conformance_of(self.program).passes(self.program)
         self.dataplane = ptf.dataplane_instance
         self._unfenced = False
         self._pending: list[Output] = []
@@ -121,9 +124,27 @@ class SwitchTest(ReportedTest):
         taken, self._pending = self._pending, []
         return taken
 
-    def _fence(self) -> list[Output]:
-        """The output once the switch has handled everything that was sent."""
-        next(iter(self.dataplane.ports.values())).settle()
+    def hold(self) -> None:
+        """From now on what recirculates waits between two passes, until the scenario ends or says ``go``. Skips the
+        scenario where the switch cannot do so."""
+        self._pending += self._fence(HOLD)
+        self.addCleanup(self._fence, GO)
+
+    def one_pass(self) -> None:
+        """All that waits goes through one more pass."""
+        self._pending += self._fence(ROUND)
+
+    def go(self) -> None:
+        """All that waits goes on, and nothing waits any more."""
+        self._pending += self._fence(GO)
+
+    def _fence(self, request: bytes = SETTLE) -> list[Output]:
+        """The output once the switch has handled everything that was sent, and the request."""
+        passes = next(iter(self.dataplane.ports.values())).settle(request)
+        if passes == REFUSED:
+            self.skipTest("the switch holds nothing back between two passes")
+        if passes > self._most_passes:
+            raise AssertionError(f"a frame took {passes} passes, the program's most is {self._most_passes}")
         taken: list[tuple[float, Output]] = []
         with self.dataplane.cvar:
             while True:

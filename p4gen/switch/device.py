@@ -12,6 +12,7 @@ import numpy as np
 
 from p4gen.errors import InputError
 from p4gen.model import Clock, Digest, EngineName, Model, Trace
+from p4gen.model.between import Between
 from p4gen.p4.compile import Compiled, compile_text
 from p4gen.p4.info.text import differences
 from p4gen.packetio import Frames
@@ -73,6 +74,7 @@ class Device:
         self._clock, self._seed, self._engine = clock, seed, engine
         self._compiled: dict[bytes, Compiled] = {}
         self._model: Model | None = None
+        self._between: Between | None = None
         self._subscribers = _Subscribers()
         self._down: set[int] = set()
 
@@ -99,7 +101,7 @@ class Device:
         """Make a loaded program the running one."""
         assert isinstance(backend, Model)
         with self.lock:
-            self._model = backend
+            self._model, self._between = backend, Between(backend)
 
     def packet_out(self, frame: bytes) -> None:
         """Process a frame from a controller. Raises ``InputError`` without a CPU port."""
@@ -148,6 +150,8 @@ class Device:
                 return []
             trace = Trace() if self.trace is not None else None
             outputs = model.process(port, frame, trace)
+            if self._between is not None:
+                outputs = self._between.leaving(outputs)
             digests, messages = model.digests(), model.log_messages()
             self._count(port, frame, outputs)
         # Without the lock: the callee may hold a lock of its own and wait for this one.
@@ -160,6 +164,11 @@ class Device:
             if number == self.cpu_port:
                 self._subscribers.packet_in(data)
         return [output for output in outputs if output[0] != self.cpu_port]
+
+    def fenced(self, message: bytes) -> tuple[Outputs, int]:
+        """See ``Between.asked``."""
+        with self.lock:
+            return self._between.asked(message) if self._between is not None else ([], 0)
 
     def send_batch(self, frames: Frames) -> Frames | None:
         """Process ``frames`` one after the other. Returns the output in order: ``send`` for all of them in one call.

@@ -7,6 +7,8 @@ without a peer are counted and dropped, as on a link that is down.
 
 ``<dir>/fence.sock`` is not a port: a message to it is returned once everything sent to any port before has been handled
 and all output has been passed to the peers. So the sender knows when the output is complete, whatever the program does.
+Behind the message is the most passes through ingress that one of these frames has caused, 2 bytes. Some messages are
+requests, too (``p4gen.model.between``).
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ from p4gen.errors import InputError
 from p4gen.switch.carrier import Carrier
 
 Send = Callable[[int, bytes], list[tuple[int, bytes]]]
+Fenced = Callable[[bytes], tuple[list[tuple[int, bytes]], int]]
+"""What a message to the fence makes leave, and the most passes of a frame since the last one."""
 
 MAX_FRAME = 65536
 """The largest frame that ports carry, in bytes."""
@@ -84,9 +88,12 @@ class UnixPorts(Carrier):
     context manager, or call ``close``.
     """
 
-    def __init__(self, send: Send, directory: Path, ports: Iterable[int]) -> None:
+    def __init__(
+        self, send: Send, directory: Path, ports: Iterable[int], fenced: Fenced = lambda _message: ([], 0)
+    ) -> None:
         super().__init__()
         self._send = send
+        self._fenced = fenced
         self._selector = selectors.DefaultSelector()
         self._ports: dict[int, _Port] = {}
         self._injected: deque[tuple[int, int, bytes]] = deque()
@@ -186,9 +193,11 @@ class UnixPorts(Carrier):
         # A merge, not a sort: frames of the same port are never reordered, whatever their time stamps.
         for _, number, frame in heapq.merge(*taken, key=lambda item: item[0]):
             if number == _FENCE:
-                self._fences.append(frame)
-                continue
-            for out, data in self._send(number, frame):
+                outputs, passes = self._fenced(frame)
+                self._fences.append(frame + passes.to_bytes(2, "big"))
+            else:
+                outputs = self._send(number, frame)
+            for out, data in outputs:
                 self._transmit(out, data)
         self._return_fences()
 

@@ -175,16 +175,23 @@ class WriteTest(SwitchTest):
             header = layout.word.pack(**(said | dict(mweth_fields or {}))).to_bytes(layout.size)
         else:
             immediate = ImmDt(bitmap)
+        solicited, tos = fence and not self.spec.wide, self._dscp() | ecn
         packet = RocePacket(
             Ethernet(edge.local.mac, edge.remote.mac),
-            IPv4(edge.remote.ip, edge.local.ip, tos=ecn, ttl=61, identification=self.random.getrandbits(16)),
+            IPv4(edge.remote.ip, edge.local.ip, tos=tos, ttl=61, identification=self.random.getrandbits(16)),
             UDP(edge.udp_src_port),
-            BTH(opcode, edge.local.qp, number, solicited=fence and not self.spec.wide, ack_request=psn % 4 == 3),
+            BTH(opcode, edge.local.qp, number, solicited=solicited, ack_request=psn % 4 == 3, fecn=self._marked()),
             reth=RETH(place, context.rkey, len(header) + self.spec.payload),
             immdt=immediate,
             payload=header + data,
         )
         return Write(context, psn, bitmap, place, data, fence, packet.sealed())
+
+    def _dscp(self) -> int:
+        return self.random.choice((0, 26, 46)) << 2
+
+    def _marked(self) -> bool:
+        return self.random.random() < 0.5
 
     def answer(self, context: WriteContext, edge: int, psn: int, syndrome: int = ACK) -> RocePacket:
         """What the destination behind an edge, or the switch there, says of its ``psn``-th copy, from 0."""
@@ -208,9 +215,10 @@ class WriteTest(SwitchTest):
         ends = next(each for each in context.edges if each.edge == edge)
         return RocePacket(
             Ethernet(ends.local.mac, ends.remote.mac),
-            IPv4(ends.remote.ip, ends.local.ip, ttl=60, identification=self.random.getrandbits(16)),
+            IPv4(ends.remote.ip, ends.local.ip, tos=self._dscp(), ttl=60, identification=self.random.getrandbits(16)),
             UDP(50000 + edge),
-            replace(bth, dst_qp=ends.local.qp),
+            # What is made of this packet has neither FECN nor BECN, though its class of service.
+            replace(bth, dst_qp=ends.local.qp, fecn=self._marked(), becn=True),
             aeth=aeth,
             payload=payload,
         ).sealed()
@@ -264,7 +272,8 @@ class WriteTest(SwitchTest):
     def again(self, write: Write, edge: int, psn: int, by: RocePacket) -> Output:
         """The copy of a write when the switch sends it again, made of the packet ``by``: a NAK or a tick."""
         ip = replace(by.ip, tos=by.ip.tos & ~3 | write.packet.ip.tos & 3)
-        return self.copy(replace(write, packet=replace(write.packet, ip=ip)), edge, psn)
+        bth = replace(write.packet.bth, fecn=False)
+        return self.copy(replace(write, packet=replace(write.packet, ip=ip, bth=bth)), edge, psn)
 
     def reply(self, context: WriteContext, to: RocePacket, start: int, syndrome: int = ACK) -> Output:
         """The source's answer, made of the packet ``to``: all before its ``start``-th packet are everywhere; a NAK asks
@@ -273,7 +282,7 @@ class WriteTest(SwitchTest):
         number = serial.add(context.first_psn, start - (syndrome == ACK))
         packet = RocePacket(
             Ethernet(edge.remote.mac, edge.local.mac),
-            replace(to.ip, src=edge.local.ip, dst=edge.remote.ip, ttl=64, tos=2 if to.ip.tos == 3 else to.ip.tos),
+            replace(to.ip, src=edge.local.ip, dst=edge.remote.ip, ttl=64, tos=to.ip.tos ^ (to.ip.tos & 3 == 3)),
             UDP(edge.udp_src_port),
             BTH(Opcode.ACKNOWLEDGE, edge.remote.qp, number),
             aeth=AETH(syndrome, start % (1 << 24)),

@@ -245,13 +245,14 @@ class PullTest(SwitchTest):
     def _from(self, context: PullContext, edge: int, role: Role, bth: BTH, **parts: Any) -> RocePacket:
         ends = next(each for each in context.edges if each.edge == edge)
         near, far = ends.local[role], ends.remote[role]
+        # None of what a rank's packet has on its way is in what the switch makes of it.
+        tos, identification = self.random.choice([0, 2, 3, 0x68]), self.random.getrandbits(16)
+        fecn, becn = (self.random.random() < 0.2 for _ in range(2))
         return RocePacket(
             Ethernet(near.mac, far.mac),
-            IPv4(
-                far.ip, near.ip, ttl=60, tos=self.random.choice([0, 2, 3]), identification=self.random.getrandbits(16)
-            ),
+            IPv4(far.ip, near.ip, ttl=60, tos=tos, identification=identification),
             UDP(50000 + edge),
-            replace(bth, dst_qp=near.qp),
+            replace(bth, dst_qp=near.qp, fecn=fecn, becn=becn),
             **parts,
         ).sealed()
 

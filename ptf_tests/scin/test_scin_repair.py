@@ -195,6 +195,23 @@ class RefusedWriteAborts(PullTest):
         self.expect(self.flags(self.after_flags(call), Status.REFUSED))
 
 
+class NothingActsAfterAnAbort(PullTest):
+    """Whatever comes of a call that has been aborted is dropped, in the pass in which it comes: nobody gets another
+    flag, and nothing is read or written again."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 2)
+        self.respond(call, [1, 2, 3], 0)
+        self.expect(self.writes(call, 0))
+        self.post(3, self.answer(call.context, 3, Role.READ, call.data_psn(1), REFUSED))
+        self.expect(self.flags(call, Status.REFUSED))
+        late = [self.response(call, 1, 1)]
+        late += [self.answer(call.context, 1, Role.READ, call.data_psn(1), syndrome) for syndrome in (NAK, REFUSED)]
+        late += [self.answer(call.context, 1, Role.WRITE, call.data_psn(0), said) for said in (ACK, NAK, REFUSED)]
+        for packet in late:
+            self.refused(self.port(1), packet.to_bytes(), "TrackCall.aborted")
+
+
 class SilenceAborts(PullTest):
     """A rank that answers nothing ends the call after some ticks, and ranks learn of it as often as they need to."""
 
@@ -213,16 +230,16 @@ class AnythingNewEndsBackOff(PullTest):
 
     def runTest(self) -> None:
         call = self.begin(self.served(), 3)
-        lacked = [self.read(call, 1, 1, 2), self.read(call, 2, 0, 3)]
+        lacked = [*self.reread(call, 1, 1, 3), *self.reread(call, 2, 0, 3)]
         self.respond(call, [1, 3], 0)
         self.respond(call, [3], 1, 2)
         self.silence(call, 4, lacked)
         self.respond(call, [1], 1)
-        lacked[0] = self.read(call, 1, 2, 1)
+        lacked = [self.read(call, 1, 2, 1), *self.reread(call, 2, 0, 3)]
         self.silence(call, 4, lacked)
         self.respond(call, [2], 0)
         self.expect(self.writes(call, 0))
-        self.silence(call, 4, [self.read(call, 1, 2, 1), self.read(call, 2, 1, 2)])
+        self.silence(call, 4, [self.read(call, 1, 2, 1), *self.reread(call, 2, 1, 3)])
         self.respond(call, [2], 1)
         self.respond(call, [1, 2], 2)
         self.expect(self.writes(call, 1, 2))
@@ -241,7 +258,7 @@ class WhatComesTwiceHoldsTicks(PullTest):
 
     def runTest(self) -> None:
         call = self.begin(self.served(), 2)
-        lacked = [self.read(call, 2, 0, 2)]
+        lacked = self.reread(call, 2, 0, 2)
         self.respond(call, [1, 3], 0, 1)
         self.held(call, lambda: self.post(1, self.response(call, 1, 0)), lacked)
         self.respond(call, [2], 0, 1)
@@ -301,3 +318,21 @@ class CursorsFromAnywhereAreForged(PullTest):
         bth = BTH(ticks.OPCODE + 1, 0, call.psn)
         packet = self._from(call.context, 1, Role.SYNC, bth, payload=said)
         self.refused(self.port(1), packet.to_bytes(), "ValidatePacket.unknown")
+
+
+class CursorsOfAnAbortedCallDoNothing(PullTest):
+    """A cursor on its way when the call is aborted reads nothing and writes nothing."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 2)
+        self.hold()
+        self.post(2, self.answer(call.context, 2, Role.READ, call.data_psn(0), NAK))
+        self.post(3, self.answer(call.context, 3, Role.READ, call.data_psn(0), REFUSED))
+        self.settle()
+        self.post(1, self.answer(call.context, 1, Role.READ, call.data_psn(1), NAK))
+        self.one_pass()
+        self.expect([self.read(call, 2, 0, 2), *self.flags(call, Status.REFUSED)])
+        before = self.drops()
+        self.one_pass()
+        self.expect_nothing()
+        self.equal("cursors dropped", (self.drops() - before)["TrackCall.aborted"], 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pulls import NAK, PullTest
 
 from p4gen.families.scin.control import Role
+from p4gen.rocev2.opcodes import RnrNak
 
 
 class WritesLeaveInOrder(PullTest):
@@ -102,6 +103,41 @@ class LostFlagIsRepeated(PullTest):
         self.tick(context)
         self.tick(context)
         self.expect_nothing()
+
+
+class FlagsOfALaterCallAreRepeated(PullTest):
+    """ACKs of a call's flags say nothing of the next one's; a NAK of a flag's own PSN says that the flag is lacking."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        earlier = self.begin(context, 0)
+        self.took_flag(earlier)
+        call = self.begin(context, 0, 1)
+        self.post(3, self.answer(context, 3, Role.SYNC, earlier.psn))
+        self.post(2, self.answer(context, 2, Role.SYNC, call.psn, NAK))
+        self.took_flag(call, 1)
+        self.tick(context)
+        self.expect_nothing()
+        self.tick(context)
+        self.expect([self.flag(call, 2), self.flag(call, 3)])
+
+
+class RankThatIsNotReadyHasNotGotIt(PullTest):
+    """An RNR NAK acknowledges what is before its PSN only: the call does not end, and the WRITE comes again."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 1)
+        self.respond(call, [1, 2, 3], 0)
+        self.expect(self.writes(call, 0))
+        self.ack(call, 1, 0)
+        self.ack(call, 3, 0)
+        self.ack(call, 2, 0, RnrNak(1).syndrome)
+        self.tick(call.context)
+        self.expect_nothing()
+        self.tick(call.context)
+        self.expect([self.write(call, 2, 0, again=True)])
+        self.ack(call, 2, 0)
+        self.expect(self.flags(call))
 
 
 class NothingIsWaitedFor(PullTest):

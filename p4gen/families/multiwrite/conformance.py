@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from p4gen.families.multiwrite.faults import SEEDING
 from p4gen.families.multiwrite.spec import MultiwriteSpec, Place, Repair, Replicate
-from p4gen.ptf.family import Conformance, SuiteRun
+from p4gen.ptf.family import Conformance, Mutated, SuiteRun
 from p4gen.resources import resource
 from p4gen.spec import Icrc
 
@@ -53,6 +54,16 @@ def _every_program(spec: MultiwriteSpec) -> list[MultiwriteSpec]:
     ]
 
 
+def _mutated(spec: MultiwriteSpec) -> list[Mutated]:
+    choices = zip(_REPAIRS, (Replicate.SUBSET, Replicate.PRUNE, Replicate.PRUNE), (*Place, Place.APPEND), strict=True)
+    return [
+        Mutated(
+            f"{repair} {icrc}", small(receivers=spec.receivers, repair=repair, icrc=icrc, replicate=how, place=place)
+        )
+        for (repair, icrc), how, place in choices
+    ]
+
+
 FACET = Conformance(
     serves=lambda _spec, _module: True,
     runs=_runs,
@@ -65,6 +76,9 @@ FACET = Conformance(
     },
     kept=("receivers",),
     every_program=_every_program,
-    mutated=lambda _spec, _reliabilities, _pipelines: (),
+    mutated=lambda spec, _reliabilities, _pipelines: _mutated(spec),
+    # A cursor passes once for each slot.
+    passes=lambda spec: 1 + (spec.slots if spec.holds else 0),
+    equivalents=Path(__file__).with_name("equivalents.yaml"),
     suite=resource("ptf_tests") / "multiwrite",
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from p4gen.families.scin.faults import SEEDING
 from p4gen.families.scin.spec import ScinSpec
-from p4gen.ptf.family import Conformance, SuiteRun
+from p4gen.ptf.family import Conformance, Mutated, SuiteRun
 from p4gen.resources import resource
 
 OPS = ("sum", "min", "max")
@@ -93,6 +94,12 @@ FACET = Conformance(
         small(completion="ordered", dtype="mxint8", lanes=64),
         small(dtype="int8_float16", lanes=64),
     ],
-    mutated=lambda _spec, _reliabilities, _pipelines: (),
+    mutated=lambda spec, _reliabilities, _pipelines: [
+        Mutated(how, small(op=spec.op, dtype=spec.dtype, completion=how, lanes=64 if spec.scaled else 8))
+        for how in ("strict", "ordered")
+    ],
+    # A cursor passes once before the first slot, once for each slot, and once beyond the last one.
+    passes=lambda spec: spec.slots + 3,
+    equivalents=Path(__file__).with_name("equivalents.yaml"),
     suite=resource("ptf_tests") / "scin",
 )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from p4gen.families.themis import faults_narrow
 from p4gen.families.themis.faults import SEEDING
 from p4gen.families.themis.spec import Blocked, Cm, Evidence, Mode, Spread, ThemisSpec
-from p4gen.ptf.family import Conformance, SuiteRun
+from p4gen.ptf.family import Conformance, Mutated, SuiteRun
 from p4gen.resources import resource
 
 SMALL: dict[str, Any] = {"paths": 4, "path_sets": 4, "connections": 4, "ports": 8}
@@ -58,6 +59,11 @@ FACET = Conformance(
     axes={"spread": (), "blocked": tuple(Blocked), "evidence": tuple(Evidence)},
     kept=("mode", "arch"),
     every_program=_every_program,
-    mutated=lambda _spec, _reliabilities, _pipelines: (),
+    mutated=lambda spec, _reliabilities, _pipelines: [
+        Mutated(f"{each.mode} {each.blocked} {each.evidence}", each) for each in _every_program(spec)
+    ],
+    # A NACK passes once for each row; on a Tofino a request that shows a loss comes round as a NACK.
+    passes=lambda spec: 1 + (spec.queue // spec.queue_banks if spec.walks else 0) + spec.narrow,
+    equivalents=Path(__file__).with_name("equivalents.yaml"),
     suite=resource("ptf_tests") / "themis",
 )

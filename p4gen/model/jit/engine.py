@@ -136,9 +136,9 @@ class Engine:
     def _get(self, offset: int) -> int:
         return self._exchange[offset // 8]
 
-    def hold(self) -> None:
+    def hold(self, held: bool) -> None:
         """See ``Model.hold_recirculated``."""
-        self._set(x.HOLD, 1)
+        self._set(x.HOLD, held)
 
     # --- packets ---
 
@@ -150,6 +150,7 @@ class Engine:
         self.state.flush()
         exchange, state = self._exchange, self.state
         self._single(state.block.address, self._io, self._tmp, packet, len(packet), port, state.clock())
+        state.most_passes = max(state.most_passes, exchange[x.ARRIVALS_HEAD // 8])
         if exchange[x.EVENTS_USED // 8]:
             self._take_events()
         count = exchange[x.RECORDS_COUNT // 8]

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from ptf.dataplane import DataPlanePacketSourceIface, DataPlanePortIface
 
+from p4gen.model.between import REFUSED, SETTLE
 from p4gen.ptf import markers
 from p4gen.spec import ticks
 from p4gen.switch.dataplane import Dataplane, open_dataplane
@@ -61,10 +62,12 @@ class BmPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[mi
         BmPort.link.send(self._where[1], bytes(frame))
         return len(frame)
 
-    def settle(self) -> None:
-        """Wait until the switch has handled everything sent through any port, and its output can be read."""
+    def settle(self, request: bytes = SETTLE) -> int:
+        """Wait until the switch has handled everything sent through any port, and its output can be read. Returns 0:
+        BMv2 does not say how many passes frames have caused. It refuses other requests."""
         assert BmPort.link is not None
         BmPort.link.settle()
+        return 0 if request == SETTLE else REFUSED
 
 
 def _received(port: int, frame: bytes) -> None:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Final
 
 from ptf.dataplane import DataPlanePacketSourceIface, DataPlanePortIface
 
+from p4gen.model.between import SETTLE
 from p4gen.spec import ticks
 
 MAX_FRAME: Final = 65536
@@ -65,8 +66,10 @@ class UnixPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[
         """Send a frame to the switch. Returns its length. Raises ``OSError`` when the switch has ended."""
         return self._socket.send(bytes(frame))
 
-    def settle(self) -> None:
-        """Wait until the switch has handled everything sent through any port, and what came of it can be read.
+    def settle(self, request: bytes = SETTLE) -> int:
+        """Wait until the switch has handled everything sent through any port, has carried out the request
+        (``p4gen.model.between``), and what came of it can be read. Returns the most passes that one of these frames has
+        caused.
 
         Raises ConnectionError when the switch has gone.
         """
@@ -75,15 +78,17 @@ class UnixPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[
             made.connect(str(fence_path(UnixPort.directory)))
             UnixPort.fence = made
             # Only what is sent once the connection is accepted has a time stamp, and so its place among the frames.
-            self._pass_fence()
-        self._pass_fence()
+            self._pass_fence(SETTLE)
+        return self._pass_fence(request)
 
     @staticmethod
-    def _pass_fence() -> None:
+    def _pass_fence(request: bytes) -> int:
         assert UnixPort.fence is not None
-        UnixPort.fence.send(b"fence")
-        if not UnixPort.fence.recv(MAX_FRAME):
+        UnixPort.fence.send(request)
+        reply = UnixPort.fence.recv(MAX_FRAME)
+        if not reply:
             raise ConnectionResetError("the switch has gone")
+        return int.from_bytes(reply.removeprefix(request), "big")
 
     def _hang_up(self) -> None:
         # PTF's thread would find a closed peer readable for ever; an idle pair never is.

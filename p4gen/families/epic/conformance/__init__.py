@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from p4gen.families.epic import folding, static_iii
 from p4gen.families.epic.conformance import faults_i, faults_ii, faults_iii, faults_static, faults_static_iii
 from p4gen.families.epic.conformance.matrix import AXES, every_program
 from p4gen.families.epic.conformance.mutated import mutated
@@ -37,6 +38,18 @@ def _seeding(spec: EpicSpec) -> Seeding:
     return faults_static.seeding(spec) if static(spec) else faults_ii.SEEDING
 
 
+def _passes(spec: EpicSpec) -> int:
+    """A cursor passes once for each packet that it sends, and once beyond the last one. Each packet may go on to the
+    other pipelines, and be answered there."""
+    if static(spec):
+        return max((static_iii.passes() if spec.mode.augmented else folding.passes(spec)).values())
+    others = spec.pipelines - 1
+    if not spec.mode.augmented:
+        return 1 + others + (others > 0)
+    most = spec.slots_per_group if spec.mode is Mode.I else min(spec.slots_per_group, static_iii.BURST)
+    return (2 + most) * (1 + 2 * others)
+
+
 RUNS = {Mode.I: mode_i_runs, Mode.II: mode_ii_runs, Mode.III: mode_iii_runs}
 """The programs that each mode is tested with."""
 FACET = Conformance(
@@ -47,5 +60,6 @@ FACET = Conformance(
     kept=("mode", "arch"),
     every_program=lambda spec: every_program(spec.mode, type(spec), spec.arch),
     mutated=mutated,
+    passes=_passes,
     equivalents=Path(__file__).with_name("equivalents.yaml"),
 )

@@ -1,0 +1,47 @@
+"""What goes round on a model, seen from outside: how often, and what waits between two passes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from p4gen.model import Model
+from p4gen.model.passes import HELD, MAX_PASSES
+
+Outputs = list[tuple[int, bytes]]
+
+SETTLE: Final = b"fence"
+HOLD: Final = b"hold"
+"""From now on what recirculates waits."""
+ROUND: Final = b"round"
+"""All that waits goes through one more pass."""
+GO: Final = b"go"
+"""It goes on until nothing waits, and nothing will."""
+REFUSED: Final = 0xFFFF
+"""In place of a number of passes: the switch cannot hold anything."""
+
+
+class Between:
+    """Packets of a model between two passes."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._waiting: list[bytes] = []
+
+    def leaving(self, outputs: Outputs) -> Outputs:
+        """The outputs without what recirculates, which waits."""
+        self._waiting += [packet for port, packet in outputs if port == HELD]
+        return [output for output in outputs if output[0] != HELD]
+
+    def asked(self, request: bytes) -> tuple[Outputs, int]:
+        """Carry out a request (``HOLD``, ``ROUND``, ``GO``; nothing for ``SETTLE``). Returns what leaves, and the most
+        passes that a packet has taken without waiting since the last request, or ``REFUSED``."""
+        outputs: Outputs = []
+        if request in (HOLD, GO):
+            try:
+                self._model.hold_recirculated(held=request == HOLD)
+            except ValueError:
+                return outputs, REFUSED
+        for _ in range({ROUND: 1, GO: MAX_PASSES}.get(request, 0)):
+            packets, self._waiting = self._waiting, []
+            outputs += [each for packet in packets for each in self.leaving(self._model.process(HELD, packet))]
+        return outputs, self._model.most_passes()
