@@ -164,3 +164,17 @@ class NewEpochStartsAfresh(PullTest):
         entries = configuration(self.spec, [renewed]).entries
         self.control.modify(*(entry for entry in entries if entry.table == "contexts"))
         self.finish(self.begin(renewed, 3))
+
+
+class LastArrivalStartsOnce(PullTest):
+    """The last arrival, which comes again before the pass that starts the call, does not start it twice."""
+
+    def runTest(self) -> None:
+        call = self.call(self.served(), 2)
+        self.hold()
+        for edge in (1, 2, 3, 3):
+            self.arrive(call, edge)
+            self.expect([self.acked(call, edge)])
+        self.go()
+        self.expect(self.reads(call, range(min(self.spec.waves, self.waves(call)))))
+        self.finish(call)

@@ -246,9 +246,43 @@ _REPAIR = (
     Mutation("icrc-unchecked", "CheckIcrc", "if (hdr.icrc.crc != expected)", "if (false)"),
 )
 
+_ONE_CALL = (
+    Mutation(
+        "flags-of-the-call-before",
+        "SignalCompletion",
+        "else if (word[55:32] != meta.call.number) { reached = 0; }",
+        "",
+    ),
+    Mutation(
+        "nak-of-a-flag-is-its-ack",
+        "SignalCompletion",
+        "if (hdr.aeth.syndrome[6:5] == 0) { reached",
+        "if (true) { reached",
+    ),
+    Mutation(
+        "nak-of-a-flag-writes-it",
+        "SignalCompletion",
+        "if (meta.call.status != STATUS_SUCCESS) {\n            if (meta.lookup.kind == kind_t.FLAG_ACK) {",
+        "if (true) {\n            if (meta.lookup.kind == kind_t.FLAG_ACK) {",
+    ),
+    Mutation(
+        "rnr-nak-is-an-ack",
+        "ReceiveAck",
+        "if (hdr.aeth.syndrome[6:5] != 0) { acks.psn",
+        "if (hdr.aeth.syndrome[6:5] == 3) { acks.psn",
+    ),
+    Mutation("aborted-reads-again", "TrackCall", "else if (meta.lookup.kind == kind_t.READ_NAK) { ended = 1; }", ""),
+    Mutation("aborted-takes-acks", "TrackCall", "else if (meta.lookup.kind == kind_t.WRITE_ACK) { ended = 1; }", ""),
+    Mutation("aborted-cursors", "TrackCall", "if (hdr.cursor.what != cursor_kind_t.ABORT) { ended = 1; }", ""),
+    Mutation("last-arrival-starts-again", "TrackArrival", "if (known == 0) {", "if (true) {"),
+    Mutation("marks-go-on", "TranslateHeader", "hdr.bth.reserved1 = 0;", ""),
+    Mutation("class-goes-on", "TranslateHeader", "hdr.ipv4.dscp = 0;", ""),
+)
+"""What belongs to one call, or to one packet, and not to the next."""
+
 SEEDING = Seeding(
     mutations=(
-        *(*_ARRIVALS, *_WAVES, *_DATA, *_RESULTS, *_REPAIR),
+        *(*_ARRIVALS, *_WAVES, *_DATA, *_RESULTS, *_REPAIR, *_ONE_CALL),
         *(*ORDERED, *faults_gaps.FAULTS, *faults_floats.FAULTS, *SCALES, *faults_float16.FAULTS),
     ),
     programs=PROGRAMS,
@@ -262,6 +296,7 @@ SEEDING = Seeding(
     first={
         "LookupTable": ("test_scin_entrances", "test_scin_arrival", "test_scin_repair"),
         "TrackArrival": ("test_scin_arrival",),
+        "TrackCall": ("test_scin_repair",),
         "IssueWave": ("test_scin_reads", "test_scin_data"),
         "CheckDuplicate": ("test_scin_data",),
         "AggregateData": ("test_scin_data",),
