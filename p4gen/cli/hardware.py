@@ -16,10 +16,9 @@ from p4gen.cli.verb import verb
 from p4gen.errors import Diagnostic, InputError
 from p4gen.families import family_of
 from p4gen.families.hardware import Hardware
-from p4gen.p4.compile import compile_text
 from p4gen.p4.resources import resources_of
 from p4gen.plugins import answers
-from p4gen.program import compose, render
+from p4gen.program.compilation import compile_spec
 from p4gen.spec import ProgramSpec
 
 
@@ -76,7 +75,7 @@ def command(spec_file: Path | None, p4c_output: Path | None, as_json: bool, **fl
 
 def _reports(spec: ProgramSpec, output: Path | None) -> resources.Pair:
     """The estimate of a spec's program, and p4c's report where there is one."""
-    program = compile_text(render(compose(spec), line_directives=False).text, f"{spec.program}.p4").program
+    program = compile_spec(spec).program
     if resources_of(program) is None:
         raise InputError(f"the resources of the architecture {spec.arch} are not known: use --arch tna or --arch t2na")
     (pair,) = resources.reports(program, Path(f"{spec.program}.p4"), output if output and output.is_dir() else None)

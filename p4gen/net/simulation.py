@@ -6,7 +6,6 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -26,11 +25,10 @@ from p4gen.net.running import RunningGroup
 from p4gen.net.state import group_reader
 from p4gen.net.ticks import Ticker
 from p4gen.net.values import Member, draw, invoke
-from p4gen.p4 import ir
 from p4gen.p4.compile import program_from
 from p4gen.placement.network import place
 from p4gen.placement.placed import PlacedGroup
-from p4gen.program import compose, render
+from p4gen.program.compilation import compile_spec
 from p4gen.spec import CollectiveSpec
 from p4gen.switch.drops import losses
 
@@ -94,12 +92,6 @@ class SimResult:
         return sum(call.size for job in self.config.jobs for call in job.calls) * 8 * SECOND / self.duration
 
 
-@lru_cache(maxsize=64)
-def program_of(spec: CollectiveSpec) -> ir.Program:
-    """The generated program of a spec, compiled."""
-    return program_from(render(compose(spec)).text, f"{spec.program}.p4")
-
-
 class Simulation:
     """A simulation of one configuration. Raises ``InputError`` when the program cannot serve it, before a packet is
     sent. ``text`` is the program's text if it is not the generated one: one with a fault."""
@@ -120,7 +112,7 @@ class Simulation:
             )
         topology = config.topology
         self.placement = place(topology, spec, requests, trees=config.trees)
-        program = program_of(spec) if text is None else program_from(text(spec), f"{spec.program}.p4")
+        program = compile_spec(spec).program if text is None else program_from(text(spec), f"{spec.program}.p4")
         programs = dict.fromkeys(topology.switches, program)
         self.network = Network(topology, self.placement, programs, config.faults, config.seed, config.engine)
         for nic in self.network.nics.values():

@@ -6,7 +6,6 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import ClassVar, Final
 
 import numpy as np
@@ -25,12 +24,10 @@ from p4gen.net.series import Sample
 from p4gen.net.stuck import stuck
 from p4gen.net.traffic import Pattern, TrafficConfig
 from p4gen.net.wiring import Members, Track, Wiring, members
-from p4gen.p4 import ir
-from p4gen.p4.compile import compile_text
 from p4gen.placement.placer import Names
 from p4gen.placement.plain import place_plain
-from p4gen.program import compose, render
-from p4gen.spec import Op, ProgramSpec
+from p4gen.program.compilation import compile_spec
+from p4gen.spec import Op
 from p4gen.switch.drops import losses
 
 STEP: Final = 20_000
@@ -114,12 +111,6 @@ class TrafficResult:
         return sum(flow.throughput for flow in self.flows) / len(self.flows)
 
 
-@lru_cache(maxsize=64)
-def program_of(spec: ProgramSpec) -> ir.Program:
-    """The generated program of a spec, compiled."""
-    return compile_text(render(compose(spec)).text, f"{spec.program}.p4").program
-
-
 class TrafficSimulation:
     """A run. Raises ``InputError`` when it cannot be carried out, before a packet is sent."""
 
@@ -141,7 +132,7 @@ class TrafficSimulation:
         self.specs = {switch: config.spec_of(switch) for switch in topology.switches}
         registered = wiring.connections if config.registers else ()
         self.placement = place_plain(topology, self.specs, registered, config.epoch)
-        programs = {switch: program_of(spec) for switch, spec in self.specs.items()}
+        programs = {switch: compile_spec(spec).program for switch, spec in self.specs.items()}
         self.network = Network(topology, self.placement, programs, config.faults, config.seed, config.engine)
         for switch, registers in self.placement.queues.items():
             self.network.nodes[switch].keep_lengths(registers)

@@ -26,7 +26,7 @@ fuzzing = settings(max_examples=120, deadline=None, suppress_health_check=list(H
 MAX_LINES, MAX_LINE = 80, 1500
 WORK = (
     "p4gen.cli.build.build",
-    "p4gen.net.simulation.program_of",
+    "p4gen.net.simulation.compile_spec",
     "p4gen.lab.prerequisites.check",
     "p4gen.cli.switch.run_switch",
     "p4gen.manager.process.running_manager",

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import queue
 import select
 import socket
@@ -41,11 +40,9 @@ from p4gen.manager.host import Host
 from p4gen.manager.ranks import first_psn
 from p4gen.model import Model
 from p4gen.model.jit import Batch
-from p4gen.p4 import ir
-from p4gen.p4.compile import compile_text
 from p4gen.placement.network import Placement, place
 from p4gen.placement.placed import GroupRequest
-from p4gen.program import compose, render
+from p4gen.program.compilation import compile_spec
 from p4gen.spec import ServingSpec
 from p4gen.spec.ticks import PORT
 from p4gen.spec.topology import TopologySpec, load_topology
@@ -88,17 +85,12 @@ def socket_ports() -> tuple[SocketPort, SocketPort, list[socket.socket]]:
     return SocketPort(ends[0]), SocketPort(ends[1]), ends
 
 
-@functools.cache
-def program_of(spec: ServingSpec) -> ir.Program:
-    return compile_text(render(compose(spec)).text, f"{spec.program}.p4").program
-
-
 class Switches:
     """All switches of a topology, in one thread; ``ports`` are the hosts' ends of cables, by switch and port."""
 
     def __init__(self, topology: TopologySpec, spec: ServingSpec, ports: Mapping[tuple[str, int], SocketPort]) -> None:
         self._topology, self._spec, self._ports = topology, spec, dict(ports)
-        self._models = {s: Model(program_of(spec), engine="jit") for s in topology.switches}
+        self._models = {s: Model(compile_spec(spec).program, engine="jit") for s in topology.switches}
         self._ticks: list[tuple[str, bytes]] = []
         self._lock = threading.Lock()
         self._stopping = threading.Event()

@@ -22,10 +22,10 @@ from p4gen.net.check import problems
 from p4gen.net.config import Call
 from p4gen.net.faults import Faults
 from p4gen.net.network import Network
-from p4gen.net.simulation import program_of
 from p4gen.net.values import draw, invoke
 from p4gen.placement.network import place
 from p4gen.placement.placer import Names
+from p4gen.program.compilation import compile_spec
 
 from .rig import Rig
 
@@ -50,7 +50,9 @@ class Wires:
         placement = place(topology, spec, [])
         if addressed is not None:
             placement = replace(placement, mac=addressed.mac, ip=addressed.ip)
-        self.network = Network(topology, placement, dict.fromkeys(topology.switches, program_of(spec)), Faults(), 1)
+        self.network = Network(
+            topology, placement, dict.fromkeys(topology.switches, compile_spec(spec).program), Faults(), 1
+        )
         for name, switch in rig.switches.items():
             self.network.switches[name] = self.network.nodes[name].switch = switch.model
         self.members: dict[tuple[str, int], list[Library]] = {}

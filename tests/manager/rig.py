@@ -20,8 +20,8 @@ from p4gen.manager.schema import ADDED
 from p4gen.manager.wanted import wanted_config
 from p4gen.model import ControlError, EngineName, Model
 from p4gen.model.entries import CloneSession, Entry, Exact, Lpm, MulticastGroup
-from p4gen.net.traffic_simulation import program_of
 from p4gen.placement.planner import View
+from p4gen.program.compilation import compile_spec
 from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec, load_topology
 
@@ -73,7 +73,7 @@ class Switch:
         self.name = name
         self.spec = spec
         self.lock = threading.Lock()
-        self.model = Model(program_of(spec), engine=engine)
+        self.model = Model(compile_spec(spec).program, engine=engine)
         self.loads = 1
 
     def restart(self) -> None:

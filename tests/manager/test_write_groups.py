@@ -20,7 +20,7 @@ from p4gen.manager.api import Code, GroupSpec, GroupState, HostInfo, ManagerErro
 from p4gen.manager.messages import from_message, to_message
 from p4gen.net.faults import Faults
 from p4gen.net.network import Network
-from p4gen.net.traffic_simulation import program_of
+from p4gen.program.compilation import compile_spec
 
 from .rig import Rig, group, small
 
@@ -49,7 +49,7 @@ def connected(rig: Rig, configs: Sequence[RankConfig], hosts: Sequence[str]) -> 
     plain = Addresses.of(rig.topology, spec)
     held = {name: switch.holds() for name, switch in rig.switches.items()}
     addresses = Addresses(plain.mac, plain.ip, held, plain.architectures, {})
-    programs = dict.fromkeys(rig.topology.switches, program_of(spec))
+    programs = dict.fromkeys(rig.topology.switches, compile_spec(spec).program)
     network = Network(rig.topology, addresses, programs, Faults(), 1, "jit")
     layout = Layout(spec, len(hosts), PACKETS)
     members = [Member(network.nics[host], rank, layout) for rank, host in enumerate(hosts)]

@@ -14,7 +14,7 @@ from p4gen.net.figure import Order
 from p4gen.net.repairs import Cause, Repairs
 from p4gen.net.traffic import TrafficConfig
 from p4gen.net.traffic_simulation import TrafficResult, TrafficSimulation
-from p4gen.p4.compile import compile_text
+from p4gen.p4.compile import Compiled, compile_text
 from p4gen.program import compose, render
 from p4gen.spec import ProgramSpec
 
@@ -97,13 +97,13 @@ def test_results_are_right_in_all_designs(scheme: Scheme) -> None:
 
 
 def test_a_switch_that_blocks_every_nack_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def blocks(spec: ProgramSpec) -> object:
+    def blocks(spec: ProgramSpec) -> Compiled:
         text = render(compose(spec)).text
-        return compile_text(text.replace("verdict = verdict_t.LOST;", "verdict = verdict_t.LATE;"), "p.p4").program
+        return compile_text(text.replace("verdict = verdict_t.LOST;", "verdict = verdict_t.LATE;"), "p.p4")
 
     cell = Cell(0, 2, 0.01)
     assert not perform(SCHEMES[0], cell, SIZE, 1, "jit").because(Cause.SILENCE)
-    monkeypatch.setattr(traffic_simulation, "program_of", blocks)
+    monkeypatch.setattr(traffic_simulation, "compile_spec", blocks)
     assert perform(SCHEMES[0], cell, SIZE, 1, "jit").because(Cause.SILENCE) > 0
 
 

@@ -15,7 +15,8 @@ from p4gen.p4.compile import Compiled, compile_text
 from p4gen.p4.mutate.mutants import DROPPED, Mutant, mutants
 from p4gen.p4.show import statement
 from p4gen.p4.walk import walk
-from p4gen.program import compose, render
+from p4gen.program import compose
+from p4gen.program.compilation import compile_spec
 from p4gen.ptf.memory import TestedSwitch
 
 PROGRAM = """
@@ -189,7 +190,7 @@ def test_what_reads_otherwise_but_does_the_same_is_no_mutation() -> None:
 def test_mutations_of_generated_programs(mode: Mode) -> None:
     """Enough of them in every module; each has a name of its own, and another text than the sound program's."""
     spec = small(EpicSpec, mode=mode, lanes=8, groups=2)
-    compiled = compile_text(render(compose(spec)).text)
+    compiled = compile_spec(spec)
     found = mutants(compiled)
     assert len({m.key for m in found}) == len(found) > 1000
     modules = {m.module for m in found}

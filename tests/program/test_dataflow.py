@@ -16,6 +16,7 @@ from p4gen.families.epic.conformance.matrix import every_program
 from p4gen.families.epic.spec import EpicSpec, Fold, Mode, Variant
 from p4gen.p4.compile import compile_text
 from p4gen.program import Composition, compose, render
+from p4gen.program.compilation import compile_spec
 from p4gen.spec import ProgramSpec
 
 SPECS = [
@@ -135,7 +136,7 @@ def test_a_build_refuses_a_module_that_does_not_say_what_it_reads(
 
 def test_arguments_actions_keys_and_inner_controls_count() -> None:
     """``lowest`` is an argument, ``slot`` is set by an action, ``code`` is a key, lanes are controls of their own."""
-    program = compile_text(render(compose(EpicSpec(mode=Mode.III, lanes=8))).text).program
+    program = compile_spec(EpicSpec(mode=Mode.III, lanes=8)).program
     found = accesses(program)
     assert "progress.acked" in found["receive_ack"].writes
     assert "flow.slot" in found["classify_traffic"].writes

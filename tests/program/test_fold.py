@@ -20,8 +20,8 @@ from p4gen.groups.config import configure
 from p4gen.groups.group import Edge, Endpoint, GroupContext, NextHop, Pattern, Route
 from p4gen.host.collectives.control import Collective
 from p4gen.model import Model, Trace
-from p4gen.p4.compile import compile_text
-from p4gen.program import compose, render
+from p4gen.program import compose
+from p4gen.program.compilation import compile_spec
 from p4gen.rocev2.headers import BTH, UDP, Ethernet, IPv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket, parse
@@ -52,7 +52,7 @@ def contribution(edge: Edge, payload: bytes) -> RocePacket:
 
 @cache
 def model(spec: EpicSpec) -> Model:
-    return Model(compile_text(render(compose(spec), line_directives=False).text, "fold.p4").program)
+    return Model(compile_spec(spec).program)
 
 
 def serving(spec: EpicSpec, group: GroupContext) -> Model:

@@ -18,8 +18,8 @@ from p4gen.families.multiwrite.spec import MultiwriteSpec, Place, Repair, Replic
 from p4gen.groups.group import Endpoint
 from p4gen.model import Model
 from p4gen.net.faults import Faults, Impairment
-from p4gen.p4.compile import compile_text
 from p4gen.program import compose, render
+from p4gen.program.compilation import compile_spec
 from p4gen.spec import Icrc
 from p4gen.spec.topology import load_topology, packaged
 
@@ -135,7 +135,7 @@ def test_a_switch_takes_the_entries_of_a_context(replicate: Replicate, groups: i
     spec = SMALL.model_copy(update={"replicate": replicate})
     found = configuration(spec, [star()], PORTS)
     assert len(found.multicast_groups) == groups
-    found.install(Model(compile_text(render(compose(spec)).text).program))
+    found.install(Model(compile_spec(spec).program))
 
 
 @pytest.mark.parametrize(

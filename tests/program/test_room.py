@@ -14,9 +14,8 @@ from p4gen.builder import build
 from p4gen.errors import InputError
 from p4gen.families import family_of, parse_spec
 from p4gen.families.hardware import Hardware
-from p4gen.p4.compile import compile_text
 from p4gen.p4.resources import Resources
-from p4gen.program import compose, render
+from p4gen.program.compilation import compile_spec
 from p4gen.spec import ProgramSpec
 
 
@@ -25,7 +24,7 @@ def spec(**fields: object) -> ProgramSpec:
 
 
 def excess(of: ProgramSpec) -> list[str]:
-    program = compile_text(render(compose(of), line_directives=False).text, "t.p4").program
+    program = compile_spec(of).program
     return [line for report in of.architecture.facet(Resources).estimate(program) for line in report.excess]
 
 
@@ -77,7 +76,7 @@ def test_epics_table_17_stands_beside_programs_of_the_same_sizes() -> None:
 def test_the_tables_rows_are_reports_rows() -> None:
     found = family_of(spec()).facet(Hardware)
     of = found.sized(spec(arch="tna"), 512)
-    program = compile_text(render(compose(of), line_directives=False).text, "t.p4").program
+    program = compile_spec(of).program
     (report,) = of.architecture.facet(Resources).estimate(program)
     assert found.rows.keys() <= report.rows.keys()
     assert all(len(shares) == len(found.sizes) for shares in found.rows.values())

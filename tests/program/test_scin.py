@@ -15,8 +15,8 @@ from p4gen.families.scin.control import PullContext, PullEdge, configuration
 from p4gen.families.scin.spec import ScinSpec
 from p4gen.groups.group import Endpoint
 from p4gen.model import Model
-from p4gen.p4.compile import compile_text
-from p4gen.program import compose, render
+from p4gen.program import compose
+from p4gen.program.compilation import compile_spec
 
 SMALL = ScinSpec(lanes=8, waves=2, wave=2, contexts=2, edges=2, ports=4)
 
@@ -116,7 +116,7 @@ def test_what_does_not_fit_is_refused(fields: dict[str, Any], message: str) -> N
 
 def test_a_switch_takes_the_entries_of_a_context() -> None:
     found = configuration(SMALL, [CONTEXT])
-    found.install(Model(compile_text(render(compose(SMALL)).text).program))
+    found.install(Model(compile_spec(SMALL).program))
     assert [len(group.replicas) for group in found.multicast_groups] == [2, 2, 1]
 
 

@@ -12,7 +12,7 @@ from p4gen.groups.config import routing
 from p4gen.groups.connections import ConnectionHere
 from p4gen.model import Model
 from p4gen.net.state import connection_state
-from p4gen.net.traffic_simulation import program_of
+from p4gen.program.compilation import compile_spec
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, IPv4, ipv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket
@@ -45,7 +45,7 @@ def packet(psn: int, *, opcode: int = Opcode.SEND_MIDDLE, syndrome: int | None =
 
 @pytest.fixture(scope="module")
 def loaded() -> Model:
-    return Model(program_of(SPEC))
+    return Model(compile_spec(SPEC).program)
 
 
 @pytest.fixture

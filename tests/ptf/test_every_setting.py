@@ -9,8 +9,7 @@ import pytest
 from p4gen.families.epic.conformance.matrix import every_program
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.p4 import ir
-from p4gen.p4.compile import compile_text
-from p4gen.program import compose, render
+from p4gen.program.compilation import compile_spec
 from p4gen.ptf.family import scenario_modules, suite_of
 from p4gen.ptf.judge import Finding, Trial, judge
 from p4gen.ptf.matrix import sample
@@ -22,7 +21,7 @@ PROCESSOR_S = 600
 
 
 def build(spec: EpicSpec) -> Callable[[], ir.Program]:
-    return lambda: compile_text(render(compose(spec)).text, f"{spec.program}.p4").program
+    return lambda: compile_spec(spec).program
 
 
 @pytest.mark.sample(1)

@@ -12,7 +12,7 @@ from p4gen.families.epic.conformance.small import small
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
-from p4gen.program import compose, render
+from p4gen.program.compilation import compile_spec
 from p4gen.ptf.judge import Finding, Trial, judge
 from p4gen.ptf.memory import Scenarios, load_suite
 from p4gen.ptf.report import Outcome
@@ -106,7 +106,7 @@ SPEC = small(EpicSpec, lanes=8, groups=2)
 
 @pytest.fixture(scope="module")
 def program() -> ir.Program:
-    return compile_text(render(compose(SPEC)).text).program
+    return compile_spec(SPEC).program
 
 
 @pytest.fixture

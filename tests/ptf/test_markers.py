@@ -9,8 +9,8 @@ import pytest
 
 from p4gen.families import parse_spec
 from p4gen.model import Model
-from p4gen.p4.compile import Compiled, compile_text
-from p4gen.program import compose, render
+from p4gen.p4.compile import Compiled
+from p4gen.program.compilation import compile_spec
 from p4gen.ptf import markers
 from p4gen.switch.drops import dropped
 from p4gen.switch.fence import MarkerFence
@@ -26,7 +26,7 @@ PROGRAMS: dict[str, dict[str, Any]] = {
 
 
 def compiled(fields: dict[str, Any]) -> Compiled:
-    return compile_text(render(compose(parse_spec(fields))).text, "program.p4")
+    return compile_spec(parse_spec(fields))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

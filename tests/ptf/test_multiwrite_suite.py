@@ -12,8 +12,8 @@ from p4gen.families.multiwrite.faults import SEEDING
 from p4gen.families.multiwrite.spec import MultiwriteSpec, Replicate
 from p4gen.groups.group import Endpoint
 from p4gen.model import EngineName, Model
-from p4gen.p4.compile import compile_text
 from p4gen.program import compose, render
+from p4gen.program.compilation import compile_spec
 from p4gen.ptf.mutations import Mutation
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, Ethernet, ImmDt, IPv4
@@ -68,7 +68,7 @@ def test_pruned_copies_are_those_of_sets(engine: EngineName, pytestconfig: pytes
     switches = []
     for replicate in Replicate:
         spec = MultiwriteSpec(payload=64, contexts=1, edges=EDGES, slots=32, ports=8, replicate=replicate)
-        switch = Model(compile_text(render(compose(spec)).text).program, engine=engine)
+        switch = Model(compile_spec(spec).program, engine=engine)
         configuration(spec, [_star()], {edge: edge - 1 for edge in range(1, EDGES + 1)}).install(switch)
         switches.append(switch)
     sent = 0

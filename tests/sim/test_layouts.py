@@ -9,9 +9,9 @@ import pytest
 from p4gen.families.epic import state
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.layout import Word
-from p4gen.net import simulation
 from p4gen.net.config import Work
 from p4gen.program import Register, repair
+from p4gen.program.compilation import compile_spec
 from p4gen.spec import ProgramSpec
 
 from .runs import all_six, run, scripted, tiny, trouble
@@ -47,9 +47,9 @@ def reversed_words(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(module, name, reverse(getattr(module, name)))
     for name in ("slot", "receive"):
         monkeypatch.setattr(state, name, turned(getattr(state, name)))
-    simulation.program_of.cache_clear()
+    compile_spec.cache_clear()
     yield
-    simulation.program_of.cache_clear()
+    compile_spec.cache_clear()
 
 
 @each_spec

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from p4gen.errors import InputError
@@ -24,9 +23,7 @@ from p4gen.host.transport.verbs import Completion, QpConfig, Status
 from p4gen.model import EngineName
 from p4gen.net.faults import Faults
 from p4gen.net.network import Network
-from p4gen.p4 import ir
-from p4gen.p4.compile import compile_text
-from p4gen.program import compose, render
+from p4gen.program.compilation import compile_spec
 from p4gen.spec.topology import TopologySpec
 
 _LOOK: Final = US // 50
@@ -35,11 +32,6 @@ _STALL: Final = MS
 """The time without an arrival after which a run is given up."""
 _TIMEOUT: Final = 50 * MS
 """The NICs' timer: nothing is lost, and so none expires."""
-
-
-@lru_cache(maxsize=4)
-def _program(spec: MultiwriteSpec) -> ir.Program:
-    return compile_text(render(compose(spec)).text, f"{spec.program}.p4").program
 
 
 @dataclass(frozen=True)
@@ -67,7 +59,7 @@ class Paths:
     ) -> None:
         self._spec = spec
         ranks = range(len(topology.rank_hosts))
-        programs = dict.fromkeys(topology.switches, _program(spec))
+        programs = dict.fromkeys(topology.switches, compile_spec(spec).program)
         self.network = Network(topology, Addresses.of(topology, spec), programs, Faults(), seed, engine)
         nics = [self.network.nics[host] for host in topology.rank_hosts]
         self.memory = [bytearray(window_bytes) for _ in ranks]

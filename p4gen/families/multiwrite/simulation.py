@@ -6,7 +6,6 @@ import random
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Protocol, TypeVar
 
 from p4gen.errors import InputError
@@ -24,9 +23,7 @@ from p4gen.net.faults import Faults
 from p4gen.net.network import Network
 from p4gen.net.patience import Patience
 from p4gen.net.ticks import UNIT, Ticker
-from p4gen.p4 import ir
-from p4gen.p4.compile import compile_text
-from p4gen.program import compose, render
+from p4gen.program.compilation import compile_spec
 from p4gen.program.repair import wait
 from p4gen.spec.topology import TopologySpec
 from p4gen.switch.drops import losses
@@ -47,11 +44,6 @@ class Caller(Protocol):
 
 
 AnyCaller = TypeVar("AnyCaller", bound=Caller)
-
-
-@lru_cache(maxsize=16)
-def _program(spec: MultiwriteSpec) -> ir.Program:
-    return compile_text(render(compose(spec)).text, f"{spec.program}.p4").program
 
 
 @dataclass(frozen=True)
@@ -96,7 +88,7 @@ class WriteSimulation:
             )
         chance = random.Random(f"{config.seed} PSNs")  # noqa: S311 - a simulation, to be repeatable
         ranks = range(len(topology.rank_hosts))
-        programs = dict.fromkeys(topology.switches, _program(spec))
+        programs = dict.fromkeys(topology.switches, compile_spec(spec).program)
         addresses = Addresses.of(topology, spec)
         self.network = Network(topology, addresses, programs, config.faults, config.seed, config.engine)
         for nic in self.network.nics.values():

@@ -6,7 +6,6 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,9 +28,7 @@ from p4gen.model import EngineName
 from p4gen.net.faults import Faults
 from p4gen.net.network import Network
 from p4gen.net.patience import Patience
-from p4gen.p4 import ir
-from p4gen.p4.compile import compile_text
-from p4gen.program import compose, render
+from p4gen.program.compilation import compile_spec
 from p4gen.spec import DType
 from p4gen.spec.topology import TopologySpec
 from p4gen.switch.drops import losses
@@ -59,11 +56,6 @@ class PullConfig:
     engine: EngineName = "interp"
 
 
-@lru_cache(maxsize=16)
-def _program(spec: ScinSpec) -> ir.Program:
-    return compile_text(render(compose(spec)).text, f"{spec.program}.p4").program
-
-
 class PullSimulation:
     """Contexts of all ranks of a star. Raises ``InputError`` if the program cannot serve them."""
 
@@ -72,7 +64,9 @@ class PullSimulation:
         topology, spec = config.topology, config.spec
         plain = Plain.of(topology, spec)
         switch = plain.switch
-        self.network = Network(topology, plain, {switch: _program(spec)}, config.faults, config.seed, config.engine)
+        self.network = Network(
+            topology, plain, {switch: compile_spec(spec).program}, config.faults, config.seed, config.engine
+        )
         for nic in self.network.nics.values():
             nic.checks_icrc = spec.icrc.right
         self._hosts, self._switch = topology.rank_hosts, switch

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from p4gen.errors import InputError
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.p4.compile import compile_text
-from p4gen.program import compose, render
+from p4gen.program.compilation import compile_spec
 
 from .agree import Pair
 from .programs import LaneProgram, Program
@@ -68,7 +68,7 @@ def test_generated_programs_agree_on_mutated_traffic(fields: dict[str, object]) 
     spec = EpicSpec.model_validate(fields | {"window": 2, "message": 2, "groups": 2, "fan_in": 4, "ports": 8})
     rng = Random(5)
     work = bursts(spec, 96, 5)
-    pair = Pair(compile_text(render(compose(spec)).text, "modeii.p4").program)
+    pair = Pair(compile_spec(spec).program)
     for model in pair.both:
         work.configure(model)
     for _ in range(300):

@@ -14,7 +14,7 @@ from p4gen.families.epic.spec import EpicSpec
 from p4gen.model import Model, Trace
 from p4gen.model.entries import MulticastGroup, Replica
 from p4gen.p4.compile import compile_text
-from p4gen.program import compose, render
+from p4gen.program.compilation import compile_spec
 
 from ..jit.agree import Pair, everything
 from ..jit.test_agreement import mutated
@@ -105,7 +105,7 @@ def test_generated_programs_agree_on_mutated_traffic(arch: str, lanes: int, icrc
     spec = EpicSpec.model_validate(fields)
     rng = Random(5)
     work = bursts(spec, 96, 5)
-    pair = Switches(compile_text(render(compose(spec)).text, "modeii.p4").program)
+    pair = Switches(compile_spec(spec).program)
     for model in pair.both:
         work.configure(model)
     for _ in range(300):

@@ -17,8 +17,7 @@ from p4gen.arch import architecture
 from p4gen.families import parse_spec
 from p4gen.model import ControlError
 from p4gen.model.entries import Action, CloneSession, CounterValue, Entry, Exact, Lpm, MulticastGroup, Range, Ternary
-from p4gen.p4.compile import compile_text
-from p4gen.program import compose, render
+from p4gen.program.compilation import compile_spec
 from p4gen.ptf.family import scenario_modules, suite_of
 from p4gen.ptf.memory import TestedSwitch, load_suite, run_in_memory
 from p4gen.ptf.report import Outcome, TestResult
@@ -308,7 +307,7 @@ class Shadow(TestedSwitch):
 def main(fields: str, tests: str, engine: str) -> None:
     """Print what came of it as JSON."""
     spec = parse_spec(json.loads(fields))
-    compiled = compile_text(render(compose(spec)).text, "program.p4")
+    compiled = compile_spec(spec)
     described, sde = bfrt(compiled.p4info), chip("tf2" if spec.arch == "t2na" else "tf1")
     messages = protos.load(PROTO)
     tables = [*described["tables"], *sde["tables"]]
