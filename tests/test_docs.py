@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from p4gen.families.epic.spec import EpicSpec
+from p4gen.families.scin import figure_10
 from p4gen.manager.api import GroupSpec
 from p4gen.placement.policy import FabricView, SwitchRoom, find_policy
 from p4gen.program import compose, render
@@ -104,6 +105,11 @@ def test_example_of_multiwrite_works() -> None:
 def test_example_of_scin_works() -> None:
     (example,) = blocks("scin.md", "python")
     exec(compile(example, "scin.md", "exec"), {})
+
+
+def test_claims_have_the_conditions_of_the_figures() -> None:
+    ring = f"2(N - 1)(S/(NB) + {figure_10.STEP} µs)"
+    assert ring in (ROOT / "docs" / "scin.md").read_text()
 
 
 def test_stf_md_lists_every_command_as_the_parser_takes_it() -> None:
