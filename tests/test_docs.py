@@ -27,7 +27,7 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 def blocks(document: str, language: str) -> list[str]:
     """The fenced blocks of a document."""
     text = (ROOT / "docs" / document).read_text()
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    return re.findall(rf"^```{language}(?: \S+)?\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

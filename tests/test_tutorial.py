@@ -9,12 +9,10 @@ import click
 import pytest
 
 from p4gen.cli.app import cli
-from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.host.collectives.control import Collective
 from p4gen.lab import faults
 from p4gen.lab.commands import COMMANDS
 from p4gen.lab.tracing import KINDS
-from p4gen.program import compose, render
 from p4gen.spec import units
 from p4gen.spec.topology import TopologySpec, load_topology
 
@@ -88,13 +86,3 @@ def test_there_is_something_to_look_at() -> None:
     assert len(INLINE) >= 3
     assert len(set(prompted())) >= 20
     assert {topology for topology, _ in prompted()} == {"tree-3-2", "leaf-spine"}
-
-
-def test_line_numbers_of_traces_are_those_of_the_program() -> None:
-    lines = render(compose(EpicSpec(mode=Mode.III))).text.splitlines()
-    shown = re.findall(r"^program\.p4:(\d+) .*?IncIngress\.([\w.]+)", TEXT, re.MULTILINE)
-    rows = re.findall(r"^\| (\d+) `(\w+)` \|", TEXT, re.MULTILINE)
-    assert len(shown) >= 25
-    assert len(rows) >= 6
-    for number, name in (*shown, *rows):
-        assert name.split(".")[-1] in lines[int(number) - 1], (number, name)

@@ -136,7 +136,7 @@ def _folder_of(suite: Sequence[Path], directory: Path) -> Path:
     modules from folders below it, too, there are also links for a suite with such folders."""
     suite = suite or (resource("ptf_tests"),)
     if len(suite) == 1 and not any(suite[0].glob("*/*.py")):
-        return suite[0]
+        return suite[0].resolve()  # PTF runs elsewhere
     merged = directory / "suite"
     merged.mkdir()
     for folder in suite:

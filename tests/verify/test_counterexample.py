@@ -57,10 +57,13 @@ def test_a_schedule_violates_the_same_again(folder: Path) -> None:
 
 @pytest.mark.parametrize("target", ["embedded", "bmv2"])
 @pytest.mark.long
-def test_the_scenario_tells_the_wrong_program_from_the_sound_one(folder: Path, target: str) -> None:
+def test_the_scenario_tells_the_wrong_program_from_the_sound_one(
+    folder: Path, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if target == "bmv2" and not (shutil.which("simple_switch_grpc") and p4c.find()):
         pytest.skip("simple_switch_grpc and p4c are not on PATH")
-    result = p4gen("replay", str(folder / "schedule.yaml"), "--target", target)
+    monkeypatch.chdir(folder.parent)
+    result = p4gen("replay", f"{folder.name}/schedule.yaml", "--target", target)
     assert result.exit_code == 0, result.output
     assert "the scenario fails with this program, passes with the sound one" in result.output
 
