@@ -255,7 +255,7 @@ class Reader:
         self.labs += 1
         printed = self.until_prompt()
         if printed.endswith(PROMPT):
-            return printed, 0
+            return printed.removesuffix(PROMPT), 0
         ended, self.lab = self.lab, None
         return printed, ended.wait()
 
