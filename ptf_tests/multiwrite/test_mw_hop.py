@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from brute_force import Node
@@ -375,3 +376,22 @@ class ForgedTicksAndCursors(_Repair):
         self.refused(agent, cursor.to_bytes(), "LookupTable.wrong_port")
         tick = self._from(context, 1, BTH(0xC0, 0, 0), AETH(0, 2))
         self.refused(agent, tick.to_bytes(), "LookupTable.wrong_direction")
+
+
+class AckOvertakesACursor(_Repair):
+    """A cursor that waits between two passes when its edge acknowledges all ends with the next pass, whatever has been
+    sent since; a NAK of what is acknowledged starts none."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        self.sent(context, (2,), (2,), (2,))
+        self.hold()
+        self.say(context, 2, 0, NAK)
+        self.says(context, 2, 2, None)
+        self.say(context, 2, 1, NAK)
+        self.posts(self.write(context, 3, self.bits([2])), {2: 3})
+        before = self.drops()
+        self.one_pass()
+        self.go()
+        self.expect_nothing()
+        self.equal("dropped", self.drops() - before, Counter({"Retransmission.done": 1}))

@@ -62,8 +62,7 @@ class SourcesDoNotMix(WriteTest):
         ]
         self.serve(*contexts)
         nodes = [Node(self.others(context)) for context in contexts]
-        for _ in range(12):
-            which = self.random.randrange(2)
+        for which in self.random.sample([0, 1] * 6, 12):
             context, node = contexts[which], nodes[which]
             edges = self.random.sample([3, 4], self.random.randint(1, 2))
             psn = node.sent

@@ -387,3 +387,74 @@ class BlockedNacksAreCounted(DestinationTest):
         self.arrive(0, 1, 3, 2)
         self.blocked(2)
         self.equal("drops", sum(self.counts("IncIngress.drops").values()), 1)
+
+
+class BetweenPasses(DestinationTest):
+    """NACK(2) waits between two passes. What it was caused by is the oldest of as many PSNs as ``behind`` says."""
+
+    def unfit(self) -> str | None:
+        return no_queue(self.spec)
+
+    def nack(self, cause: int, behind: int) -> None:
+        self.arrive(cause, *(psn % 2 for psn in range(behind - 1)))
+        self.hold()
+        self.equal("frames sent", self.answered(self.flow.answer(2)), [])
+
+    def judged(self, verdict: str, *, blocked: bool) -> None:
+        """The NACK gets a verdict."""
+        self.go()
+        outputs = self.outputs()
+        sent = self.flow.answer(2) if not blocked else self.flow.answer(1, ACK)
+        some = not blocked or self.spec.blocked is Blocked.ACK
+        self.equal("frames", [o.frame for o in outputs], [self.routed(sent, o.port) for o in outputs] if some else [])
+        self.equal("frames sent", len(outputs), some)
+        found = {name: count for name, count in self.verdicts().items() if name != "UNDECIDED"}
+        self.equal("verdicts", found, {verdict: 1})
+
+
+class NackIsJudgedByWhatWasThere(BetweenPasses):
+    """A PSN that comes between two passes moves nothing out of the NACK's sight."""
+
+    def runTest(self) -> None:
+        self.nack(3, self.spec.queue_banks + 1)
+        self.arrive(1)
+        self.judged("UNKNOWN", blocked=True)
+
+
+class NackIsNotJudgedByWhatCameLater(BetweenPasses):
+    """PSNs that overwrite the oldest ones between two passes are no evidence."""
+
+    def runTest(self) -> None:
+        self.nack(0, self.spec.queue)
+        self.arrive(3)
+        self.judged("NO_EVIDENCE", blocked=False)
+
+
+class LossIsSeenBetweenPasses(BetweenPasses):
+    """A larger PSN of the NACK's path, which comes between two passes, shows that its packet is lost."""
+
+    def runTest(self) -> None:
+        self.nack(3, self.spec.queue_banks + 1)
+        self.arrive(4)
+        self.judged("OVERTAKEN", blocked=False)
+
+
+class AckBetweenPassesShowsArrival(BetweenPasses):
+    """An ACK that comes between two passes shows that the NACK's packet has arrived, whatever the queue says."""
+
+    def runTest(self) -> None:
+        self.nack(4, self.spec.queue_banks + 1)
+        self.passes(self.flow.answer(2, ACK))
+        self.judged("ARRIVED", blocked=True)
+
+
+class NewerNackBetweenPassesShowsArrival(BetweenPasses):
+    """So does a newer NACK."""
+
+    def runTest(self) -> None:
+        self.nack(4, self.spec.queue_banks + 1)
+        self.equal("frames sent", self.answered(self.flow.answer(6)), [])
+        self.go()
+        self.equal("NACK(6) alone, or with an ACK", len(self.outputs()), 1 + (self.spec.blocked is Blocked.ACK))
+        found = {name: count for name, count in self.verdicts().items() if name != "UNDECIDED"}
+        self.equal("verdicts", found, {"ARRIVED": 1, "NO_EVIDENCE": 1})

@@ -65,7 +65,7 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         _MARKS,
         ("cnp-not-parsed", "NotifyCongestion", "RelayNotification", "answers-are-marked", "resent-with-the-ticks-ecn",
          "no-becn", "switches-are-notified", "nobody-is-notified", "everybody-is-a-rank", "notification-by-psn",
-         "notifications-are-combined", "cnp-with-a-psn"),
+         "notifications-are-combined", "cnp-with-a-psn", "answers-keep-marks", "resent-keeps-marks"),
     ),
     (_UNREAD, ("CountMessages", "udp-checksum-kept", "dscp-zeroed", "credit-given", "answer-asks")),
     (

@@ -78,6 +78,18 @@ HOP = (
         "} else if (std_meta.instance_type == RECIRCULATED) {",
         "} else if (hdr.bth.opcode == opcode_t.CURSOR) {",
     ),
+    _fault(
+        "resent-keeps-marks", "StartCursor", "opcode_t.CURSOR;\n            hdr.bth.reserved1 = 0;", "opcode_t.CURSOR;"
+    ),
+    _fault("nak-of-nothing-starts", "StartCursor", "if (oldest == meta.sending.due) { starts = 0; }", ""),
+    _fault("cursor-outlives-acks", "Retransmission", " & ~precedes(hdr.aeth.msn, first);", ";"),
+    _fault(
+        "cursor-ends-late",
+        "Retransmission",
+        "meta.drop = drop_t.Retransmission_done;",
+        "meta.drop = drop_t.Retransmission_done;\n"
+        "if (hdr.bth.psn != hdr.aeth.msn) { clone_preserving_field_list(CloneType.I2E, CURSOR_SESSION, KEPT); }",
+    ),
     _fault("timer-runs-on", "ResendTimer", "stands = now;", ""),
     _fault("never-stalled", "ResendTimer", "meta.progress.stalled = 1;                            //", "//"),
     _fault("waits-for-nothing", "ResendTimer", "counts_down = 1;", ""),

@@ -19,6 +19,8 @@ _ONE = "one source writes in a search"
 _MSN = "NICs do not look at MSNs"
 _ROOM = "a search has no more tokens than a context has room for"
 
+_AT_ONCE = "a cursor goes all its way in one step of a search"
+
 _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         _NAMED,
@@ -30,7 +32,12 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         _FENCES,
         ("fence-not-multicast", "fence-is-plain", "fence-has-bitmap", "fence-without-immediate", "fence-is-not-kept"),
     ),
-    (_MARKS, ("mark-comes-back", "mark-is-not-kept", "notification-to-itself", "hop-not-notified")),
+    (_AT_ONCE, ("cursor-outlives-acks", "cursor-ends-late", "nak-of-nothing-starts")),
+    (
+        _MARKS,
+        ("mark-comes-back", "mark-is-not-kept", "notification-to-itself", "hop-not-notified", "answers-keep-marks",
+         "resent-keeps-marks"),
+    ),
     (_ROLES, ("source-not-checked", "destinations-write", "source-answers")),
     (_BY_PORT, ("cursor-of-anyone",)),
     (_TICKS, ("tick-of-anyone",)),

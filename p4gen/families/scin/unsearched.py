@@ -21,6 +21,9 @@ _ONE = "a search has one context"
 _REMEMBERED = "NICs remember 16 READs, and programs of a search have fewer waves"
 _UNASKED = "hosts of a search send no data that nobody has asked for, and acknowledge nothing that was not written"
 _TICK = "a tick mends later what this would have mended at once"
+_LACKED = "a NIC of a search lacks no flag but the newest, and refuses no packet for now, so that it NAKs neither"
+_AT_ONCE = "a cursor goes all its way in one step of a search"
+_UNREAD = "a field that no host of a search reads"
 _ASKED = "the last packet of a wave asks for an ACK in any case"
 
 _REASONS: Final = (
@@ -34,7 +37,7 @@ _REASONS: Final = (
         _ACCESS,
         ("abort-silent", "late-refusal-aborts", "lacked-flag-not-sent", "abort-has-its-own-psn",
          "aborted-goes-on-reading", "status-forgotten", "abort-not-counted", "refusal-of-the-call-that-ended",
-         "late-ack-is-an-aborts", "any-answer-is-nak"),
+         "late-ack-is-an-aborts", "any-answer-is-nak", "aborted-reads-again", "aborted-takes-acks", "aborted-cursors"),
     ),
     (_PATIENCE, ("no-patience", "flags-given-up", "silence-of-the-call-that-ended")),
     (
@@ -51,6 +54,9 @@ _REASONS: Final = (
     (_REMEMBERED, ("short-wave-early",)),
     (_UNASKED, ("beyond-is-taken", "ack-of-anything")),
     (_TICK, ("nak-ignored", "reread-single", "reread-once", "sources-wait-for-results")),
+    (_LACKED, ("nak-of-a-flag-is-its-ack", "nak-of-a-flag-writes-it", "rnr-nak-is-an-ack")),
+    (_AT_ONCE, ("last-arrival-starts-again",)),
+    (_UNREAD, ("marks-go-on", "class-goes-on")),
     (_ASKED, ("rewrite-asks-nobody",)),
 )  # fmt: skip
 

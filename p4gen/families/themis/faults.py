@@ -307,6 +307,28 @@ BLOCKING = (
     Mutation("blocked-stays-a-nack", "BlockedNack", "hdr.aeth.syndrome = SYNDROME_ACK;", "", "ack"),
 )
 
+
+BETWEEN_PASSES = (
+    Mutation("new-psns-are-compared", "RecordPsn", " |-| (count_t)(next - meta.queue.newest) |-| meta", " |-| meta"),
+    Mutation("rows-move", "RecordPsn", "place = meta.queue.newest - 1 -", "place = next - 1 -"),
+    Mutation("overtaking-unseen", "BlockedNack", "state = state_t.OVERTAKEN;", ""),
+    Mutation("overtaken-is-unknown", "BlockedNack", "} else if (state == state_t.OVERTAKEN) {", "} else if (false) {"),
+    Mutation("newer-nack-unseen", "BlockedNack", "if (ahead != 0) {\n", "if (false) {\n"),
+    Mutation(
+        "ack-between-passes-unseen",
+        "BlockedNack",
+        "} else if (state == state_t.IDLE) {\n                    event",
+        "} else if (false) {\n                    event",
+    ),
+    Mutation(
+        "judged-anew-in-each-pass",
+        "BlockedNack",
+        "if (meta.flow.again == 0) {\n                state = state_t.JUDGED",
+        "if (true) {\n                state = state_t.JUDGED",
+    ),
+)
+"""What comes between two passes of a NACK counts for it, or does not."""
+
 COMPENSATION = (
     Mutation("psn-of-trigger", "MakeNack", "hdr.bth.psn = meta.nack.psn;", ""),
     Mutation("qp-of-responder", "MakeNack", "hdr.bth.dest_qp = meta.flow.requester;", ""),
@@ -375,7 +397,7 @@ HANDSHAKES = (
 )
 
 SEEDING = Seeding(
-    (*SPRAYING, *QUEUE, *JUDGING, *CLASSES, *BLOCKING, *COMPENSATION, *PORTS, *HANDSHAKES),
+    (*SPRAYING, *QUEUE, *JUDGING, *CLASSES, *BLOCKING, *BETWEEN_PASSES, *COMPENSATION, *PORTS, *HANDSHAKES),
     PROGRAMS,
     first={
         "CopyCm": ("test_connections",),

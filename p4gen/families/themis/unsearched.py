@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from p4gen.families.themis.faults import BETWEEN_PASSES
 from p4gen.families.themis.spec import ThemisSpec
 
 _LOAD = "packets take other paths, but those of a class still take the same one: only the load of links differs"
@@ -25,6 +26,8 @@ _MARKED = "all data of a search passes a switch that marks it if its path change
 _TAGS = "hosts send no tags"
 _HANDSHAKES = "hosts of a search are connected from the beginning: they send no CM messages"
 
+_AT_ONCE = "a NACK makes all its passes in one step of a search"
+
 _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (_LOAD, ("spray-by-qp", "base-forgotten", "base-twice")),
     (_PATH_SETS, ("no-path-set-sprayed", "path-set-ignored", "path-set-not-kept")),
@@ -37,6 +40,7 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (_FORMS, ("any-port-believed", "any-source-believed")),
     (_HEADERS, ("bad-checksum-believed",)),
     (_LARGER, ("no-evidence-blocked", "nack-is-larger", "nothing-larger-matters")),
+    (_AT_ONCE, tuple(fault.name for fault in BETWEEN_PASSES)),
     (_DISARMED, ("acks-disarm-nothing",)),
     (_LARGE, ("gap-is-never-old", "late-stays", "unsure-stays")),
     (_COUNTERS, ("verdicts-shared",)),

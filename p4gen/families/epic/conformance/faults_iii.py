@@ -281,6 +281,10 @@ MODE_III: tuple[Mutation, ...] = (
     Mutation("answer-keeps-its-psn", "MakeAck", "hdr.bth.psn = meta.order.answer_psn;", ""),
     Mutation("answer-asks", "MakeAck", "hdr.bth.ack_request = 0;", ""),
     Mutation("answer-with-payload", "MakeAck", "hdr.payload.setInvalid();", ""),
+    Mutation("answers-keep-marks", "MakeAck", f"hdr.bth.reserved1 = 0;{40 * ' '}// neither", "// neither"),
+    Mutation(
+        "resent-keeps-marks", "StartCursor", "opcode_t.CURSOR;\n            hdr.bth.reserved1 = 0;", "opcode_t.CURSOR;"
+    ),
     Mutation("no-becn", "MakeAck", "hdr.bth.reserved1 = 0x40; ", ""),
     Mutation("gap-not-closed", "CheckOrder", "missing = view ^ ((missing_t)1 << back[7:0]);", "missing = view;", "sr"),
     Mutation(

@@ -170,6 +170,8 @@ NONE: Final[Mapping[str, str]] = {
     "switches-are-notified": "notifications",
     "nobody-is-notified": "notifications",
     "no-becn": "notifications",
+    "answers-keep-marks": "answers keep FECN and BECN",
+    "resent-keeps-marks": "cursors keep FECN and BECN",
     "resent-with-the-ticks-ecn": "notifications",
     "naks-start-the-timer": "timers",
     "answer-with-payload": "the session cuts an answer's payload off",
