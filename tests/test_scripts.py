@@ -1,4 +1,4 @@
-"""scripts/provision.sh, Vagrantfile and Containerfile: what can be checked of them without a machine to spoil."""
+"""Scripts, Vagrantfile and Containerfile: what can be checked of them without a machine to spoil."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from p4gen import packages
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = ROOT / "scripts"
-SHELL = [path for path in [*SCRIPTS.iterdir(), ROOT / ".ci" / "run"] if path.suffix != ".txt"]
+SHELL = [path for path in [*SCRIPTS.iterdir(), ROOT / ".ci" / "run"] if path.suffix != ".txt" and path.name != "sizes"]
 TOOLS = ["awk", "bash", "cat", "dirname", "env", "id", "paste", "sed", "sort", "uname"]
 GROUPS = {"base", "python", "lab", "p4", "roce"}
 
@@ -368,3 +368,30 @@ def test_ptf_is_what_the_advice_says() -> None:
     assert metadata.version("ptf") == pinned[1]
     named = {canonicalize_name(Requirement(text).name) for text in metadata.requires("ptf") or ()}
     assert "netifaces" in named, "PTF no longer needs a compiler: it can be a dependency like all others"
+
+
+def test_sizes_count_lines_by_room_and_what_a_change_added(tmp_path: Path) -> None:
+    def git(*arguments: str) -> None:
+        who = ("-c", "user.name=n", "-c", "user.email=e@example.org")
+        subprocess.run(("git", *who, *arguments), cwd=tmp_path, check=True, capture_output=True)
+
+    def write(name: str, text: str) -> None:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    git("init", "--initial-branch", "main")
+    write("p4gen/families/epic/sub/a.py", "1\n2\n")
+    write("p4gen/net/b.py", "1\n")
+    write("p4gen/manager/made_pb2.py", "1\n2\n3\n")
+    write("docs/c.md", "three words here\n")
+    git("add", "-A")
+    git("commit", "-m", "first")
+    write("p4gen/net/b.py", "1\n2\n3\n")
+    git("commit", "-am", "second")
+    done = subprocess.run((SCRIPTS / "sizes", "HEAD~1"), cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["Python", "p4gen,", "all", "of", "it", "5", "+2"],
+        ["Python", "p4gen/families/epic", "2", "+0"],
+        ["Python", "p4gen/net", "3", "+2"],
+        ["words", "docs", "3", "+0"],
+    ]
