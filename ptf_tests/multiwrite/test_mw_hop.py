@@ -320,6 +320,39 @@ class NotReadyIsWaitedFor(_Repair):
         self.expect([self.again(write, 2, number, packet) for number, write in enumerate(writes)])
 
 
+class RepeatsAreOneRefusal(_Repair):
+    """What is under way is refused with RNR NAKs of one PSN, which prolong nothing; what is sent again and refused
+    waits twice as long."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        writes, _ = self.sent(context, (2, 3), (2,))
+        for units in (1, 2, 4):
+            for _ in range(3):
+                self.resent(context, 2, 0, {}, syndrome=RNR)
+            for _ in range(units):
+                self.tick(context, 2, units=1)
+                self.resent(context, 2, 0, {}, syndrome=RNR)
+            packet = self.tick(context, 2, units=1)
+            self.expect([self.again(write, 2, number, packet) for number, write in enumerate(writes)])
+
+
+class OldAnswersHoldTicks(_Repair):
+    """ACKs that say nothing new answer what was sent twice: a tick behind them does not count."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        writes, _ = self.sent(context, (2, 3), (2,))
+        self.says(context, 2, 0, None)
+        self.tick(context, 2)
+        for _ in range(4):
+            self.says(context, 2, 0, None)
+            self.tick(context, 2)
+            self.expect_nothing()
+        packet = self.tick(context, 2)
+        self.expect([self.again(writes[1], 2, 1, packet)])
+
+
 class OtherNaksBringNothingAgain(_Repair):
     """A NAK that reports no loss acknowledges what is before it, and that is all."""
 

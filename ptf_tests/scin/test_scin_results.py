@@ -158,3 +158,27 @@ class NothingIsWaitedFor(PullTest):
         self.ack(call, 3, 0)
         self.tick(context)
         self.expect_nothing()
+
+
+class LostFlagIsRepeatedForEver(PullTest):
+    """A flag is not given up: from the 4,096th tick without an answer on, every 2,048th brings it again."""
+
+    def unfit(self) -> str | None:
+        return "the last WRITE is the flag" if self.spec.ordered else None
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 1)
+        self.respond(call, [1, 2, 3], 0)
+        self.expect(self.writes(call, 0))
+        for edge in (1, 2, 3):
+            self.ack(call, edge, 0)
+        self.expect(self.flags(call))
+        self.took_flag(call, 1, 3)
+        passed = -1
+        for number in (*(1 << power for power in range(13)), 6144, 8192):
+            for _ in range(passed + 1, number):
+                self.tick(call.context)
+            self.expect_nothing()
+            self.tick(call.context)
+            self.expect([self.flag(call, 2)])
+            passed = number

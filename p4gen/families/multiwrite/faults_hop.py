@@ -93,6 +93,9 @@ HOP = (
     _fault("timer-runs-on", "ResendTimer", "stands = now;", ""),
     _fault("never-stalled", "ResendTimer", "meta.progress.stalled = 1;                            //", "//"),
     _fault("waits-for-nothing", "ResendTimer", "counts_down = 1;", ""),
+    _fault("repeats-are-refusals", "ResendTimer", "if (counts_down == 0) {", "if (true) {"),
+    _fault("old-acks-hold-nothing", "ResendTimer", "comes = 1;    ", "comes = 0;    "),
+    _fault("old-acks-hold-for-ever", "ResendTimer", "            comes = 0;\n", ""),
 )
 """The faults, the modules that they are in, and what is put in whose place."""
 

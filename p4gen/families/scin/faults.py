@@ -224,6 +224,7 @@ _REPAIR = (
     Mutation("repeated-acks-are-news", "NoteProgress", "{ new = meta.progress.moves; }", "{ new = 1; }"),
     Mutation("acks-are-no-news", "NoteProgress", "{ new = meta.progress.moves; }", "{ }"),
     Mutation("news-stay", "NoteProgress", "if (comes == 0) { word = 0; }", "if (comes == 0) { }"),
+    Mutation("ticks-wrap", "WatchProgress", "if (count == 0xfff) { count = 0x7ff; }", ""),
     Mutation("no-patience", "WatchProgress", "if (count >= PATIENCE) {", "if (count >= PATIENCE - 1) {"),
     Mutation("flags-to-all-again", "WatchProgress", f"{_RECEIVERS}meta.flags.unflagged;", f"{_RECEIVERS}{_ALL};"),
     Mutation(

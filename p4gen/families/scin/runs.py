@@ -88,6 +88,12 @@ def fitted(spec: ScinSpec, topology: TopologySpec, contexts: int) -> ScinSpec:
     return ScinSpec.model_validate(wanted | spec.model_dump(mode="json", exclude_unset=True))
 
 
+def _round_trip(topology: TopologySpec) -> int:
+    """The longest one between a switch and its ranks, without queues, ps."""
+    delay: int = max(topology.setting(topology.ports[host][0], "delay") for host in topology.rank_hosts)
+    return 2 * (delay + topology.switch_latency)
+
+
 class PullRun:
     """A run (``p4gen.net.own.OwnRun``). Raises ``InputError`` if the program cannot serve it."""
 
@@ -118,6 +124,7 @@ class PullRun:
                 order.faults,
                 self._recovery,
                 order.options["resumption"],
+                tick=max(PullConfig.tick, _round_trip(topology)),
                 timeout=100 * US if order.timeout is None else order.timeout,
                 retry_count=order.retry_count,
                 seed=order.seed,
