@@ -59,7 +59,8 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         _TIME,
         ("one-tick-is-enough", "no-back-off", "never-given-up", "given-up-for-good", "the-idle-are-given-up",
          "rnr-timer-ignored", "rnr-timer-off-by-one", "longest-rnr-timer-is-shortest", "rnr-without-back-off",
-         "rnr-without-limit", "rnr-limit-shortens", "naks-start-the-timer"),
+         "rnr-without-limit", "rnr-limit-shortens", "naks-start-the-timer", "old-acks-hold-nothing",
+         "old-acks-hold-for-ever", "repeats-are-refusals", "later-refusal-is-a-repeat"),
     ),
     (
         _MARKS,

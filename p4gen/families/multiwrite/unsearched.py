@@ -18,6 +18,7 @@ _KNOWN = "the source is told what it knows: it takes the answer for one that has
 _ONE = "one source writes in a search"
 _MSN = "NICs do not look at MSNs"
 _ROOM = "a search has no more tokens than a context has room for"
+_TIME = "time: how long a timer runs is not part of a state"
 
 _AT_ONCE = "a cursor goes all its way in one step of a search"
 
@@ -44,6 +45,7 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (_KNOWN, ("nak-overtakes", "every-answer-told")),
     (_ONE, ("rings-shared",)),
     (_MSN, ("msn-is-psn",)),
+    (_TIME, ("waits-for-nothing", "repeats-are-refusals", "old-acks-hold-nothing", "old-acks-hold-for-ever")),
     (_ROOM, ("range-too-wide", "hop-range-ignored", "hop-switches-told", "hop-ahead-is-a-gap")),
 )  # fmt: skip
 

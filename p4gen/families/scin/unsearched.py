@@ -39,7 +39,7 @@ _REASONS: Final = (
          "aborted-goes-on-reading", "status-forgotten", "abort-not-counted", "refusal-of-the-call-that-ended",
          "late-ack-is-an-aborts", "any-answer-is-nak", "aborted-reads-again", "aborted-takes-acks", "aborted-cursors"),
     ),
-    (_PATIENCE, ("no-patience", "flags-given-up", "silence-of-the-call-that-ended")),
+    (_PATIENCE, ("ticks-wrap", "no-patience", "flags-given-up", "silence-of-the-call-that-ended")),
     (
         _SLOWER,
         ("wave-too-few", "one-wave-an-ack", "ticks-act-at-once", "reread-every-slot", "reread-asks-all",

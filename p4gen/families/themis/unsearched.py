@@ -14,6 +14,7 @@ _OPCODES = "hosts of a search send SENDs alone"
 _REFUSALS = "receivers have posted what arrives, and hosts break no rule: NICs answer with ACKs and NAKs of gaps alone"
 _FORMS = "hosts answer from their own address and port"
 _HEADERS = "a wrong bit of an IPv4 header that ICRCs do not cover is read by no judgement"
+_SPOILT = "a NACK that a spoilt request holds back costs what a lost one does: its sender's timer expires"
 _LARGER = "a NIC sends a NACK only after a larger PSN, which has passed the switch, and is still known there"
 _DISARMED = "what an ACK acknowledges has passed the switch before, and that disarms, too"
 _LARGE = "messages of more than 2^16 packets"
@@ -38,7 +39,8 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (_REFUSALS, ("rnr-blocked", "fatal-naks-blocked", "rnr-is-an-ack")),
     (_FORMS, ("any-port-believed", "any-source-believed")),
-    (_HEADERS, ("bad-checksum-believed",)),
+    (_HEADERS, ("bad-checksum-believed", "checksums-of-answers-only")),
+    (_SPOILT, ("spoilt-requests-believed", "payloads-not-checked")),
     (_LARGER, ("no-evidence-blocked", "nack-is-larger", "nothing-larger-matters")),
     (_AT_ONCE, tuple(fault.name for fault in BETWEEN_PASSES)),
     (_DISARMED, ("acks-disarm-nothing",)),
