@@ -63,6 +63,28 @@ class OldAckAfterABroadcastAcrossTheWrap(OldAckAfterABroadcast):
     wraps = True
 
 
+class OldAckReachesToTheEnd(RangeTest):
+    """Broadcast from 1, then from 0: an ACK of the first once more moves the range to its end at most, and not by one
+    beyond it, however far its edge has acknowledged the second one."""
+
+    def runTest(self) -> None:
+        group = self.node(allreduce(), broadcast_from(1, 1), broadcast_from(0, 0), parent=False)
+        self.serve(group)
+        old, now = (flow_at(group, Collective.BROADCAST, root, down=True) for root in (1, 0))
+        self.begin(old, 1)
+        self.round(old, self.psn(1))
+        self.begin(now, psn=self.psn(2), acked=False)
+        self.rounds(now, 3, self.window - 1, acked=False)
+        beyond = self.psn(self.window + 2)
+        for acked in (self.psn(2), self.psn(self.window + 1)):
+            self.ack(group, [2, 3], acked)
+            self.answer(group, 2, self.psn(1), Ack().syndrome)
+            self.expect_nothing()
+            self.refuse(now, beyond, again=acked != self.psn(2))
+        self.ack(group, [1], self.psn(self.window + 1))
+        self.round(now, beyond)
+
+
 class OldAcksTakeNothingBack(RangeTest):
     """An ACK of the last Broadcast but one, which ended long ago: the range does not move back."""
 

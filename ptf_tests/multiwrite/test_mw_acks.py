@@ -132,6 +132,18 @@ class NakIsHeardAtOnce(SourceTest):
         self.says(context, 2, 1, 3)
 
 
+class WaitingNakIsNotErased(SourceTest):
+    """A NAK that waits for slower edges outlasts an ACK of the same that comes again."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        for psn in range(2):
+            self.posts(self.write(context, psn, self.bits([2, 3])), {2: psn, 3: psn})
+        self.says(context, 2, 1, None, syndrome=ACCESS)
+        self.says(context, 2, 0, None)
+        self.says(context, 3, 1, 1, told=ACCESS)
+
+
 class NakIsForgottenWhenMended(SourceTest):
     """Once an edge has acknowledged more, what it missed is no longer asked for."""
 

@@ -79,7 +79,10 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (_ASKS, ("closing-unanswered",)),
     (_ALIKE, ("last-ack-request-wins",)),
     (_NEXT_CALL, ("one-packet-too-many",)),
-    (_ALL_ACKED, ("begin-takes-all-for-acknowledged",)),
+    (
+        _ALL_ACKED,
+        ("begin-takes-all-for-acknowledged", "old-ack-moves-the-range-by-one-too-far", "end-is-one-later"),
+    ),
     (_FREE_PLACE, ("one-bank-for-announcements",)),
     (_ANNOUNCED, ("announcements-not-needed",)),
     (_NEVER_SENT, ("never-sent-is-believed", "one-pipe-sends")),

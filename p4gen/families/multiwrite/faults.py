@@ -206,6 +206,12 @@ _ACKS = (
         "meta.answer.answer_psn = meta.range.start - 1;",
         "meta.answer.answer_psn = meta.range.start;",
     ),
+    Mutation(
+        "waiting-nak-erased",
+        "CombineAcks",
+        "if (acks.syndrome != 0) { syndrome = acks.syndrome; }",
+        "syndrome = acks.syndrome;",
+    ),
     Mutation("answers-keep-marks", "MakeAck", "hdr.bth.reserved1 = 0;", ""),
     Mutation("msn-is-psn", "SendAck", "meta.range.start - meta.source.first_psn;", "meta.range.start;"),
     Mutation(

@@ -15,6 +15,7 @@ _ROLES = "hosts of a search keep to their parts, and to addresses that there are
 _TICKS = "a tick in another's name changes what an edge remembers, and nothing that is sent: it is a tick too many"
 _BY_PORT = "a cursor in another's name comes in by a wrong port, and hosts of a search send none in their own"
 _KNOWN = "the source is told what it knows: it takes the answer for one that has come twice"
+_LATER = "a timer mends later what the NAK would have had mended at once"
 _ONE = "one source writes in a search"
 _MSN = "NICs do not look at MSNs"
 _ROOM = "a search has no more tokens than a context has room for"
@@ -43,6 +44,7 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (_BY_PORT, ("cursor-of-anyone",)),
     (_TICKS, ("tick-of-anyone",)),
     (_KNOWN, ("nak-overtakes", "every-answer-told")),
+    (_LATER, ("waiting-nak-erased",)),
     (_ONE, ("rings-shared",)),
     (_MSN, ("msn-is-psn",)),
     (_TIME, ("waits-for-nothing", "repeats-are-refusals", "old-acks-hold-nothing", "old-acks-hold-for-ever")),

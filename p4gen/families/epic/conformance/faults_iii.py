@@ -79,6 +79,18 @@ MODE_III: tuple[Mutation, ...] = (
         "",
     ),
     Mutation(
+        "old-ack-moves-the-range-by-one-too-far",
+        "CheckRange",
+        "{ through = meta.invocation.end; }",
+        "{ through = meta.invocation.end + 1; }",
+    ),
+    Mutation(
+        "end-is-one-later",
+        "CheckRange",
+        "precedes(meta.invocation.end, through)",
+        "precedes(meta.invocation.end + 1, through)",
+    ),
+    Mutation(
         "idle-slot-is-newer", "RecycleBuffer", "else if (psn != held_psn)", "else if (precedes(held_psn, psn) == 1)"
     ),
     Mutation("idle-slot-is-joined", "RecycleBuffer", "else if (left_over == 1)", "else if (false)"),

@@ -160,6 +160,8 @@ NONE: Final[Mapping[str, str]] = {
     "wrap-forgotten-in-range": "answers recirculate in order, so that psnStart is set without a comparison",
     "range-starts-at-the-acked": "PSNs are kept that are one behind the acknowledged ones",
     "old-ack-moves-the-range-too-far": "patterns",
+    "old-ack-moves-the-range-by-one-too-far": "patterns",
+    "end-is-one-later": "patterns",
     "other-range-stays": "patterns",
     "sent-before-the-wrap-counts": "patterns",
     "cursor-sends-the-unsent": "patterns",
