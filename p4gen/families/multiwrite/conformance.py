@@ -81,4 +81,5 @@ FACET = Conformance(
     passes=lambda spec: 1 + (spec.slots if spec.holds else 0),
     equivalents=Path(__file__).with_name("equivalents.yaml"),
     suite=resource("ptf_tests") / "multiwrite",
+    takes_over=(resource("ptf_tests") / "ordinary",),
 )

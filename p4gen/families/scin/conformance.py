@@ -102,4 +102,5 @@ FACET = Conformance(
     passes=lambda spec: spec.slots + 3,
     equivalents=Path(__file__).with_name("equivalents.yaml"),
     suite=resource("ptf_tests") / "scin",
+    takes_over=(resource("ptf_tests") / "ordinary",),
 )

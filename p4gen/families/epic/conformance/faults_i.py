@@ -64,6 +64,8 @@ NOT_HERE = {
     "nothing-stands-still": "no edge's numbers depend on another's",
     "all-stands-still": "no edge's numbers depend on another's",
     "old-ack-moves-the-range-too-far": "an answer speaks for the same edges whatever the collective",
+    "old-ack-moves-the-range-by-one-too-far": "the same",
+    "end-is-one-later": "the same",
     "other-range-stays": "a pipe's range moves by its own answers",
     "sent-is-not-kept": "EmitMessage keeps what is next",
     "sent-before-the-wrap-counts": "a pipe does not idle while others go on",

@@ -1,0 +1,34 @@
+"""RoCEv2 packets that are not as they should be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from p4gen.rocev2.packet import RocePacket
+
+OTHER_LENGTHS = (4, 8, 24)
+"""So many bytes longer: as long as packets of other kinds are."""
+
+
+def malformed(packet: RocePacket, other: str = "unknown") -> Iterator[tuple[bytes, str]]:
+    """Frames that differ in one thing from a packet's, and the reasons for which they are dropped: ``other`` those as
+    long as packets of other kinds."""
+    good = packet.to_bytes()
+    length = packet.ip.total_length
+    assert length is not None
+    short = replace(packet.ip, total_length=length - 5)
+    short = replace(short, checksum=short.right_checksum())
+    yield good[:-1], "truncated"
+    yield good[:-5], "truncated"
+    yield good[:14] + short.pack() + good[34:-5], "truncated"
+    yield good[:24] + bytes((good[24] ^ 1,)) + good[25:], "bad_ip_checksum"
+    for bth, reason in (
+        (replace(packet.bth, version=1), "bad_version"),
+        (replace(packet.bth, pkey=0x7FFE), "bad_pkey"),
+        (replace(packet.bth, pad_count=1), "bad_length"),
+    ):
+        yield replace(packet, bth=bth).sealed().to_bytes(), reason
+    yield good + bytes(1), "bad_length"
+    for more in OTHER_LENGTHS:
+        yield replace(packet, payload=packet.payload + bytes(more)).sealed().to_bytes(), other
