@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 
-from p4gen.groups.config import NextHop, Route, routing
-from p4gen.groups.group import SwitchConfig
+from p4gen.groups.config import routing
+from p4gen.groups.group import NextHop, Route, SwitchConfig
 from p4gen.model.entries import Action, Entry, Exact
 from p4gen.program import compose
 from p4gen.ptf.scenario import Output, SwitchTest
