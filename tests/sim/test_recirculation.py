@@ -10,6 +10,7 @@ from p4gen.errors import InputError
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.host.collectives.control import Collective
 from p4gen.model import EngineName, Model
+from p4gen.model.between import GO, HOLD, ROUND, SETTLE, Between
 from p4gen.model.passes import HELD
 from p4gen.net.loop import EventLoop
 from p4gen.net.nodes import SwitchNode
@@ -106,6 +107,25 @@ def test_held_packets_leave_by_a_port_of_their_own(engine: EngineName) -> None:
     ((port, held),) = model.process(1, bytes([1, 0, 0, 0]))
     assert port == HELD
     assert model.process(HELD, held) == [(2, bytes([0, 3, 1, 0]))]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_packets_wait_between_passes_on_request(engine: EngineName) -> None:
+    """A packet that recirculates twice takes three passes, at once or one at a time."""
+    model = Model(compile_text(PROGRAM, "round.p4").program, engine=engine)
+    between = Between(model)
+
+    def send() -> int:
+        return len(between.leaving(model.process(1, bytes([2, 0, 0, 0]))))
+
+    assert (send(), between.asked(SETTLE)) == (1, ([], 3))
+    assert between.asked(HOLD) == ([], 0)
+    assert (send(), send(), between.asked(ROUND)) == (0, 0, ([], 1))
+    assert send() == 0
+    outputs, most = between.asked(ROUND)
+    assert ([port for port, _ in outputs], most) == ([2, 2], 1)
+    assert [port for port, _ in between.asked(GO)[0]] == [2]
+    assert (send(), between.asked(SETTLE)) == (1, ([], 3))
 
 
 def config(delay: int, **fields: Any) -> SimConfig:

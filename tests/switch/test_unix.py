@@ -109,7 +109,7 @@ def fence(place: Path) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
         client.connect(str(fence_path(place)))
         client.send(b"accepted?")
-        assert client.recv(10) == b"accepted?"
+        assert client.recv(16) == b"accepted?\0\0"
         yield client
 
 
@@ -131,7 +131,7 @@ def test_a_fence_comes_back_when_everything_before_it_has_been_handled(place: Pa
             peers[(number * 7) % 4].send(number.to_bytes(2))
             if number % 50 == 49:
                 client.send(b"fence")
-                assert client.recv(10) == b"fence"
+                assert client.recv(16) == b"fence\0\0"
                 assert seen == list(range(number + 1))
 
 
@@ -150,5 +150,5 @@ def test_a_fence_waits_for_outputs_that_a_peer_has_no_room_for(place: Path) -> N
                 reader.setblocking(False)  # from now on, what is to come is there
         client.setblocking(True)
         if reader.getblocking():
-            assert client.recv(10) == b"fence"
+            assert client.recv(16) == b"fence\0\0"
         assert carrier.undelivered == {}
