@@ -20,7 +20,7 @@ from p4gen.manager.api import RankConfig
 from p4gen.spec import Op
 
 TIMEOUT: Final = 50 * MS
-"""Retransmission timer of hosts in real time, in ps: far longer than software switches and busy machines take."""
+"""The least retransmission timeout of hosts in real time, in ps; round trips and a busy machine make it longer."""
 
 
 RING_QPS: Final = 4
