@@ -20,7 +20,7 @@ def rig_of_both(mode: str) -> Rig:
     topology = load_topology(NETWORK)
     beside = ThemisSpec(paths=4, path_sets=4, connections=2, queue=16, queue_banks=4)
     specs = {name: small(mode, **({"beside": beside} if "leaf" in name else {})) for name in topology.switches}
-    return Rig(topology, specs, drain=0.0)
+    return Rig(topology, specs, drain=0.0, out_of_order=topology.hosts)
 
 
 @pytest.mark.parametrize("mode", ["II", "III"])
