@@ -171,6 +171,8 @@ class AcrossTraffic:
         if reason:
             name = self._excuse(packet.frame, reason, reference)
             return Asked(None, name) if name in self._lacked else Asked(sent, reasons=self._reasons(reason))
+        if "early" in self._lacked and self._excluded(packet.frame):
+            return Asked(None, "early")
         if "ack_request" in self._lacked and _opcode(packet.frame) in _SLOTTED:
             whole = _FLAGS + _shift(packet.frame) < len(packet.frame)
             sealed = self._specs[0].icrc.right
@@ -210,13 +212,22 @@ class AcrossTraffic:
 
     def _ahead(self, frame: bytes, reference: Model) -> int:
         """How far the PSN of a packet's slot is ahead of the packet's."""
-        shift = _shift(frame)
-        address, qp, psn = (int.from_bytes(frame[at.start + shift : at.stop + shift]) for at in (_ADDRESS, _QP, _PSN))
-        for group in self._groups():
-            if any((edge.local.ip, edge.local.qp) == (address, qp) for edge in group.edges):
-                word = reference.register("slots", group.base + (psn & (group.slots - 1)))
-                return (slot(self._specs[0]).unpack(word)["psn"] - psn) & PSN_MASK
+        (psn,) = _numbers(frame, _PSN)
+        for group, _ in self._edges(frame):
+            word = reference.register("slots", group.base + (psn & (group.slots - 1)))
+            return (slot(self._specs[0]).unpack(word)["psn"] - psn) & PSN_MASK
         return 0
+
+    def _excluded(self, frame: bytes) -> bool:
+        """Whether a packet is from an edge that does not contribute. In a slot that is complete it counts as repeated
+        where the slot says so, and as new where its bitmap is compared."""
+        return any(self._narrowed.get(group.base, 0) >> edge & 1 for group, edge in self._edges(frame))
+
+    def _edges(self, frame: bytes) -> Iterator[tuple[GroupContext, int]]:
+        """The group and the edge of a packet; nothing if it is no group's."""
+        end = _numbers(frame, _ADDRESS, _QP)
+        for group in self._groups():
+            yield from ((group, i) for i, edge in enumerate(group.edges) if (edge.local.ip, edge.local.qp) == end)
 
 
 def _named(spec: EpicSpec) -> Iterator[tuple[str, str]]:
@@ -230,6 +241,12 @@ def _key(entry: Entry) -> tuple[object, ...]:
 def _shift(frame: bytes) -> int:
     """How far a VLAN tag moves what follows it."""
     return VLAN.size if frame[ROCE.bytes("ethernet.ether_type")] == ETHERTYPE_VLAN.to_bytes(2) else 0
+
+
+def _numbers(frame: bytes, *fields: slice) -> tuple[int, ...]:
+    """Header fields of a frame, with or without a VLAN tag."""
+    shift = _shift(frame)
+    return tuple(int.from_bytes(frame[at.start + shift : at.stop + shift]) for at in fields)
 
 
 def _opcode(frame: bytes) -> int:
