@@ -22,9 +22,10 @@ class OrdinaryTest(SwitchTest):
 
     def setUp(self) -> None:
         super().setUp()
+        ports = self.program.architecture.front_ports(self.program.ports)[:4]
         self.hops = [
-            NextHop(port, port, src_mac=0x02BB00000000 | port, dst_mac=0x02CC00000000 | port)
-            for port in self.program.architecture.front_ports(self.program.ports)[:4]
+            NextHop(number, port, src_mac=0x02BB00000000 | port, dst_mac=0x02CC00000000 | port)
+            for number, port in enumerate(ports)
         ]
         routes = [Route(f"192.168.{hop.port}.0/24", hop.hop_id) for hop in self.hops]
         routes.append(Route("198.51.100.0/24", self.hops[0].hop_id, len(self.hops)))
@@ -47,7 +48,9 @@ class OrdinaryTest(SwitchTest):
     def leaves(self, ip: IPv4) -> int:
         """Check that a datagram leaves as from a router, by one port, which is returned."""
         self.send(self.hops[0].port, Ethernet(*HOSTS).pack() + ip.pack() + self.payload)
-        (output,) = self.outputs()
+        outputs = self.outputs()
+        self.equal("frames sent", len(outputs), 1)
+        (output,) = outputs
         hop = next(each for each in self.hops if each.port == output.port)
         left = replace(ip, ttl=ip.ttl - 1)
         left = replace(left, checksum=left.right_checksum())

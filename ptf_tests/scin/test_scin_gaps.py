@@ -82,3 +82,11 @@ class GapAtTheBeginningOfACall(PullTest):
         self.respond(call, [1, 2], 0, 1)
         self.respond(call, [3], 0)
         self.expect(self.writes(call, 0, 1))
+
+
+class GapsWhereverACallBegins(GapIsReadAgainAtOnce):
+    """Waves are counted from a call's first PSN, whatever that is."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.first_psn |= 1

@@ -132,6 +132,44 @@ class LostAckHeals(PullTest):
         )
 
 
+class NakThatFreesAWaveWritesFirst(PullTest):
+    """A NAK that acknowledges the last of a wave has what it asks for written again; the next ACK has a wave read."""
+
+    def runTest(self) -> None:
+        size, slots = self.spec.wave, self.spec.slots
+        call = self.begin(self.served(), slots + size)
+        self.respond(call, [1, 2, 3], *range(slots))
+        self.expect(self.writes(call, *range(slots)))
+        for edge in (1, 3):
+            self.ack(call, edge, slots - 1)
+        self.ack(call, 2, size, NAK)
+        self.expect([self.write(call, 2, index, again=True) for index in range(size, slots)])
+        self.ack(call, 2, slots - 1)
+        self.expect(self.reads(call, [self.spec.waves]))
+
+
+class EachDestinationIsWrittenToAlone(PullTest):
+    """Only who has not acknowledged the result gets it again, whoever it is."""
+
+    def runTest(self) -> None:
+        if self.spec.edges < 4:
+            self.skipTest("a context has fewer than four ranks")
+        context = self.served(0b1111, 0b1111)
+        for number, edge in enumerate((1, 2, 3, 4)):
+            call = self.begin(context, 1, number, number)
+            self.respond(call, [1, 2, 3, 4], 0)
+            self.expect(self.writes(call, 0))
+            for other in {1, 2, 3, 4} - {edge}:
+                self.ack(call, other, 0)
+            self.tick(context)
+            self.expect_nothing()
+            self.tick(context)
+            self.expect([self.write(call, edge, 0, again=True)])
+            self.ack(call, edge, 0)
+            self.expect(self.flags(call))
+            self.took_flag(call)
+
+
 class RefusedReadAborts(PullTest):
     """A NIC that refuses a READ ends the call at all ranks; later packets of it do nothing."""
 

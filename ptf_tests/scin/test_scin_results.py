@@ -91,18 +91,47 @@ class LostFlagIsRepeated(PullTest):
         for edge in (1, 2, 3):
             self.ack(call, edge, 0)
         self.expect(self.flags(call))
-        self.took_flag(call, 1)
+        first, second, last = self.random.sample([1, 2, 3], 3)
+        self.took_flag(call, first)
         self.tick(context)
         self.expect_nothing()
         self.tick(context)
-        self.expect([self.flag(call, 2), self.flag(call, 3)])
-        self.took_flag(call, 3)
+        self.expect([self.flag(call, second), self.flag(call, last)])
+        self.took_flag(call, second)
         self.tick(context)
-        self.expect([self.flag(call, 2)])
-        self.took_flag(call, 2)
+        self.expect([self.flag(call, last)])
+        self.took_flag(call, last)
         self.tick(context)
         self.tick(context)
         self.expect_nothing()
+
+
+class FlagIsRepeatedForEachRankAlone(PullTest):
+    """Whichever rank has not acknowledged its flag gets it again, alone."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        for number, edge in enumerate((1, 2, 3)):
+            call = self.begin(context, 0, number)
+            self.took_flag(call, *({1, 2, 3} - {edge}))
+            self.tick(context)
+            self.expect_nothing()
+            self.tick(context)
+            self.expect([self.flag(call, edge)])
+            self.took_flag(call, edge)
+
+
+class FlagsAreRepeatedForGood(PullTest):
+    """After 4,096 ticks a flag is repeated at every 2,048th, at the 4,096th, too."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        call = self.begin(context, 0)
+        self.took_flag(call, 1, 2)
+        for ticks, times in ((4095, 12), (2, 1), (2046, 0), (2, 1)):
+            for _ in range(ticks):
+                self.tick(context)
+            self.expect([self.flag(call, 3)] * times)
 
 
 class FlagsOfALaterCallAreRepeated(PullTest):

@@ -249,6 +249,12 @@ _REPAIR = (
 
 _ONE_CALL = (
     Mutation(
+        "nak-is-lost-where-a-wave-is-free",
+        "ReceiveAck",
+        "meta.progress.naks = 1;\n                meta.round.what = cursor_kind_t.WRITE;",
+        "meta.round.what = cursor_kind_t.WRITE;",
+    ),
+    Mutation(
         "flags-of-the-call-before",
         "SignalCompletion",
         "else if (word[55:32] != meta.call.number) { reached = 0; }",

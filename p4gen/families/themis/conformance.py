@@ -66,4 +66,5 @@ FACET = Conformance(
     passes=lambda spec: 2 + (spec.queue // spec.queue_banks if spec.walks else 0),
     equivalents=Path(__file__).with_name("equivalents.yaml"),
     suite=resource("ptf_tests") / "themis",
+    takes_over=(resource("ptf_tests") / "ordinary",),
 )
