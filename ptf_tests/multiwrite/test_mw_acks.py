@@ -144,6 +144,16 @@ class WaitingNakIsNotErased(SourceTest):
         self.says(context, 3, 1, 1, told=ACCESS)
 
 
+class AnswerToAFenceIsNoEvent(WriteTest):
+    """The answer to a fence that comes too early is not solicited itself."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        write = self.write(context, 1, self.bits([2]), fence=True)
+        self.post(write)
+        self.expect([self.reply(context, write.packet, 0, NAK)])
+
+
 class NakIsForgottenWhenMended(SourceTest):
     """Once an edge has acknowledged more, what it missed is no longer asked for."""
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from p4gen.rocev2.packet import RocePacket
 
-OTHER_LENGTHS = (4, 8, 24)
+OTHER_LENGTHS = (4, 8, 12, 24)
 """So many bytes longer: as long as packets of other kinds are."""
 
 

@@ -10,7 +10,7 @@ from p4gen.groups.group import NextHop, Route, SwitchConfig
 from p4gen.model.entries import Action, Entry, Exact
 from p4gen.program import compose
 from p4gen.ptf.scenario import Output, SwitchTest
-from p4gen.rocev2.codes import ETHERTYPE_ARP
+from p4gen.rocev2.codes import ETHERTYPE_ARP, ETHERTYPE_VLAN
 from p4gen.rocev2.headers import UDP, Ethernet, IPv4, ipv4
 
 HOSTS = (0x02AA00000001, 0x02AA00000002)
@@ -106,8 +106,9 @@ class WhatCannotBeRoutedIsDropped(OrdinaryTest):
             (self.datagram(to, ttl=0), "Forward.ttl_expired"),
         ):
             self.dropped(Ethernet(*HOSTS).pack() + ip.pack() + self.payload, reason)
-        frame = Ethernet(*HOSTS, 0x88B5).pack() + self.datagram(to).pack() + self.payload
-        self.dropped(frame, "Forward.not_ipv4")
+        for tag in (b"", struct.pack("!HH", ETHERTYPE_VLAN, 100)):
+            frame = bytes.fromhex("02aa0000000102aa00000002") + tag + struct.pack("!H", 0x88B5)
+            self.dropped(frame + self.datagram(to).pack() + self.payload, "Forward.not_ipv4")
         self.leaves(self.datagram(to, ttl=2))
 
 

@@ -498,7 +498,7 @@ class PullTest(SwitchTest):
         found: Counter[str] = Counter()
         for counter in ("IncIngress.drops", "IncEgress.drops"):
             for index, packets in self.counts(counter).items():
-                found[self.drop_names[counter, index]] += packets
+                found[self.drop_names.get((counter, index), f"{counter} {index}")] += packets
         return found
 
     def refused(self, port: int, frame: bytes, reason: str, told: Sequence[Output] = ()) -> None:

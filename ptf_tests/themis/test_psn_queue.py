@@ -10,6 +10,7 @@ from leaf import ACK, FIRST_SPINE, HOSTS, RNR, DestinationTest
 from p4gen.families.themis.control import filter_entries
 from p4gen.families.themis.spec import Blocked, ThemisSpec
 from p4gen.ptf.scenario import Output
+from p4gen.rocev2.opcodes import Opcode
 
 
 def no_queue(spec: ThemisSpec) -> str | None:
@@ -285,6 +286,19 @@ class ForgedAckDisarmsNothing(DestinationTest):
         self.arrive(0, 1, 3)
         self.blocked(2)
         self.passes(replace(self.flow.answer(2, ACK), icrc=bytes(4)))
+        self.send(2, self.flow.request(4).to_bytes())
+        self.equal("frames for PSN 4", len(self.outputs()), 2)
+
+
+class NotificationDisarmsNothing(DestinationTest):
+    """A congestion notification of the host passes, and is no ACK of anything."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3)
+        self.blocked(2)
+        sound = self.flow.answer(2, ACK)
+        cnp = replace(sound, bth=replace(sound.bth, opcode=Opcode.CNP), aeth=None, payload=bytes(16))
+        self.passes(cnp.sealed())
         self.send(2, self.flow.request(4).to_bytes())
         self.equal("frames for PSN 4", len(self.outputs()), 2)
 

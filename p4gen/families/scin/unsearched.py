@@ -53,7 +53,10 @@ _REASONS: Final = (
     (_ONE, ("slots-of-all-contexts",)),
     (_REMEMBERED, ("short-wave-early",)),
     (_UNASKED, ("beyond-is-taken", "ack-of-anything")),
-    (_TICK, ("nak-is-lost-where-a-wave-is-free", "nak-ignored", "reread-single", "reread-once", "sources-wait-for-results")),
+    (
+        _TICK,
+        ("nak-ignored", "reread-single", "reread-once", "sources-wait-for-results", "nak-is-lost-where-a-wave-is-free"),
+    ),
     (_LACKED, ("nak-of-a-flag-is-its-ack", "nak-of-a-flag-writes-it", "rnr-nak-is-an-ack")),
     (_AT_ONCE, ("last-arrival-starts-again",)),
     (_UNREAD, ("marks-go-on", "class-goes-on")),
