@@ -100,6 +100,27 @@ class TickResendsUnderTheLatestTag(UntaggedTicks):
         self.check(flow.group, {}, {edge: [result]})
 
 
+class CursorTakesNoTagBack(TickResendsUnderTheLatestTag):
+    """The tag of an edge that changes while a cursor waits between two passes stays changed."""
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT)
+        slow, *others = flow.outputs
+        result = again(self.round(flow, self.psn(1), acked=False))
+        self.ack(flow.group, others, self.psn(1))
+        self.hold()
+        self.nak(flow.group, slow, self.psn(1))
+        self.expect_nothing()
+        tag, self.vlan = self.vlan, DROP_ELIGIBLE
+        self.ack(flow.group, [slow], self.psn(0))
+        self.expect_nothing()
+        self.vlan = tag
+        self.go()
+        self.check(flow.group, {}, {slow: [result]})
+        self.vlan = DROP_ELIGIBLE
+        self.resends(flow, slow, result)
+
+
 class TaggedTrafficIsRouted(mode_ii.TaggedFrames):
     modes = (Mode.I, Mode.III)
     runTest = mode_ii.TaggedTrafficIsRouted.runTest

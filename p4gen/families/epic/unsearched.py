@@ -43,7 +43,7 @@ _ANNOUNCED = "a rank's packets are taken in order, and sound ones send their con
 _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         _FORMS,
-        ("ValidatePacket", "AnswerArp", "Forward", "any-source", "any-qp", "tag-taken-off",
+        ("ValidatePacket", "AnswerArp", "Forward", "any-source", "any-qp", "tag-taken-off", "cursor-takes-the-tag-back",
          "everything-is-claimed", "partials-from-anywhere"),
     ),
     (_TICKS, ("ticks-from-anywhere",)),

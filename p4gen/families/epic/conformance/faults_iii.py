@@ -293,6 +293,12 @@ MODE_III: tuple[Mutation, ...] = (
     Mutation("answer-keeps-its-psn", "MakeAck", "hdr.bth.psn = meta.order.answer_psn;", ""),
     Mutation("answer-asks", "MakeAck", "hdr.bth.ack_request = 0;", ""),
     Mutation("answer-with-payload", "MakeAck", "hdr.payload.setInvalid();", ""),
+    Mutation(
+        "cursor-takes-the-tag-back",
+        "LearnTag",
+        "} else if (meta.lookup.kind != kind_t.CURSOR) {\n            if (hdr.vlan",
+        "} else {\n            if (hdr.vlan",
+    ),
     Mutation("answers-keep-marks", "MakeAck", f"hdr.bth.reserved1 = 0;{40 * ' '}// neither", "// neither"),
     Mutation(
         "resent-keeps-marks", "StartCursor", "opcode_t.CURSOR;\n            hdr.bth.reserved1 = 0;", "opcode_t.CURSOR;"

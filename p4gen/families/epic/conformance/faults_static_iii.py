@@ -172,6 +172,7 @@ NONE: Final[Mapping[str, str]] = {
     "switches-are-notified": "notifications",
     "nobody-is-notified": "notifications",
     "no-becn": "notifications",
+    "cursor-takes-the-tag-back": "no tag is remembered: cursors and ticks have their own",
     "answers-keep-marks": "answers keep FECN and BECN",
     "resent-keeps-marks": "cursors keep FECN and BECN",
     "resent-with-the-ticks-ecn": "notifications",
