@@ -17,11 +17,11 @@ def malformed(packet: RocePacket, other: str = "unknown") -> Iterator[tuple[byte
     good = packet.to_bytes()
     length = packet.ip.total_length
     assert length is not None
-    short = replace(packet.ip, total_length=length - 5)
-    short = replace(short, checksum=short.right_checksum())
+    short, long = (replace(packet.ip, total_length=length + by) for by in (-5, 5))
     yield good[:-1], "truncated"
     yield good[:-5], "truncated"
-    yield good[:14] + short.pack() + good[34:-5], "truncated"
+    yield good[:14] + replace(short, checksum=short.right_checksum()).pack() + good[34:-5], "truncated"
+    yield good[:14] + replace(long, checksum=long.right_checksum()).pack() + good[34:], "truncated"
     yield good[:24] + bytes((good[24] ^ 1,)) + good[25:], "bad_ip_checksum"
     for bth, reason in (
         (replace(packet.bth, version=1), "bad_version"),

@@ -170,6 +170,25 @@ class EachDestinationIsWrittenToAlone(PullTest):
             self.took_flag(call)
 
 
+class OneDestinationIsWaitedFor(PullTest):
+    """In a Reduce the ACKs of its only destination count, whoever it is."""
+
+    def runTest(self) -> None:
+        for number, edge in enumerate(range(1, min(self.spec.edges, self.spec.contexts, 4) + 1)):
+            context = self.served(0b111, 1 << (edge - 1), number=number)
+            call = self.begin(context, 1)
+            self.respond(call, [1, 2, 3], 0)
+            self.expect(self.writes(call, 0))
+            if self.spec.ordered:
+                self.took_flag(call)
+            self.tick(context)
+            self.expect_nothing()
+            self.tick(context)
+            self.expect([self.write(call, edge, 0, again=True)])
+            self.ack(call, edge, 0)
+            self.expect(self.flags(call))
+
+
 class RefusedReadAborts(PullTest):
     """A NIC that refuses a READ ends the call at all ranks; later packets of it do nothing."""
 

@@ -110,7 +110,7 @@ class FlagIsRepeatedForEachRankAlone(PullTest):
     """Whichever rank has not acknowledged its flag gets it again, alone."""
 
     def runTest(self) -> None:
-        context = self.served()
+        context = self.served(number=self.spec.contexts - 1)
         for number, edge in enumerate((1, 2, 3)):
             call = self.begin(context, 0, number)
             self.took_flag(call, *({1, 2, 3} - {edge}))
