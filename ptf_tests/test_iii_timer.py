@@ -130,6 +130,59 @@ class OldAcksHoldTheTimer(TimerTest):
         self.equal("bursts after progress", self.bursts(flow, edge, sent[2:], 4), [1, 2, 3])
 
 
+class ProgressIsNoOldAck(TimerTest):
+    """ACKs that come with progress do not tell that a burst was for nothing: the next wait has bursts as the first."""
+
+    def runTest(self) -> None:
+        flow, edge, sent = self.under_way()
+        self.equal("bursts", self.bursts(flow, edge, sent, 12), [1, 2, 3, 5, 9])
+        for number in (0, 1):
+            self.ack(flow.group, [edge], self.psn(number))
+            self.equal("bursts after progress", self.bursts(flow, edge, sent[number + 1 :], 1), [])
+        self.equal("bursts", self.bursts(flow, edge, sent[2:], 6), [0, 1, 2, 4])
+
+
+class LongRoundTripsAreLearned(TimerTest):
+    """Bursts were for nothing if ACKs come later that say nothing new. In a wait no longer than that one, the edge is
+    sent its oldest packet only, and in a longer one the bursts that are still to come. Waits without such ACKs halve
+    the time that was learned; a new epoch knows nothing of it."""
+
+    def runTest(self) -> None:
+        flow, edge, sent = self.under_way()
+        self.equal("bursts", self.bursts(flow, edge, sent, 12), [1, 2, 3, 5, 9])
+        self.progress(flow, edge, self.psn(0), sent[1:])
+        self.ack(flow.group, [edge], self.psn(0))
+        self.equal("bursts behind an old ACK", self.bursts(flow, edge, sent[1:], 1), [])
+        self.probed(flow, edge, sent[1:], [15, 31])
+        self.ack(flow.group, flow.outputs, self.psn(len(sent) - 1))
+        for number in range(len(sent), len(sent) + 32):
+            result = again(self.round(flow, self.psn(number), acked=False))
+            self.ack(flow.group, [output for output in flow.outputs if output != edge], self.psn(number))
+            self.bursts(flow, edge, [result], 2)
+            self.progress(flow, edge, self.psn(number), [])
+        first = len(sent) + 32
+        sent = [
+            again(result) for result in self.rounds(flow, first, min(self.outstanding, self.window - 1), acked=False)
+        ]
+        self.probed(flow, edge, sent, [7, 15, 31])
+        later = self.later_epoch(flow)
+        self.begin(later, acked=False)
+        sent = [control_of(later.group.first_psn, self.immediate(later, 1 << 12))]
+        sent += [again(result) for result in self.rounds(later, 1, min(self.outstanding, self.window - 1), acked=False)]
+        self.equal("bursts of a new epoch", self.bursts(later, edge, sent, 6), [1, 2, 3, 5])
+
+    def progress(self, flow: Flow, edge: int, psn: int, rest: list[str]) -> None:
+        """An edge acknowledges, and a tick sees it."""
+        self.ack(flow.group, [edge], psn)
+        self.equal("bursts after progress", self.bursts(flow, edge, rest, 1), [])
+
+    def probed(self, flow: Flow, edge: int, sent: list[str], bursts: list[int]) -> None:
+        """The first tick without progress brings one packet, and of 40 behind it these ones all."""
+        found = next((tick for tick in range(4) if self.bursts(flow, edge, sent[:1], 1)), None)
+        self.equal("a probe comes", found is not None, True)
+        self.equal("bursts behind a probe", self.bursts(flow, edge, sent, 40), bursts)
+
+
 class BackOffIsEachEdgesOwn(TimerTest):
     """Missing ACKs of one edge do not delay retransmissions to another."""
 

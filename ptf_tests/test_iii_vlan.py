@@ -87,7 +87,7 @@ class TickResendsUnderTheLatestTag(UntaggedTicks):
             self.ack(flow.group, [slow], self.psn(offset - 1))  # says nothing new, but under another tag
             self.tick(flow.group, slow)
             self.expect_nothing()
-            self.tick(flow.group, slow)
+            self.tick(flow.group, slow, units=TICK_UNITS << offset)  # longer than the wait that the old ACK tells of
             self.check(flow.group, {}, {slow: [result]})
             self.ack(flow.group, [slow], self.psn(offset))
             self.expect_nothing()

@@ -25,6 +25,9 @@ RNR_10_US: Final = 1
 GIVEN_UP: Final = 0x100000
 """The time, in units of 10 us, at which a timer stays: the edge is given up."""
 TIMER: Final = Word(
+    Field("vain", 16, "time in which resending is vain"),
+    Field("waited", 16, "longest wait since"),
+    Field("silent", 5, "waits since"),
     Field("stands", 32, "", Word(Field("epoch", 8, "epoch"), Field("acked", PSN_BITS, "lastAcked"))),
     Field("comes", 1, "an ACK has come"),
     Field("counts_down", 1, "counts down"),
@@ -50,7 +53,7 @@ def wait(word: int) -> int:
     timer = TIMER.unpack(word)
     if timer["counts_down"]:
         return max(1, timer["time"])
-    return timer["time"] if timer["time"] < GIVEN_UP else 0
+    return max(timer["time"], 2 * timer["vain"]) if 0 < timer["time"] < GIVEN_UP else 0
 
 
 def resend_timer(edges: Size, *needs: str) -> Module:
@@ -63,7 +66,10 @@ def resend_timer(edges: Size, *needs: str) -> Module:
         purpose="when an edge that acknowledges nothing is sent it again, and when it is given up",
         part="progress",
         needs=("hdr.bth", "hdr.aeth", "kind", "edge_index", "epoch", "acked", *needs),
-        provides=(Metadata("stalled", "bit<1>", "1: a tick that sends again what is outstanding"),),
+        provides=(
+            Metadata("stalled", "bit<1>", "1: a tick that sends again what is outstanding"),
+            Metadata("probes", "bit<1>", "1: and of that one packet, since answers may only be late"),
+        ),
         keeps=(Register("timers", TIMER, edges, "the timer of what each edge has not acknowledged"),),
     )
 

@@ -353,6 +353,25 @@ class OldAnswersHoldTicks(_Repair):
         self.expect([self.again(writes[1], 2, 1, packet)])
 
 
+class LongRoundTripsAreLearned(_Repair):
+    """Old ACKs behind a wait tell that what was sent again was for nothing: in the next wait the next hop is sent its
+    oldest packet only."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        writes, _ = self.sent(context, (2,), (2,), (2,))
+        self.tick(context, 2)
+        self.expect_nothing()
+        packet = self.tick(context, 2)
+        self.expect([self.again(write, 2, number, packet) for number, write in enumerate(writes)])
+        for _ in range(2):
+            self.says(context, 2, 0, None)
+            self.tick(context, 2)
+            self.expect_nothing()
+        packet = self.tick(context, 2)
+        self.expect([self.again(writes[1], 2, 1, packet)])
+
+
 class OtherNaksBringNothingAgain(_Repair):
     """A NAK that reports no loss acknowledges what is before it, and that is all."""
 

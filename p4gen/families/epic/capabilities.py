@@ -67,7 +67,8 @@ CAPABILITIES_III: Final = (
     Capability("notifications", "a packet has one mirrored copy, which is its answer; slots do not keep marks"),
     Capability(
         "timers",
-        "a timer only counts ticks: neither RNR NAKs nor old ACKs make it wait, and no edge given up is counted",
+        "a timer only counts ticks: neither RNR NAKs nor old ACKs make it wait, it learns no round trips, and counts "
+        "no edge given up",
     ),
     Capability("left_over", "a slot that holds the present PSN and epoch since 255 epochs ago is not told apart"),
     Capability("learned_tags", "what a tick has sent again has no VLAN tag: tags of edges are not kept"),

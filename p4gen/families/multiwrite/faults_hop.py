@@ -95,6 +95,8 @@ HOP = (
     _fault("waits-for-nothing", "ResendTimer", "counts_down = 1;", ""),
     _fault("repeats-are-refusals", "ResendTimer", "if (counts_down == 0) {", "if (true) {"),
     _fault("old-acks-hold-nothing", "ResendTimer", "comes = 1;    ", "comes = 0;    "),
+    _fault("round-trips-unlearned", "ResendTimer", "if (waited > vain) { vain = waited; }", ""),
+    _fault("probes-are-bursts", "StartCursor", "if (probes == 1) {", "if (false) {"),
     _fault("old-acks-hold-for-ever", "ResendTimer", "            comes = 0;\n", ""),
 )
 """The faults, the modules that they are in, and what is put in whose place."""

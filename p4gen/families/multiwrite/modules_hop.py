@@ -115,7 +115,7 @@ START_CURSOR = Module(
     paper="EPIC Algorithm 3, lines 8 and 9",
     purpose="a NAK, or a tick without progress, sets a retransmission going",
     part="path",
-    needs=("hdr.bth", "hdr.aeth", "kind", "acked", "believed", "due", "edge_port", "stalled"),
+    needs=("hdr.bth", "hdr.aeth", "kind", "acked", "believed", "due", "edge_port", "stalled", "probes"),
     changes=("hdr.bth", "hdr.aeth"),
     provides=(Metadata("goes_round", "bit<1>", "1: recirculates"),),
     drops=(Drop("not_needed", "an answer or a tick that has done its work", loss=False),),

@@ -174,7 +174,8 @@ MODE_III: tuple[Mutation, ...] = (
     Mutation(
         "ticks-forgotten",
         "ResendTimer",
-        "timers.write(meta.lookup.edge_index, stands ++ comes ++ counts_down ++ refusals ++ time);",
+        "timers.write(meta.lookup.edge_index, vain ++ waited ++ silent ++ stands ++ comes ++ counts_down ++ "
+        "refusals ++ time);",
         "",
     ),
     Mutation("no-back-off", "ResendTimer", "else if (changed > word[26:0]) {", "else {"),
@@ -201,6 +202,12 @@ MODE_III: tuple[Mutation, ...] = (
     ),
     Mutation("rnr-without-limit", "ResendTimer", "{ time = MOST_PATIENT; }", "{ }"),
     Mutation("rnr-limit-shortens", "ResendTimer", "if (delay > time) { time = delay; }", ""),
+    Mutation("round-trips-unlearned", "ResendTimer", "if (waited > vain) { vain = waited; }", ""),
+    Mutation("round-trips-learned-for-good", "ResendTimer", "vain = vain >> 1;", ""),
+    Mutation("round-trips-of-another-epoch", "ResendTimer", "if (stands[31:24] != now[31:24]) { vain = 0; }", ""),
+    Mutation("progress-is-an-old-ack", "ResendTimer", "~precedes(stands[23:0], hdr.bth.psn);", "1;"),
+    Mutation("bursts-though-learned", "ResendTimer", "else if (later <= (bit<27>)vain) {", "else if (false) {"),
+    Mutation("probes-are-bursts", "StartCursor", "if (meta.progress.probes == 1) { count = 1; }", ""),
     Mutation("naks-start-the-timer", "StartCursor", "hdr.aeth.syndrome = (bit<8>)ticks; ", "hdr.aeth.syndrome = 1;"),
     Mutation("the-idle-are-given-up", "ResendTimer", "hdr.aeth.syndrome[0:0] & meta.buffer.complete; ", "1;"),
     Mutation("marks-unnoticed", "NotifyCongestion", "else if (ipv4.ecn == ECN_CE) {", "else if (false) {"),

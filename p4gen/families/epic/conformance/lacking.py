@@ -63,6 +63,7 @@ NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
         "test_iii_timer.EdgesAreGivenUpAfterTenSeconds",
         "test_iii_timer.EdgesTowardTheParentAreGivenUp",
         "test_iii_timer.LongRnrTimersBringNothing",
+        "test_iii_timer.LongRoundTripsAreLearned",
         "test_iii_timer.NewEpochsStartTheTimerAfresh",
         "test_iii_timer.QuietTicksAreCounted",
         "test_iii_timer.OldAcksHoldTheTimer",
