@@ -16,6 +16,14 @@ from p4gen.rocev2.headers import UDP, Ethernet, IPv4, ipv4
 HOSTS = (0x02AA00000001, 0x02AA00000002)
 OURS, OUR_MAC = ipv4("169.254.0.1"), 0x02DD00000001
 
+TAG = struct.pack("!HH", ETHERTYPE_VLAN, 5 << 13 | 100)
+
+
+def tagged(ethernet: Ethernet, tag: bytes) -> bytes:
+    """An Ethernet header with a tag, or with none."""
+    packed = ethernet.pack()
+    return packed[:12] + tag + packed[12:]
+
 
 class OrdinaryTest(SwitchTest):
     """Routes 192.168.p.0/24 to port p for four ports, and 198.51.100.0/24 to all of them."""
@@ -45,16 +53,16 @@ class OrdinaryTest(SwitchTest):
         self.payload = UDP(*ports, 20).pack() + self.random.randbytes(12)
         return replace(header, checksum=header.right_checksum())
 
-    def leaves(self, ip: IPv4) -> int:
-        """Check that a datagram leaves as from a router, by one port, which is returned."""
-        self.send(self.hops[0].port, Ethernet(*HOSTS).pack() + ip.pack() + self.payload)
+    def leaves(self, ip: IPv4, tag: bytes = b"") -> int:
+        """Check that a datagram leaves as from a router, with its tag, by one port, which is returned."""
+        self.send(self.hops[0].port, tagged(Ethernet(*HOSTS), tag) + ip.pack() + self.payload)
         outputs = self.outputs()
         self.equal("frames sent", len(outputs), 1)
         (output,) = outputs
         hop = next(each for each in self.hops if each.port == output.port)
         left = replace(ip, ttl=ip.ttl - 1)
         left = replace(left, checksum=left.right_checksum())
-        expected = Ethernet(hop.dst_mac, hop.src_mac).pack() + left.pack() + self.payload
+        expected = tagged(Ethernet(hop.dst_mac, hop.src_mac), tag) + left.pack() + self.payload
         self.equal("frame", output.frame.hex(), expected.hex())
         return output.port
 
@@ -73,7 +81,9 @@ class DatagramsAreRouted(OrdinaryTest):
     def runTest(self) -> None:
         for hop in self.hops:
             for protocol in (1, 6, 17, 253):
-                self.equal("port", self.leaves(self.datagram(f"192.168.{hop.port}.9", protocol=protocol)), hop.port)
+                for tag in (b"", TAG):
+                    ip = self.datagram(f"192.168.{hop.port}.9", protocol=protocol)
+                    self.equal("port", self.leaves(ip, tag), hop.port)
 
 
 class FlowsAreSpread(OrdinaryTest):
@@ -106,9 +116,9 @@ class WhatCannotBeRoutedIsDropped(OrdinaryTest):
             (self.datagram(to, ttl=0), "Forward.ttl_expired"),
         ):
             self.dropped(Ethernet(*HOSTS).pack() + ip.pack() + self.payload, reason)
-        for tag in (b"", struct.pack("!HH", ETHERTYPE_VLAN, 100)):
-            frame = bytes.fromhex("02aa0000000102aa00000002") + tag + struct.pack("!H", 0x88B5)
-            self.dropped(frame + self.datagram(to).pack() + self.payload, "Forward.not_ipv4")
+        for tag in (b"", TAG):
+            frame = tagged(Ethernet(*HOSTS, 0x88B5), tag) + self.datagram(to).pack() + self.payload
+            self.dropped(frame, "Forward.not_ipv4")
         self.leaves(self.datagram(to, ttl=2))
 
 
