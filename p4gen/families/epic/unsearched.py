@@ -36,6 +36,8 @@ _EARLY = "a result that leaves before its message is whole is the same result"
 _ASKED_MORE = "an ACK that is asked for and not needed changes nothing"
 _SOURCES = "in a search a context has the same sources in each group: an edge that is none has stored nothing there"
 _EARLY_AND_AGAIN = "data in front of an edge's first control message come again behind it: they only take a slot early"
+_WITHIN = "sound ranks keep to the window, and are never ahead of an incomplete slot"
+_OVER = "what a call leaves incomplete that is over comes from ranks of another generation"
 _WAITS = "a message that waits for slots in its middle is the same message"
 _STILL_HELD = "a cursor goes over what has been sent and is not acknowledged, and its slots hold that still"
 _ANNOUNCED = "a rank's packets are taken in order, and sound ones send their control message in front of data"
@@ -60,7 +62,9 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("one-tick-is-enough", "no-back-off", "never-given-up", "given-up-for-good", "the-idle-are-given-up",
          "rnr-timer-ignored", "rnr-timer-off-by-one", "longest-rnr-timer-is-shortest", "rnr-without-back-off",
          "rnr-without-limit", "rnr-limit-shortens", "naks-start-the-timer", "old-acks-hold-nothing",
-         "old-acks-hold-for-ever", "repeats-are-refusals", "later-refusal-is-a-repeat"),
+         "old-acks-hold-for-ever", "repeats-are-refusals", "later-refusal-is-a-repeat", "round-trips-unlearned",
+         "round-trips-learned-for-good", "round-trips-of-another-epoch", "progress-is-an-old-ack",
+         "bursts-though-learned", "probes-are-bursts"),
     ),
     (
         _MARKS,
@@ -106,7 +110,12 @@ _BY_MODE: Mapping[Mode, tuple[tuple[str, tuple[str, ...]], ...]] = {
         (_ASKED_MORE, ("ackreq-on-every-packet",)),
         (_SOURCES, ("fold-adds-non-source",)),
     ),
-    Mode.II: ((_TAKEN, ("idle-slot-is-newer",)), (_EARLY_AND_AGAIN, ("filter-takes-any-beginning",))),
+    Mode.II: (
+        (_TAKEN, ("idle-slot-is-newer",)),
+        (_EARLY_AND_AGAIN, ("filter-takes-any-beginning",)),
+        (_WITHIN, ("early-starts-afresh", "early-moves-the-slot")),
+        (_OVER, ("early-for-ever",)),
+    ),
     Mode.III: ((_LEFT_OVER, ("idle-slot-is-newer",)), (_STILL_HELD, ("cursor-takes-any-slot",))),
 }
 """Those of one mode alone."""

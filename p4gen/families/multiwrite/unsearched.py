@@ -47,7 +47,11 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (_LATER, ("waiting-nak-erased",)),
     (_ONE, ("rings-shared",)),
     (_MSN, ("msn-is-psn",)),
-    (_TIME, ("waits-for-nothing", "repeats-are-refusals", "old-acks-hold-nothing", "old-acks-hold-for-ever")),
+    (
+        _TIME,
+        ("waits-for-nothing", "repeats-are-refusals", "old-acks-hold-nothing", "old-acks-hold-for-ever",
+         "round-trips-unlearned", "probes-are-bursts"),
+    ),
     (_ROOM, ("range-too-wide", "hop-range-ignored", "hop-switches-told", "hop-ahead-is-a-gap")),
 )  # fmt: skip
 
