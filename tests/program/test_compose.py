@@ -89,7 +89,7 @@ def test_drop_reasons_are_numbered_from_one_without_gaps() -> None:
 
 SLOT, ANNOUNCEMENTS = 72 + 64 * 32, 3 * 64
 """Bits: a slot with 64 lanes in Mode II, and what a context remembers of what was announced."""
-EDGE = 57 + 32 + 65 + 1 + 17
+EDGE = 57 + 32 + 102 + 1 + 17
 """Bits of an edge in Mode III: what it has sent, messages and all, its timer, whether it has had a CNP, its tag."""
 
 
