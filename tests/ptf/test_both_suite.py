@@ -48,7 +48,7 @@ def test_all_scenarios_of_both_families_have_a_program(mode: str) -> None:
     assert set(modules_of((SUITE / "themis",))) | {"test_both"} <= served
     alone = load_spec(flags={"mode": mode})
     assert set(scenario_modules(alone)) <= served
-    assert [folder.name for folder in suite_of(spec)] == ["epic_themis", "ptf_tests", "themis"]
+    assert [folder.name for folder in suite_of(spec)] == ["epic_themis", "ptf_tests", "themis", "ordinary"]
     runs = conformance_of(spec).runs(spec)
     assert all(run.spec.beside is not None for run in runs)
     assert len({run.spec.program for run in runs}) == len(runs) > 10

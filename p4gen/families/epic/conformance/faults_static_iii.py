@@ -177,6 +177,7 @@ NONE: Final[Mapping[str, str]] = {
     "resent-keeps-marks": "cursors keep FECN and BECN",
     "resent-with-the-ticks-ecn": "notifications",
     "naks-start-the-timer": "timers",
+    "probes-are-bursts": "timers",
     "answer-with-payload": "the session cuts an answer's payload off",
 }
 """Why a fault has no form, by its name, its module, or its program: a capability's name, or a reason."""
