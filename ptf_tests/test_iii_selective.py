@@ -276,6 +276,24 @@ class NakBringsOnePacket(SelectiveTest):
         self.expect_nothing()
 
 
+class ResultsOutOfTurnAreSentAgain(SelectiveTest):
+    """Results go out in the order in which they become complete; each is sent again when a NAK names it."""
+
+    def runTest(self) -> None:
+        flow = self.begun(self.role, acked=False)
+        rounds = {offset: self.inputs(flow) for offset in (1, 2, 3, 4)}
+        last, *others = flow.sources
+        for offset, values in rounds.items():
+            self.push(flow, others, self.psn(offset), values)
+        for offset in (4, 2, 1, 3):
+            self.push(flow, [last], self.psn(offset), rounds[offset])
+        self.received(flow.group)
+        edge = flow.outputs[0]
+        for offset, values in rounds.items():
+            self.nak(flow.group, edge, self.psn(offset))
+            self.check(flow.group, {}, {edge: [again(self.result(self.psn(offset), values))]})
+
+
 class NakFromTheParentBringsOnePacket(NakBringsOnePacket):
     role = UP
 
