@@ -145,7 +145,7 @@ class ProgressIsNoOldAck(TimerTest):
 class LongRoundTripsAreLearned(TimerTest):
     """Bursts were for nothing if ACKs come later that say nothing new. In a wait no longer than that one, the edge is
     sent its oldest packet only, and in a longer one the bursts that are still to come. Waits without such ACKs halve
-    the time that was learned; a new epoch knows nothing of it."""
+    the time that was learned; a new epoch knows nothing of it, nor of the last waits before it."""
 
     def runTest(self) -> None:
         flow, edge, sent = self.under_way()
@@ -169,7 +169,10 @@ class LongRoundTripsAreLearned(TimerTest):
         self.begin(later, acked=False)
         sent = [control_of(later.group.first_psn, self.immediate(later, 1 << 12))]
         sent += [again(result) for result in self.rounds(later, 1, min(self.outstanding, self.window - 1), acked=False)]
-        self.equal("bursts of a new epoch", self.bursts(later, edge, sent, 6), [1, 2, 3, 5])
+        self.equal("bursts of a new epoch", self.bursts(later, edge, sent, 1), [])
+        self.ack(later.group, [edge], self.psn(-1))
+        self.equal("bursts behind an old ACK of it", self.bursts(later, edge, sent, 1), [])
+        self.equal("bursts of a new epoch", self.bursts(later, edge, sent, 5), [0, 1, 2, 4])
 
     def progress(self, flow: Flow, edge: int, psn: int, rest: list[str]) -> None:
         """An edge acknowledges, and a tick sees it."""

@@ -63,8 +63,8 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
          "rnr-timer-ignored", "rnr-timer-off-by-one", "longest-rnr-timer-is-shortest", "rnr-without-back-off",
          "rnr-without-limit", "rnr-limit-shortens", "naks-start-the-timer", "old-acks-hold-nothing",
          "old-acks-hold-for-ever", "repeats-are-refusals", "later-refusal-is-a-repeat", "round-trips-unlearned",
-         "round-trips-learned-for-good", "round-trips-of-another-epoch", "progress-is-an-old-ack",
-         "bursts-though-learned", "probes-are-bursts"),
+         "round-trips-learned-for-good", "round-trips-of-another-epoch", "waits-of-another-epoch",
+         "progress-is-an-old-ack", "bursts-though-learned", "probes-are-bursts"),
     ),
     (
         _MARKS,

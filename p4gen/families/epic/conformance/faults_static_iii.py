@@ -19,7 +19,7 @@ SAME: Final = frozenset(
     {"any-source", "any-port", "cnp-not-parsed", "lane-misplaced", "tag-taken-off", "arp-answer-to-all",
      "udp-checksum-kept", "dscp-zeroed", "any-qp", "everybody-is-a-rank", "outputs-are-all", "credit-given",
      "answers-are-marked", "incomplete-is-resent", "one-packet-bursts", "incomplete-goes-out",
-     "syndrome-forgotten", "answer-asks"}
+     "syndrome-forgotten", "answer-asks", "answers-keep-marks"}
 )  # fmt: skip
 _DATA = "(0, _, 0, 0x7fff &&& 0x7fff, 0, kind_t.DATA, _, DATA_LENGTH + 20): NoAction();"
 _TAKEN = "if (word.epoch == meta.flow.epoch && word.psn == meta.flow.tag) {"
@@ -107,6 +107,7 @@ FORMS: Final = (
              "meta.answer.copy_session = meta.lookup.session + 1;"),
     Mutation("cursor-stands-still", "Retransmission", "meta.answer.copy_psn = hdr.bth.psn + 1;",
              "meta.answer.copy_psn = hdr.bth.psn + 2;"),
+    Mutation("resent-keeps-marks", "StartCursor", f"hdr.bth.reserved1 = 0;{40 * ' '}// FECN", "// FECN"),
     Mutation("answer-keeps-its-psn", "MakeAck", "hdr.bth.psn = meta.answer.copy_psn;\n        hdr.aeth", "hdr.aeth"),
 )  # fmt: skip
 """Faults of the list where the templates differ."""
@@ -173,8 +174,6 @@ NONE: Final[Mapping[str, str]] = {
     "nobody-is-notified": "notifications",
     "no-becn": "notifications",
     "cursor-takes-the-tag-back": "no tag is remembered: cursors and ticks have their own",
-    "answers-keep-marks": "answers keep FECN and BECN",
-    "resent-keeps-marks": "cursors keep FECN and BECN",
     "resent-with-the-ticks-ecn": "notifications",
     "naks-start-the-timer": "timers",
     "probes-are-bursts": "timers",
