@@ -149,7 +149,7 @@ class LongRoundTripsAreLearned(TimerTest):
 
     def runTest(self) -> None:
         flow, edge, sent = self.under_way()
-        self.equal("bursts", self.bursts(flow, edge, sent, 12), [1, 2, 3, 5, 9])
+        self.equal("bursts", self.bursts(flow, edge, sent, 10), [1, 2, 3, 5, 9])
         self.progress(flow, edge, self.psn(0), sent[1:])
         self.ack(flow.group, [edge], self.psn(0))
         self.equal("bursts behind an old ACK", self.bursts(flow, edge, sent[1:], 1), [])
@@ -164,7 +164,7 @@ class LongRoundTripsAreLearned(TimerTest):
         sent = [
             again(result) for result in self.rounds(flow, first, min(self.outstanding, self.window - 1), acked=False)
         ]
-        self.probed(flow, edge, sent, [7, 15, 31])
+        self.probed(flow, edge, sent, [3, 7, 15, 31])
         later = self.later_epoch(flow)
         self.begin(later, acked=False)
         sent = [control_of(later.group.first_psn, self.immediate(later, 1 << 12))]
