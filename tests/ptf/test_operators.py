@@ -108,3 +108,8 @@ def test_reliabilities_can_be_chosen() -> None:
         "III sack 1",
         "III sack 1 long",
     ]
+
+
+def test_mode_i_has_programs_that_take_packets_in_order_alone() -> None:
+    found = subjects(EpicSpec(mode=Mode.I), (Reliability.GBN, Reliability.SR), (1,))
+    assert [s.name for s in found] == ["I gbn 1", "I gbn 1 long"]

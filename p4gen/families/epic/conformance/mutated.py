@@ -21,6 +21,8 @@ def mutated(like: EpicSpec, reliabilities: Sequence[Reliability], pipelines: Seq
     made = []
     mode, small = like.mode, partial(_spec, type(like), arch=like.arch)
     for reliability in reliabilities:
+        if mode is Mode.I and not reliability.in_order:
+            continue  # Mode I has packets in order
         for count in pipelines:
             name, spec = f"{mode} {reliability} {count}", small(mode, reliability, count)
             if static(spec) and any(problems(spec)):
