@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from icrcs import with_icrc
 from mode_ii import ModeIITest
 from test_validation import Refusal
 
+from p4gen.ptf.icrcs import with_icrc
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket

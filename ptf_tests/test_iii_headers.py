@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from icrcs import with_icrc
 from mode_iii import CNP, ROOT, ModeIIITest, ack_of, control_of, is_answer, to
 
 from p4gen.groups.config import configure
 from p4gen.model.entries import Exact
+from p4gen.ptf.icrcs import with_icrc
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Nak, Opcode
 from p4gen.rocev2.packet import RocePacket

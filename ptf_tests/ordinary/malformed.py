@@ -15,14 +15,15 @@ def malformed(packet: RocePacket, other: str = "unknown") -> Iterator[tuple[byte
     """Frames that differ in one thing from a packet's, and the reasons for which they are dropped: ``other`` those as
     long as packets of other kinds."""
     good = packet.to_bytes()
+    ip = 14 if packet.vlan is None else 18
     length = packet.ip.total_length
     assert length is not None
     short, long = (replace(packet.ip, total_length=length + by) for by in (-5, 5))
     yield good[:-1], "truncated"
     yield good[:-5], "truncated"
-    yield good[:14] + replace(short, checksum=short.right_checksum()).pack() + good[34:-5], "truncated"
-    yield good[:14] + replace(long, checksum=long.right_checksum()).pack() + good[34:], "truncated"
-    yield good[:24] + bytes((good[24] ^ 1,)) + good[25:], "bad_ip_checksum"
+    yield good[:ip] + replace(short, checksum=short.right_checksum()).pack() + good[ip + 20 : -5], "truncated"
+    yield good[:ip] + replace(long, checksum=long.right_checksum()).pack() + good[ip + 20 :], "truncated"
+    yield good[: ip + 10] + bytes((good[ip + 10] ^ 1,)) + good[ip + 11 :], "bad_ip_checksum"
     for bth, reason in (
         (replace(packet.bth, version=1), "bad_version"),
         (replace(packet.bth, pkey=0x7FFE), "bad_pkey"),
@@ -30,5 +31,7 @@ def malformed(packet: RocePacket, other: str = "unknown") -> Iterator[tuple[byte
     ):
         yield replace(packet, bth=bth).sealed().to_bytes(), reason
     yield good + bytes(1), "bad_length"
+    for by in (-4, 4):
+        yield packet.sealed(udp_length=length - 20 + by).to_bytes(), "bad_length"
     for more in OTHER_LENGTHS:
         yield replace(packet, payload=packet.payload + bytes(more)).sealed().to_bytes(), other

@@ -42,7 +42,7 @@ ANSWERS = (
     Opcode.READ_RESPONSE_ONLY,
 )
 STATE = ("arrivals", "active", "next_read", "slots", "release", "flagged", "edge_1.acked", "edge_2.acked",
-         "lane_0.partial", "source", "result")  # fmt: skip
+         "lane_0.partial", "following", "watched", "source", "result")  # fmt: skip
 SCALES_STATE = ("scale_slots", "ready", "own_0.own", "top_0.top", "result_0.kept")
 Values = npt.NDArray[Any]
 WHOLE = {"float32": 1 << 23, "float16": 1 << 10, "bfloat16": 1 << 7}
@@ -114,12 +114,14 @@ class PullTest(SwitchTest):
         epoch: int = 1,
         first: int = -1,
     ) -> PullContext:
-        """A context that the switch does not serve yet."""
+        """A context that the switch does not serve yet. The switch's ends of two contexts have the same queue pairs at
+        two addresses."""
+        own, pair = number % 2, number // 2
         edges = []
         for edge in ranks(sources | destinations):
             ip, mac = 0x0A000100 + edge, 0x020000010000 | edge
-            qps = [256 * number + 4 * edge + role for role in roles(self.spec)]
-            near = tuple(Endpoint(0x020000000001, 0x0A000001, 0x100 + qp) for qp in qps)
+            qps = [256 * pair + 4 * edge + role for role in roles(self.spec)]
+            near = tuple(Endpoint(0x020000000001 + own, 0x0A000001 + own, 0x100 + qp) for qp in qps)
             far = tuple(Endpoint(mac, ip, 0xFED000 + qp) for qp in qps)
             place = 0x5000_0000_0000 + (edge << 20) + 8 * number
             edges.append(
@@ -295,11 +297,18 @@ class PullTest(SwitchTest):
         told = self.barriers[call.context.context] + (status != Status.SUCCESS)
         return serial.add(call.context.first_psn, told - 1)
 
+    def notification(self, context: PullContext, edge: int, role: Role = Role.WRITE) -> RocePacket:
+        """What a rank's NIC says when packets have met congestion."""
+        return self._from(context, edge, role, BTH(Opcode.CNP, 0, 0), payload=self.random.randbytes(16))
+
     def tick(self, context: PullContext, port: int = CPU_PORT) -> None:
         """The agent's tick for a context."""
+        self.send(port, self.ticking(context).to_bytes())
+
+    def ticking(self, context: PullContext) -> RocePacket:
+        """The same as a packet."""
         edge = context.edges[0].edge
-        bth = BTH(ticks.OPCODE, 0, 0)
-        self.send(port, self._from(context, edge, Role.SYNC, bth, payload=bytes(4)).to_bytes())
+        return self._from(context, edge, Role.SYNC, BTH(ticks.OPCODE, 0, 0), payload=bytes(4))
 
     def silence(self, call: Call, ticks: int, again: Sequence[Output]) -> None:
         """So many ticks behind something new, without anything new: ``again`` leaves at the first of them that has no

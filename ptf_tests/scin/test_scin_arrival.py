@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pulls import BROKEN, INVALID, NAK, PullTest
+from pulls import BROKEN, INVALID, NAK, REFUSED, PullTest
 
-from p4gen.families.scin.codes import Status
-from p4gen.families.scin.control import configuration
+from p4gen.families.scin.codes import NUMBERS, Status
+from p4gen.families.scin.control import Role, configuration
 
 
 class LastArrivalStartsTheReads(PullTest):
@@ -69,6 +69,8 @@ class DisagreementAborts(PullTest):
         self.post(3, self.arrival(call, 3, packets=3))
         self.expect([self.acked(call, 3, INVALID), *self.flags(call, Status.DISAGREEMENT)])
         self.equal("dropped", self.drops()["TrackArrival.disagrees"], 1)
+        self.took_flag(call, 1, 3, status=Status.DISAGREEMENT)
+        self.silence(call, 4, [self.flag(call, 2, Status.DISAGREEMENT)])
         again = self.call(context, 1, 1)
         self.arrive(again, 1)
         self.expect([self.acked(again, 1, BROKEN)])
@@ -81,8 +83,9 @@ class OtherNumbersAreRefused(PullTest):
     def runTest(self) -> None:
         context = self.served()
         call = self.call(context, 1)
-        frame = self.arrival(call, 1, numbers=255).to_bytes()
-        self.refused(self.port(1), frame, "TrackArrival.other_numbers", [self.acked(call, 1, INVALID)])
+        for bit in range(8):
+            frame = self.arrival(call, 1, numbers=NUMBERS[self.spec.dtype] ^ 1 << bit).to_bytes()
+            self.refused(self.port(1), frame, "TrackArrival.other_numbers", [self.acked(call, 1, INVALID)])
         self.finish(self.begin(context, 1))
 
 
@@ -130,10 +133,10 @@ class ForeignArrivalTouchesNothing(PullTest):
 
 
 class BarrierFlagsWithoutReads(PullTest):
-    """A call without data: all arrive, all get their flag."""
+    """A call without data: all arrive, all get their flag, whether they are read, or written to, or both."""
 
     def runTest(self) -> None:
-        context = self.served()
+        context = self.served(0b011, 0b110)
         self.took_flag(self.begin(context, 0))
         self.took_flag(self.begin(context, 0, 1))
         self.expect_nothing()
@@ -160,10 +163,37 @@ class NewEpochStartsAfresh(PullTest):
         self.finish(self.begin(context, 3))
         call = self.begin(context, 2, 1, 3)
         self.respond(call, [1, 2], 0)
+        self.post(3, self.answer(context, 3, Role.READ, call.data_psn(1), REFUSED))
+        self.expect(self.flags(call, Status.REFUSED))
         renewed = self.context(epoch=2, first=self.random.randrange(1 << 24))
         entries = configuration(self.spec, [renewed]).entries
         self.control.modify(*(entry for entry in entries if entry.table == "contexts"))
+        self.barriers.clear()
+        for _ in range(4):
+            self.tick(renewed)
+        self.expect_nothing()
         self.finish(self.begin(renewed, 3))
+
+
+class ArrivalsOfAnotherEpochAreForgotten(PullTest):
+    """Who has arrived in another epoch at a call of the same number has not arrived, and what it announced says
+    nothing."""
+
+    def runTest(self) -> None:
+        call = self.call(self.served(), 2)
+        for edge in (1, 2):
+            self.arrive(call, edge)
+        self.expect([self.acked(call, edge) for edge in (1, 2)])
+        renewed = self.context(epoch=2)
+        entries = configuration(self.spec, [renewed]).entries
+        self.control.modify(*(entry for entry in entries if entry.table == "contexts"))
+        again = self.call(renewed, 1)
+        for edge in (3, 1):
+            self.arrive(again, edge)
+            self.expect([self.acked(again, edge)])
+        self.arrive(again, 2)
+        self.expect([self.acked(again, 2), *self.reads(again, [0])])
+        self.finish(again)
 
 
 class LastArrivalStartsOnce(PullTest):

@@ -90,3 +90,25 @@ class GapsWhereverACallBegins(GapIsReadAgainAtOnce):
     def setUp(self) -> None:
         super().setUp()
         self.first_psn |= 1
+
+
+class GapsOfTwoContexts(PullTest):
+    """Each rank of each context has a next packet of its own."""
+
+    def runTest(self) -> None:
+        size = self.spec.wave
+        calls = [self.begin(self.served(number=number), size + 1) for number in range(min(self.spec.contexts, 3))]
+        for edge in (1, 2, 3):
+            for call in calls:
+                self.respond(call, [edge], *range(size + 1))
+        self.expect([each for call in calls for each in self.writes(call, *range(size + 1))])
+        for call in calls:
+            for edge in (1, 2, 3):
+                self.ack(call, edge, size)
+            self.expect(self.flags(call))
+            self.took_flag(call)
+        after = [self.begin(call.context, 2, 1, size + 1) for call in calls]
+        for edge in (3, 1, 2):
+            for call in after:
+                self.respond(call, [edge], 1)
+                self.expect(self.reread(call, edge, 0, 1))

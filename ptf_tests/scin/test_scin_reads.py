@@ -76,6 +76,8 @@ class PsnsWrap(PullTest):
         context = self.served(first=(1 << 24) - 1)
         self.finish(self.begin(context, self.spec.wave + 1))
         self.finish(self.begin(context, 2, 1, self.spec.wave + 1))
+        context = self.served(number=1, first=(1 << 24) - self.spec.wave)
+        self.finish(self.begin(context, self.spec.slots + self.spec.wave))
 
 
 class OnlySourcesAreRead(PullTest):

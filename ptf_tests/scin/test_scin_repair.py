@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from pulls import ACK, BROKEN, INVALID, NAK, REFUSED, Call, PullTest
@@ -85,16 +86,57 @@ class LostWriteComesAgain(PullTest):
     """A NIC's NAK has the result from there on written again to that rank, the same bytes under the same PSNs."""
 
     def runTest(self) -> None:
-        call = self.begin(self.served(), 3)
-        self.respond(call, [1, 2, 3], 0, 1, 2)
-        self.expect(self.writes(call, 0, 1, 2))
-        self.ack(call, 2, 1, NAK)
-        self.expect([self.write(call, 2, index, again=True) for index in (1, 2)])
+        for number, first in enumerate((1 << 22, 3 << 22)):  # PSNs that 0 is before, and behind
+            call = self.begin(self.served(number=number, first=first), 3)
+            self.respond(call, [1, 2, 3], 0, 1, 2)
+            self.expect(self.writes(call, 0, 1, 2))
+            self.ack(call, 2, 1, NAK)
+            self.expect([self.write(call, 2, index, again=True) for index in (1, 2)])
+            for edge in (1, 3):
+                self.ack(call, edge, 2)
+            self.expect_nothing()
+            self.ack(call, 2, 2)
+            self.expect(self.flags(call))
+
+
+class NakAcknowledgesWhatIsBefore(PullTest):
+    """A NAK, and an RNR NAK, acknowledges all before its PSN, and no more; one behind the last WRITE ends a call."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        for number, syndrome in enumerate((NAK, RnrNak(1).syndrome)):
+            call = self.begin(context, 3, number, 3 * number)
+            self.respond(call, [1, 2, 3], 0, 1, 2)
+            self.expect(self.writes(call, 0, 1, 2))
+            for edge in (1, 3):
+                self.ack(call, edge, 2)
+            last = self.write(call, 2, 2, again=True)
+            self.ack(call, 2, 2, syndrome)
+            self.expect([last] if syndrome == NAK else [])
+            self.silence(call, 3, [last])
+            self.ack(call, 2, 3, syndrome)
+            self.expect(self.flags(call))
+            self.took_flag(call)
+
+
+class NakThatSaysNothingNew(PullTest):
+    """A NAK that comes again shows that answers are on their way, and is no progress."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 2)
+        self.respond(call, [1, 2, 3], 0, 1)
+        self.expect(self.writes(call, 0, 1))
         for edge in (1, 3):
-            self.ack(call, edge, 2)
+            self.ack(call, edge, 1)
+        again = [self.write(call, 2, index, again=True) for index in (0, 1)]
+        self.silence(call, 3, again)
+        self.ack(call, 2, 0, NAK)
+        self.expect(again)
+        for _ in range(2):
+            self.tick(call.context)
         self.expect_nothing()
-        self.ack(call, 2, 2)
-        self.expect(self.flags(call))
+        self.tick(call.context)
+        self.expect(again)
 
 
 class OldNakTakesFewPasses(PullTest):
@@ -144,6 +186,8 @@ class NakThatFreesAWaveWritesFirst(PullTest):
             self.ack(call, edge, slots - 1)
         self.ack(call, 2, size, NAK)
         self.expect([self.write(call, 2, index, again=True) for index in range(size, slots)])
+        self.tick(call.context)
+        self.expect_nothing()
         self.ack(call, 2, slots - 1)
         self.expect(self.reads(call, [self.spec.waves]))
 
@@ -193,14 +237,17 @@ class RefusedReadAborts(PullTest):
     """A NIC that refuses a READ ends the call at all ranks; later packets of it do nothing."""
 
     def runTest(self) -> None:
-        call = self.begin(self.served(), 2)
-        self.post(3, self.answer(call.context, 3, Role.READ, call.data_psn(0), REFUSED))
-        self.expect(self.flags(call, Status.REFUSED))
-        self.refused(self.port(1), self.response(call, 1, 0).to_bytes(), "TrackCall.aborted")
-        self.took_flag(call, 1, 2, status=Status.REFUSED)
-        self.tick(call.context)
-        self.tick(call.context)
-        self.expect([self.flag(call, 3, Status.REFUSED)])
+        for number, (sources, destinations) in enumerate([(0b111, 0b111), (0b110, 0b011)]):
+            call = self.begin(self.served(sources, destinations, number=number), 2)
+            before = self.drops()
+            self.post(3, self.answer(call.context, 3, Role.READ, call.data_psn(0), REFUSED))
+            self.expect(self.flags(call, Status.REFUSED))
+            self.equal("dropped", self.drops() - before, Counter({"ReplicateData.absorbed": 1}))
+            self.refused(self.port(2), self.response(call, 2, 0).to_bytes(), "TrackCall.aborted")
+            self.took_flag(call, 1, 2, status=Status.REFUSED)
+            self.tick(call.context)
+            self.tick(call.context)
+            self.expect([self.flag(call, 3, Status.REFUSED)])
 
 
 class LateRefusalOfAReadMeansNothing(PullTest):
@@ -250,6 +297,20 @@ class RefusedWriteAborts(PullTest):
         self.expect(self.writes(call, 0))
         self.ack(call, 2, 0, BROKEN)
         self.expect(self.flags(self.after_flags(call), Status.REFUSED))
+
+
+class RefusedWriteThatFreesAWaveAborts(PullTest):
+    """Nothing is read on, though a wave has been acknowledged in the same breath."""
+
+    def runTest(self) -> None:
+        size, slots = self.spec.wave, self.spec.slots
+        call = self.begin(self.served(), slots + size)
+        self.respond(call, [1, 2, 3], *range(slots))
+        self.expect(self.writes(call, *range(slots)))
+        for edge in (1, 3):
+            self.ack(call, edge, slots - 1)
+        self.ack(call, 2, size, BROKEN)
+        self.expect(self.flags(call, Status.REFUSED))
 
 
 class NothingActsAfterAnAbort(PullTest):

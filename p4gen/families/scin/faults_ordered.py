@@ -49,7 +49,7 @@ ORDERED: Final = (
         "if (precedes(through, acks.passed) == 1) { through = acks.passed; }",
         "",
     ),
-    _fault("barriers-not-counted", "TrackCall", "if (packets == 0) { told = told + 1; }", ""),
+    _fault("barriers-not-counted", "TrackCall", "// a barrier\n                    told = told + 1;", "// a barrier"),
     _fault(
         "abort-not-counted",
         "TrackCall",

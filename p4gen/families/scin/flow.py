@@ -57,8 +57,13 @@ def ingress(spec: ScinSpec) -> Flow:
                 "meta.lookup.kind == kind_t.ORDINARY",
                 Ordinary((routed,)),
                 otherwise=(
-                    Apply(m.VALIDATE_PACKET, f"hdr, meta, {arch.arguments('in')}"),
-                    *((Apply(m.CHECK_ICRC, "hdr, meta"),) if spec.icrc.checked else ()),
+                    when(
+                        "meta.lookup.kind != kind_t.CURSOR",
+                        Apply(
+                            m.VALIDATE_PACKET, f"hdr, meta, {arch.arguments('in')}", "cursors are this program's own"
+                        ),
+                        *((Apply(m.CHECK_ICRC, "hdr, meta"),) if spec.icrc.checked else ()),
+                    ),
                     when(OURS, Apply(calls.FIND_CONTEXT, "meta")),
                     when(OURS, Apply(calls.TRACK_CALL, "hdr, meta", "section 3.4.2")),
                     when(OURS, *_by_kind(spec)),
@@ -171,10 +176,10 @@ def egress(spec: ScinSpec) -> Flow:
                             Apply(leaving.STORE_ADDRESSES, "hdr, meta"),
                             made,
                             Apply(leaving.TRANSLATE_HEADER, "hdr, meta"),
+                            *((Apply(m.SET_ICRC, "hdr"),) if spec.icrc.right else ()),
                         ),
                     ),
                 ),
-                *((Apply(m.SET_ICRC, "hdr"),) if spec.icrc.right else ()),
                 when(DROPPED, *_drop(arch, "egress")),
                 otherwise=(Ordinary(),),
             ),

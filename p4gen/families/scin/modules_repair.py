@@ -158,7 +158,6 @@ ADVANCE_CURSOR = Module(
     purpose="makes a cursor of a clone",
     needs=_ROUND,
     changes=(
-        "hdr.ipv4",
         "hdr.udp",
         "hdr.bth",
         "hdr.aeth",

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from p4gen.rocev2.packet import RocePacket
 
 _FREE_BITS = 32
-"""The bits of the IPv4 identification and the UDP source port, which are arbitrary."""
 
 
 def with_icrc(packet: RocePacket, wanted: bytes) -> RocePacket:
     """``packet`` with an identification and source port for which its ICRC is ``wanted``, in wire order."""
-    missing = _icrc(packet, 0) ^ int.from_bytes(wanted)
-    effects = [(_icrc(packet, 1 << bit) ^ _icrc(packet, 0), 1 << bit) for bit in range(_FREE_BITS)]
+    return _freed(packet, solved(lambda bits: _freed(packet, bits).icrc, wanted))
+
+
+def solved(icrc_of: Callable[[int], bytes], wanted: bytes) -> int:
+    """32 bits, which a packet has somewhere, for which its ICRC is ``wanted``, in wire order. ``icrc_of`` tells it."""
+    none = int.from_bytes(icrc_of(0))
+    missing = none ^ int.from_bytes(wanted)
+    effects = [(int.from_bytes(icrc_of(1 << bit)) ^ none, 1 << bit) for bit in range(_FREE_BITS)]
     solution = 0
     for bit in reversed(range(_FREE_BITS)):
         pivot = next((effect for effect in effects if effect[0] >> bit & 1), None)
@@ -26,14 +32,11 @@ def with_icrc(packet: RocePacket, wanted: bytes) -> RocePacket:
         ]
         if missing >> bit & 1:
             missing, solution = missing ^ pivot[0], solution ^ pivot[1]
-    assert missing == 0, f"no identification and port give the ICRC {wanted.hex()}"
-    return _freed(packet, solution)
+    assert missing == 0, f"no 32 bits give the ICRC {wanted.hex()}"
+    return solution
 
 
 def _freed(packet: RocePacket, bits: int) -> RocePacket:
+    """The IPv4 identification and the UDP source port are arbitrary."""
     ip = replace(packet.ip, identification=bits & 0xFFFF)
     return replace(packet, ip=ip, udp=replace(packet.udp, src_port=bits >> 16)).sealed()
-
-
-def _icrc(packet: RocePacket, bits: int) -> int:
-    return int.from_bytes(_freed(packet, bits).icrc)
