@@ -7,7 +7,7 @@ from dataclasses import replace
 from pulls import BROKEN, INVALID, NAK, REFUSED, PullTest
 
 from p4gen.families.scin.codes import NUMBERS, Status
-from p4gen.families.scin.control import Role, configuration
+from p4gen.families.scin.control import PullContext, Role, configuration
 
 
 class LastArrivalStartsTheReads(PullTest):
@@ -122,7 +122,7 @@ class ForeignArrivalTouchesNothing(PullTest):
     """Arrivals from elsewhere, for no endpoint, or on another queue pair do nothing."""
 
     def runTest(self) -> None:
-        context = self.served()
+        context = self.served(number=1)
         call = self.call(context, 1)
         packet = self.arrival(call, 1)
         stranger = replace(packet, ip=replace(packet.ip, src=packet.ip.src + 7))
@@ -156,26 +156,60 @@ class CallsAlternate(PullTest):
 
 
 class NewEpochStartsAfresh(PullTest):
-    """A context with another epoch knows nothing of what was before, not even of a call that was aborted."""
+    """A context with another epoch knows nothing of what was before, not even of a call that was aborted, whether its
+    PSNs are those of before or others."""
 
     def runTest(self) -> None:
         context = self.served()
+        for epoch, first in enumerate((context.first_psn, self.random.randrange(1 << 24)), 2):
+            self.finish(self.begin(context, 3))
+            call = self.begin(context, 2, 1, 3)
+            self.respond(call, [1, 2], 0)
+            self.post(3, self.answer(context, 3, Role.READ, call.data_psn(1), REFUSED))
+            self.expect(self.flags(call, Status.REFUSED))
+            context = self.renewed(epoch, first)
+            for _ in range(4):
+                self.tick(context)
+            self.expect_nothing()
         self.finish(self.begin(context, 3))
-        call = self.begin(context, 2, 1, 3)
-        self.respond(call, [1, 2], 0)
-        self.post(3, self.answer(context, 3, Role.READ, call.data_psn(1), REFUSED))
-        self.expect(self.flags(call, Status.REFUSED))
-        renewed = self.context(epoch=2, first=self.random.randrange(1 << 24))
-        entries = configuration(self.spec, [renewed]).entries
+
+    def renewed(self, epoch: int, first: int = -1) -> PullContext:
+        """The context in another epoch."""
+        context = self.context(epoch=epoch, first=first)
+        entries = configuration(self.spec, [context]).entries
         self.control.modify(*(entry for entry in entries if entry.table == "contexts"))
         self.barriers.clear()
-        for _ in range(4):
-            self.tick(renewed)
+        return context
+
+
+class FlagsOfAnotherEpochAreForgotten(NewEpochStartsAfresh):
+    """Neither who has acknowledged the flag of a call of that number counts, nor how long it took."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 0)
+        self.took_flag(call, 1)
+        self.silence(call, 3, [self.flag(call, 2), self.flag(call, 3)])
+        again = self.begin(self.renewed(2), 0)
+        self.silence(again, 3, self.flags(again))
+
+
+class GapsOfAnotherEpochAreForgotten(NewEpochStartsAfresh):
+    """What has come under a PSN in another epoch has not come."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 2)
+        self.respond(call, [1, 2, 3], 0)
+        self.expect(self.writes(call, 0))
+        self.respond(call, [1], 1)
+        again = self.begin(self.renewed(2), 2)
+        self.respond(again, [2, 1], 1)
+        self.expect([read for edge in (1, 2) for read in self.reread(again, edge, 0, 1)])
+        self.respond(again, [1, 2], 0)
         self.expect_nothing()
-        self.finish(self.begin(renewed, 3))
+        self.finish(again)
 
 
-class ArrivalsOfAnotherEpochAreForgotten(PullTest):
+class ArrivalsOfAnotherEpochAreForgotten(NewEpochStartsAfresh):
     """Who has arrived in another epoch at a call of the same number has not arrived, and what it announced says
     nothing."""
 
@@ -184,10 +218,7 @@ class ArrivalsOfAnotherEpochAreForgotten(PullTest):
         for edge in (1, 2):
             self.arrive(call, edge)
         self.expect([self.acked(call, edge) for edge in (1, 2)])
-        renewed = self.context(epoch=2)
-        entries = configuration(self.spec, [renewed]).entries
-        self.control.modify(*(entry for entry in entries if entry.table == "contexts"))
-        again = self.call(renewed, 1)
+        again = self.call(self.renewed(2), 1)
         for edge in (3, 1):
             self.arrive(again, edge)
             self.expect([self.acked(again, edge)])

@@ -92,23 +92,25 @@ class GapsWhereverACallBegins(GapIsReadAgainAtOnce):
         self.first_psn |= 1
 
 
-class GapsOfTwoContexts(PullTest):
-    """Each rank of each context has a next packet of its own."""
+class GapsOfSeveralContexts(PullTest):
+    """Each rank of each context has a next packet of its own, and addresses of its own."""
 
     def runTest(self) -> None:
-        size = self.spec.wave
-        calls = [self.begin(self.served(number=number), size + 1) for number in range(min(self.spec.contexts, 3))]
-        for edge in (1, 2, 3):
+        size, edges = self.spec.wave, range(1, min(self.spec.edges, 4) + 1)
+        everybody = (1 << len(edges)) - 1
+        contexts = [self.served(everybody, everybody, number=number) for number in range(min(self.spec.contexts, 4))]
+        calls = [self.begin(context, size + 1) for context in contexts]
+        for edge in edges:
             for call in calls:
                 self.respond(call, [edge], *range(size + 1))
         self.expect([each for call in calls for each in self.writes(call, *range(size + 1))])
         for call in calls:
-            for edge in (1, 2, 3):
+            for edge in edges:
                 self.ack(call, edge, size)
             self.expect(self.flags(call))
             self.took_flag(call)
-        after = [self.begin(call.context, 2, 1, size + 1) for call in calls]
-        for edge in (3, 1, 2):
+        after = [self.begin(context, 2, 1, size + 1) for context in contexts]
+        for edge in reversed(edges):
             for call in after:
                 self.respond(call, [edge], 1)
                 self.expect(self.reread(call, edge, 0, 1))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pulls import PullTest, ranks
+from pulls import NAK, PullTest, ranks
+
+from p4gen.families.scin.control import Role
 
 
 class ShortLastWave(PullTest):
@@ -77,7 +79,10 @@ class PsnsWrap(PullTest):
         self.finish(self.begin(context, self.spec.wave + 1))
         self.finish(self.begin(context, 2, 1, self.spec.wave + 1))
         context = self.served(number=1, first=(1 << 24) - self.spec.wave)
-        self.finish(self.begin(context, self.spec.slots + self.spec.wave))
+        call = self.begin(context, self.spec.slots + self.spec.wave)
+        self.post(2, self.answer(context, 2, Role.READ, call.data_psn(0), NAK))
+        self.expect(self.reread(call, 2, 0, self.spec.slots))
+        self.finish(call)
 
 
 class OnlySourcesAreRead(PullTest):

@@ -152,6 +152,10 @@ class OldNakTakesFewPasses(PullTest):
         self.ack(call, 2, -500, NAK)
         self.expect([self.write(call, 2, 2, again=True)])
         self.equal("passes without output", (self.drops() - before)["ReplicateData.absorbed"], 3)
+        before = self.drops()
+        self.post(2, self.answer(call.context, 2, Role.READ, call.data_psn(-500), NAK))
+        self.expect_nothing()
+        self.equal("passes without output", (self.drops() - before)["ReplicateData.absorbed"], 3)
 
 
 class LostAckHeals(PullTest):
@@ -163,6 +167,7 @@ class LostAckHeals(PullTest):
         self.expect(self.writes(call, 0, 1, 2))
         self.ack(call, 1, 2)
         self.ack(call, 3, 0)
+        before = self.drops()
         self.tick(call.context)
         self.expect_nothing()
         self.tick(call.context)
@@ -172,6 +177,7 @@ class LostAckHeals(PullTest):
                 *(self.write(call, 3, i, again=True) for i in (1, 2)),
             ]
         )
+        self.equal("passes without output", (self.drops() - before)["ReplicateData.absorbed"], 3)
 
 
 class NakThatFreesAWaveWritesFirst(PullTest):
@@ -190,6 +196,19 @@ class NakThatFreesAWaveWritesFirst(PullTest):
         self.expect_nothing()
         self.ack(call, 2, slots - 1)
         self.expect(self.reads(call, [self.spec.waves]))
+
+
+class EachIsAskedForItsOwn(PullTest):
+    """Ticks have sources read again, and destinations written to, where no rank but one is both."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(0b011, 0b110), 2)
+        self.silence(call, 2, [read for edge in (1, 2) for read in self.reread(call, edge, 0, 2)])
+        self.respond(call, [1, 2], 0, 1)
+        self.expect(self.writes(call, 0, 1))
+        if self.spec.ordered:
+            self.took_flag(call)
+        self.silence(call, 2, [self.write(call, edge, index, again=True) for edge in (2, 3) for index in (0, 1)])
 
 
 class EachDestinationIsWrittenToAlone(PullTest):

@@ -20,8 +20,10 @@ class WritesLeaveInOrder(PullTest):
         self.expect_nothing()
         self.respond(call, [3], 0)
         self.expect(self.writes(call, 0, 1))
+        before = self.drops()
         self.respond(call, [1, 2, 3], 2)
         self.expect(self.writes(call, 2, 3, 4))
+        self.equal("passes without output", (self.drops() - before)["ReplicateData.absorbed"], 2)
         for edge in (1, 2, 3):
             self.ack(call, edge, 4)
         self.expect(self.flags(call))
@@ -110,7 +112,7 @@ class FlagIsRepeatedForEachRankAlone(PullTest):
     """Whichever rank has not acknowledged its flag gets it again, alone."""
 
     def runTest(self) -> None:
-        context = self.served(number=self.spec.contexts - 1)
+        context = self.served(0b011, 0b110, number=self.spec.contexts - 1)
         for number, edge in enumerate((1, 2, 3)):
             call = self.begin(context, 0, number)
             self.took_flag(call, *({1, 2, 3} - {edge}))
@@ -119,6 +121,11 @@ class FlagIsRepeatedForEachRankAlone(PullTest):
             self.tick(context)
             self.expect([self.flag(call, edge)])
             self.took_flag(call, edge)
+        before = self.drops()
+        for _ in range(3):
+            self.tick(context)
+        self.expect_nothing()
+        self.equal("copies for nobody", (self.drops() - before)["PrunePort.not_wanted"], 0)
 
 
 class FlagsAreRepeatedForGood(PullTest):
@@ -143,7 +150,8 @@ class FlagsOfALaterCallAreRepeated(PullTest):
         self.took_flag(earlier)
         call = self.begin(context, 0, 1)
         self.post(3, self.answer(context, 3, Role.SYNC, earlier.psn))
-        self.post(2, self.answer(context, 2, Role.SYNC, call.psn, NAK))
+        for syndrome in (NAK, RnrNak(1).syndrome):
+            self.post(2, self.answer(context, 2, Role.SYNC, call.psn, syndrome))
         self.took_flag(call, 1)
         self.tick(context)
         self.expect_nothing()
