@@ -208,7 +208,9 @@ class EachIsAskedForItsOwn(PullTest):
         self.expect(self.writes(call, 0, 1))
         if self.spec.ordered:
             self.took_flag(call)
+        before = self.drops()
         self.silence(call, 2, [self.write(call, edge, index, again=True) for edge in (2, 3) for index in (0, 1)])
+        self.equal("copies for nobody", (self.drops() - before)["PrunePort.not_wanted"], 0)
 
 
 class EachDestinationIsWrittenToAlone(PullTest):

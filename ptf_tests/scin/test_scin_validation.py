@@ -43,6 +43,21 @@ class MalformedPacketsTouchNothing(PullTest):
         self.finish(call)
 
 
+class OtherOpcodesAreUnknown(PullTest):
+    """Packets that have the length of those of a call, and another opcode."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 2)
+        following = self.call(call.context, 1, 1, 2)
+        answers = [self.answer(call.context, 1, role, call.data_psn(0)) for role in roles(self.spec)]
+        responses = [self.response(call, 1, 0, opcode) for opcode in ANSWERS]
+        for packet in (self.arrival(following, 1), *responses, *answers, self.notification(call.context, 1)):
+            for opcode in (0x00, 0x12, 0xC2):  # SEND FIRST, ATOMIC ACKNOWLEDGE, and nobody's
+                other = replace(packet, bth=replace(packet.bth, opcode=opcode)).sealed()
+                self.refused(self.port(1), other.to_bytes(), "ValidatePacket.unknown")
+        self.finish(call)
+
+
 class NotificationsMeanNothing(PullTest):
     """A rank's NIC may notify of congestion on any of its connections: nothing follows. A corrupt one is refused."""
 

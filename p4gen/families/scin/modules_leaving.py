@@ -94,7 +94,6 @@ MAKE_FLAG = Module(
         "hdr.aeth",
         "hdr.immediate",
         "hdr.cursor",
-        "hdr.payload",
         "hdr.flag",
         "role",
     ),
