@@ -86,3 +86,17 @@ class SeveralEntrances(Entrances):
             self.refused(self.port(1), self.arrival(call, 2).to_bytes(), WRONG_PORT)
             self.joined(call)
             self.finish(call)
+
+
+class SameQueuePairAtAnotherAddress(Entrances):
+    """Endpoints of two addresses may have equal queue pairs, whose packets come in by different ports."""
+
+    def runTest(self) -> None:
+        context, other = self.context(), self.context(number=1)
+        ports = {edge: self.port(edge % 3 + 1) for edge in (1, 2, 3)}
+        other = replace(other, edges=tuple(replace(each, port=ports[each.edge]) for each in other.edges))
+        self.install(configuration(self.spec, [context, other]))
+        call = self.call(context, 1)
+        for edge in (1, 2, 3):
+            self.refused(ports[edge], self.arrival(call, edge).to_bytes(), WRONG_PORT)
+        self.finish(self.begin(context, 1))
