@@ -11,7 +11,7 @@ from p4gen.model.entries import Action, Entry, Exact
 from p4gen.program import compose
 from p4gen.ptf.scenario import Output, SwitchTest
 from p4gen.rocev2.codes import ETHERTYPE_ARP, ETHERTYPE_VLAN
-from p4gen.rocev2.headers import UDP, Ethernet, IPv4, ipv4
+from p4gen.rocev2.headers import UDP, Ethernet, IPv4, ipv4, ones_complement_sum
 
 HOSTS = (0x02AA00000001, 0x02AA00000002)
 OURS, OUR_MAC = ipv4("169.254.0.1"), 0x02DD00000001
@@ -84,6 +84,24 @@ class DatagramsAreRouted(OrdinaryTest):
                 for tag in (b"", TAG):
                     ip = self.datagram(f"192.168.{hop.port}.9", protocol=protocol)
                     self.equal("port", self.leaves(ip, tag), hop.port)
+
+
+class HeadersAreCarriedOver(OrdinaryTest):
+    """A router changes the time to live, and the checksum with it: options stay, and what arrives wrong leaves wrong."""
+
+    def runTest(self) -> None:
+        hop = self.hops[1]
+        for options, error in ((b"", 0), (b"", 0x5A5A), (b"\x01" * 8, 0), (b"\x01" * 8, 0x5A5A)):
+            ip = self.datagram(f"192.168.{hop.port}.9")
+            ip = replace(ip, options=options, ihl=5 + len(options) // 4, total_length=40 + len(options))
+            ip = replace(ip, checksum=ip.right_checksum() ^ error)
+            self.send(self.hops[0].port, Ethernet(*HOSTS).pack() + ip.pack() + self.payload)
+            (output,) = self.outputs()
+            left = IPv4.unpack(output.frame, Ethernet.SIZE)
+            self.equal("sum of the header", *(ones_complement_sum([each.pack()]) for each in (left, ip)))
+            left = replace(left, ttl=ip.ttl, checksum=ip.checksum)
+            self.equal("frame but for both", output.frame[14 + ip.size :].hex(), self.payload.hex())
+            self.equal("header but for both", left, ip)
 
 
 class FlowsAreSpread(OrdinaryTest):

@@ -76,6 +76,17 @@ class SourcesAreFlaggedBehindTheLastResult(OrderedTest):
         self.expect_nothing()
 
 
+class NoFlagBeforeTheLastResult(OrderedTest):
+    """While results wait for room, a rank that is read only has nothing sent again."""
+
+    def runTest(self) -> None:
+        slots = self.spec.slots
+        call = self.begin(self.served(0b011, 0b110), slots + self.spec.wave)
+        self.respond(call, [1, 2], *range(slots))
+        self.expect(self.writes(call, *range(slots)))
+        self.silence(call, 2, [self.write(call, edge, i, again=True) for edge in (2, 3) for i in range(slots)])
+
+
 class FlagOfASourceIsRepeatedAlone(OrderedTest):
     """Also when all results are acknowledged, however long it takes."""
 

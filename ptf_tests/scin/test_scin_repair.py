@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pulls import ACK, BROKEN, INVALID, NAK, REFUSED, Call, PullTest
 
 from p4gen.families.scin.codes import Status
-from p4gen.families.scin.control import Role
+from p4gen.families.scin.control import PullContext, Role
 from p4gen.families.scin.headers import CURSOR
 from p4gen.ptf.scenario import Output
 from p4gen.rocev2.headers import BTH
@@ -264,7 +264,10 @@ class RefusedReadAborts(PullTest):
             self.post(3, self.answer(call.context, 3, Role.READ, call.data_psn(0), REFUSED))
             self.expect(self.flags(call, Status.REFUSED))
             self.equal("dropped", self.drops() - before, Counter({"ReplicateData.absorbed": 1}))
-            self.refused(self.port(2), self.response(call, 2, 0).to_bytes(), "TrackCall.aborted")
+            late = self.response(call, 2, 0).to_bytes()
+            self.refused(self.port(2), late, "TrackCall.aborted")
+            if self.spec.icrc.checked:
+                self.refused(self.port(2), late[:-1] + bytes((late[-1] ^ 1,)), "CheckIcrc.bad_icrc")
             self.took_flag(call, 1, 2, status=Status.REFUSED)
             self.tick(call.context)
             self.tick(call.context)
@@ -288,7 +291,11 @@ class AbortReachesWhoLacksAFlag(PullTest):
     """A rank that lacks the flag of the call before is told of an abort with the PSN that its NIC waits for."""
 
     def runTest(self) -> None:
-        context = self.served()
+        for number, destinations in enumerate((0b111, 0b011)):
+            self.reaches(self.served(0b111, destinations, number=number))
+
+    def reaches(self, context: PullContext) -> None:
+        """Rank 3 is told of an abort in the context."""
         self.took_flag(self.begin(context, 0), 1, 2)
         call = self.call(context, 1, 1)
         self.arrive(call, 1)

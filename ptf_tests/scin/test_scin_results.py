@@ -72,9 +72,12 @@ class AckOfWhatWasNotWrittenIsIgnored(PullTest):
         call = self.begin(self.served(), 2)
         self.respond(call, [1, 2, 3], 0)
         self.expect(self.writes(call, 0))
+        self.tick(call.context)
         for edge in (1, 2, 3):
             frame = self.answer(call.context, edge, Role.WRITE, call.data_psn(1)).to_bytes()
             self.refused(self.port(edge), frame, "ReceiveAck.never_sent")
+        self.tick(call.context)
+        self.expect([read for edge in (1, 2, 3) for read in self.reread(call, edge, 1, 2)])
         self.respond(call, [1, 2, 3], 1)
         self.expect(self.writes(call, 1))
 
