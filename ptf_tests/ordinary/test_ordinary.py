@@ -87,7 +87,7 @@ class DatagramsAreRouted(OrdinaryTest):
 
 
 class HeadersAreCarriedOver(OrdinaryTest):
-    """A router changes the time to live, and the checksum with it: options stay, and what arrives wrong leaves wrong."""
+    """A router changes the time to live, and the checksum with it. Options stay; what arrives wrong leaves wrong."""
 
     def runTest(self) -> None:
         hop = self.hops[1]
