@@ -18,6 +18,7 @@ from p4gen.ptf.icrcs import solved, with_icrc
 from p4gen.ptf.scenario import Output
 from p4gen.rocev2.codes import ETHERTYPE_VLAN
 from p4gen.rocev2.headers import Ethernet, ipv4
+from p4gen.rocev2.packet import RocePacket
 
 TAG = 5 << 13 | 100
 
@@ -139,32 +140,39 @@ class WhatLeavesHasAnyIcrc(PullTest):
 
 
 class ForeignRoceIsRouted(PullTest):
-    """Packets for other addresses leave as they came but for a router's changes, whatever they are and say."""
+    """Packets for other addresses leave as they came but for a router's changes, whatever they are and say; so do those
+    for the switch's own that are no RoCEv2: fragments, other protocols and ports, and with IPv4 options."""
 
     def runTest(self) -> None:
         context = self.served()
         call = self.begin(context, 1)
         hop = NextHop(1, self.port(3), src_mac=0x02BB00000001, dst_mac=0x02CC00000001)
-        foreign = ipv4("198.51.100.7")
-        for entry in routing([Route("198.51.100.0/24", 1)], [hop]):
+        for entry in routing([Route("0.0.0.0/0", 1)], [hop]):
             self.control.insert(entry)
         answers = [self.answer(context, 1, role, call.psn) for role in roles(self.spec)]
-        for packet in (
-            self.arrival(call, 1),
-            *(self.response(call, 1, 0, opcode) for opcode in ANSWERS),
-            *answers,
-            self.notification(context, 1),
-            self.ticking(context),
-        ):
+        responses = [self.response(call, 1, 0, opcode) for opcode in ANSWERS]
+        others = (*responses, *answers, self.notification(context, 1), self.ticking(context))
+        for packet in (self.arrival(call, 1), *others):
+            ip = packet.ip
             for vlan in (None, 100):
-                ip = replace(packet.ip, dst=foreign)
-                sent = replace(packet, ip=ip, vlan=vlan).sealed()
-                left = replace(sent.ip, ttl=sent.ip.ttl - 1)
-                left = replace(left, checksum=left.right_checksum())
-                self.send(self.port(1), sent.to_bytes())
-                routed = replace(sent, ip=left, eth=Ethernet(hop.dst_mac, hop.src_mac))
-                self.expect([Output(hop.port, routed.to_bytes())])
+                self.routed(replace(packet, ip=replace(ip, dst=ipv4("198.51.100.7")), vlan=vlan), hop)
+            for no_roce in (
+                replace(ip, flags=1),
+                replace(ip, fragment_offset=1),
+                replace(ip, protocol=6),
+                replace(ip, options=bytes(4)),
+            ):
+                self.routed(replace(packet, ip=no_roce), hop)
+            self.routed(replace(packet, udp=replace(packet.udp, dst_port=4790)), hop)
         self.finish(call)
+
+    def routed(self, packet: RocePacket, hop: NextHop) -> None:
+        """Check that a packet leaves as from a router."""
+        sent = packet.sealed()
+        left = replace(sent.ip, ttl=sent.ip.ttl - 1)
+        left = replace(left, checksum=left.right_checksum())
+        self.send(self.port(1), sent.to_bytes())
+        self.expect([Output(hop.port, replace(sent, ip=left, eth=Ethernet(hop.dst_mac, hop.src_mac)).to_bytes())])
 
 
 class TagsStay(PullTest):
