@@ -151,6 +151,7 @@ class ForeignRoceIsRouted(PullTest):
             self.control.insert(entry)
         answers = [self.answer(context, 1, role, call.psn) for role in roles(self.spec)]
         responses = [self.response(call, 1, 0, opcode) for opcode in ANSWERS]
+        hidden = answers[0].udp.pack() + answers[0].transport() + answers[0].icrc
         others = (*responses, *answers, self.notification(context, 1), self.ticking(context))
         for packet in (self.arrival(call, 1), *others):
             ip = packet.ip
@@ -160,7 +161,8 @@ class ForeignRoceIsRouted(PullTest):
                 replace(ip, flags=1),
                 replace(ip, fragment_offset=1),
                 replace(ip, protocol=6),
-                replace(ip, options=bytes(4)),
+                replace(ip, version=5),
+                replace(ip, options=hidden),
             ):
                 self.routed(replace(packet, ip=no_roce), hop)
             self.routed(replace(packet, udp=replace(packet.udp, dst_port=4790)), hop)
@@ -168,7 +170,7 @@ class ForeignRoceIsRouted(PullTest):
 
     def routed(self, packet: RocePacket, hop: NextHop) -> None:
         """Check that a packet leaves as from a router."""
-        sent = packet.sealed()
+        sent = packet.sealed(icrc=None if packet.ip.version == 4 else packet.icrc)
         left = replace(sent.ip, ttl=sent.ip.ttl - 1)
         left = replace(left, checksum=left.right_checksum())
         self.send(self.port(1), sent.to_bytes())
