@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from pulls import ACK, BROKEN, INVALID, NAK, REFUSED, Call, PullTest
 
@@ -464,6 +465,8 @@ class CursorsFromAnywhereAreForged(PullTest):
         bth = BTH(ticks.OPCODE + 1, 0, call.psn)
         packet = self._from(call.context, 1, Role.SYNC, bth, payload=said)
         self.refused(self.port(1), packet.to_bytes(), "ValidatePacket.unknown")
+        short = replace(packet, payload=said[:4]).sealed()
+        self.refused(self.port(1), short.to_bytes(), "ValidatePacket.unknown")
 
 
 class CursorsOfAnAbortedCallDoNothing(PullTest):

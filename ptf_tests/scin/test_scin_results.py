@@ -29,6 +29,22 @@ class WritesLeaveInOrder(PullTest):
         self.expect(self.flags(call))
 
 
+class OnlyReleaseWrites(PullTest):
+    """A cursor that reads again passes a complete slot, whose turn it is, ahead of the cursor that writes it."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 2)
+        self.respond(call, [1, 2], 0, 1)
+        self.respond(call, [3], 1)
+        self.expect(self.reread(call, 3, 0, 1))
+        self.hold()
+        self.post(2, self.answer(call.context, 2, Role.READ, call.data_psn(1), NAK))
+        self.post(3, self.response(call, 3, 0))
+        self.expect(self.writes(call, 0))
+        self.go()
+        self.expect(self.writes(call, 1))
+
+
 class FlagAfterAllAcks(PullTest):
     """Flags follow the last ACK of the slowest destination, once."""
 
