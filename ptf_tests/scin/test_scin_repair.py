@@ -269,6 +269,9 @@ class RefusedReadAborts(PullTest):
             self.refused(self.port(2), late, "TrackCall.aborted")
             if self.spec.icrc.checked:
                 self.refused(self.port(2), late[:-1] + bytes((late[-1] ^ 1,)), "CheckIcrc.bad_icrc")
+            if not sources & 1:
+                stranger = self.call(self.context(number=number), 2)
+                self.refused(self.port(1), self.response(stranger, 1, 0).to_bytes(), "FindContext.no_source")
             self.took_flag(call, 1, 2, status=Status.REFUSED)
             self.tick(call.context)
             self.tick(call.context)
@@ -376,7 +379,7 @@ class AnythingNewEndsBackOff(PullTest):
     """Data of any source for any slot, behind a hole, too; an ACK of any rank, though another has acknowledged less."""
 
     def runTest(self) -> None:
-        call = self.begin(self.served(), 3)
+        call = self.begin(self.served(number=self.spec.contexts - 1), 3)
         lacked = [*self.reread(call, 1, 1, 3), *self.reread(call, 2, 0, 3)]
         self.respond(call, [1, 3], 0)
         self.respond(call, [3], 1, 2)
