@@ -157,6 +157,8 @@ class DestinationTest(LeafTest):
     """A leaf switch whose host 0, at port 0, is the responder of a registered connection over ``n`` paths."""
 
     n = 2
+    INDEX = 2
+    """Index of its words of state: neither 0, nor the last one."""
 
     @property
     def weights(self) -> tuple[int, ...]:
@@ -175,14 +177,14 @@ class DestinationTest(LeafTest):
         self.flow = self.incoming()
         self.register(self.flow)
 
-    def register(self, flow: Flow, *, index: int = 0, epoch: int = 1, port: int = 0) -> None:
+    def register(self, flow: Flow, *, index: int = INDEX, epoch: int = 1, port: int = 0, path_set: int = 1) -> None:
         """Have the switch filter a connection's NACKs."""
         self.epoch = epoch
-        self.control.insert(*filter_entries(flow.connection, 1, index=index, epoch=epoch, port=port))
+        self.control.insert(*filter_entries(flow.connection, path_set, index=index, epoch=epoch, port=port))
 
     def unregister(self, flow: Flow) -> None:
         """Have it forget the connection."""
-        self.control.delete(*filter_entries(flow.connection, 1, index=0, epoch=self.epoch, port=0))
+        self.control.delete(*filter_entries(flow.connection, 1, index=self.INDEX, epoch=self.epoch, port=0))
 
     def arrive(self, *psns: int, flow: Flow | None = None) -> None:
         """Requests come from the fabric; each must reach the host as it is, and nothing else must leave."""
@@ -214,14 +216,21 @@ class DestinationTest(LeafTest):
         outputs = self.answered(packet, port=port)
         self.equal("frames sent", len(outputs), 1)
         self.equal("frame", outputs[0].frame.hex(), self.routed(packet, outputs[0].port).hex())
-        self.equal("by a spine's port", outputs[0].port >= FIRST_SPINE, True)
+        self.equal("by ECMP's port", outputs[0].port, self.hashed(packet, port=port))
         return outputs[0].port
+
+    def hashed(self, packet: RocePacket, *, port: int = 0) -> int:
+        """The port that ECMP gives a packet from ``port`` to another rack."""
+        other = replace(packet, bth=BTH(Opcode.CNP, 0xEEEEEE, 0), aeth=None, payload=bytes(16))
+        (output,) = self.answered(other.sealed(), port=port)
+        self.equal("by a spine's port", output.port >= FIRST_SPINE, True)
+        return output.port
 
     def forwarded(self, psn: int, flow: Flow | None = None) -> None:
         """The host's NACK for ``psn`` leaves."""
         self.passes((flow or self.flow).answer(psn))
 
-    def verdicts(self, index: int = 0) -> dict[str, int]:
+    def verdicts(self, index: int = INDEX) -> dict[str, int]:
         """How often each verdict has been given, by its name."""
         counts = self.counts("IncIngress.blocked_nack.verdicts")
         return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leaf import FIRST_SPINE, DestinationTest
 
-from p4gen.families.themis.control import PathSet, filter_entries
+from p4gen.families.themis.control import PathSet
 
 WRAP = 1 << 24
 FAR = 1 << 15
@@ -265,7 +265,7 @@ class OtherPathsOtherClasses(ClassTest):
         self.arrive(0, 1, 2, 3, 4, 5, 8, 7)
         self.path_set(1, 1, number=2)
         self.unregister(self.flow)
-        self.control.insert(*filter_entries(self.flow.connection, 2, index=0, epoch=self.epoch, port=0))
+        self.register(self.flow, epoch=self.epoch, path_set=2)
         self.arrive(9, 10, 11)
         self.forwarded(6)
         self.arrive(13, 14, 15, 12)
@@ -330,3 +330,115 @@ class FarBackIsForgotten(ClassTest):
         self.blocked(psns[-100])
         self.forwarded(psns[-140])
         self.judged(LATE=2, NO_EVIDENCE=1)
+
+
+class FirstGapIsOfHalfAsMany(ClassTest):
+    """Of the PSNs before the first one of a path, as many are missing as are known at all; the rest is not known."""
+
+    weights = (1,)
+
+    def runTest(self) -> None:
+        self.arrive(FAR + 10)
+        self.forwarded(10)
+        self.forwarded(11)
+        self.judged(NO_EVIDENCE=1, LOST=1)
+
+
+class AloneTest(ClassTest):
+    """One path has every 256th PSN. The scenarios are about these, and count them as its turns."""
+
+    weights = (255, 1)
+    LAST = 2 * FAR // 256
+    """From this turn on, the first one is too far back to be known."""
+
+    def turn(self, number: int) -> int:
+        """The PSN of a turn."""
+        return PathSet(1, self.weights).turns.index(1) + 256 * number
+
+    def turns(self, count: int) -> None:
+        """The first turns come, one after the other."""
+        self.arrive(*map(self.turn, range(count)))
+
+    def again(self) -> None:
+        """All begins anew."""
+        self.unregister(self.flow)
+        self.register(self.flow, epoch=self.epoch + 1)
+
+
+class NothingIsForgottenEarly(AloneTest):
+    """Nearly 2^16 PSNs back, the PSNs before the first one are known to be missing, and the first one to have come in
+    order."""
+
+    def runTest(self) -> None:
+        self.turns(self.LAST - 1)
+        self.forwarded(self.turn(-1))
+        self.forwarded(self.turn(0))
+        self.judged(LOST=1, LAST_HOP=1)
+
+
+class NothingIsDoubtedEarly(AloneTest):
+    """A gap takes the place of the one before the first turn, which is in doubt from then on; the first turn is not."""
+
+    def runTest(self) -> None:
+        self.turns(200)
+        self.arrive(self.turn(201))
+        self.forwarded(self.turn(-1))
+        self.forwarded(self.turn(0))
+        self.judged(NO_EVIDENCE=1, LAST_HOP=1)
+
+
+class MarksMoveByHalf(AloneTest):
+    """What was late or in doubt 2^16 PSNs back counts as 2^15 PSNs back from then on: a turn exactly there has come
+    late, and is in doubt when there is a newer gap; one PSN less, and it is not."""
+
+    def runTest(self) -> None:
+        half = self.LAST // 2
+        self.turns(self.LAST + 1)
+        self.forwarded(self.turn(half - 1))
+        self.blocked(self.turn(half))
+        self.forwarded(self.turn(half + 1))
+        self.judged(NO_EVIDENCE=1, LATE=1, LAST_HOP=1)
+        self.arrive(self.turn(self.LAST + 2))
+        self.forwarded(self.turn(half))
+        self.forwarded(self.turn(half + 1))
+        self.judged(NO_EVIDENCE=2, LATE=1, LAST_HOP=2)
+        self.again()
+        self.turns(self.LAST)
+        self.arrive(self.turn(self.LAST) - 1)
+        self.forwarded(self.turn(half))
+        self.arrive(self.turn(self.LAST + 1))
+        self.forwarded(self.turn(half))
+        self.forwarded(self.turn(half - 1))
+        self.judged(NO_EVIDENCE=3, LATE=1, LAST_HOP=4)
+
+
+class ForgottenGapIsClosed(AloneTest):
+    """The gap before the first turn, too far back to be known, is no gap that a newer one puts in doubt."""
+
+    def runTest(self) -> None:
+        self.arrive(self.turn(0) + 600)
+        self.turns(self.LAST)
+        self.arrive(self.turn(self.LAST + 1))
+        self.forwarded(self.turn(self.LAST // 2 - 2))
+        self.judged(LAST_HOP=1)
+
+
+class FarApart(ClassTest):
+    """PSNs are serial numbers up to half a turn apart."""
+
+    def runTest(self) -> None:
+        far = 5 << 20
+        self.arrive(0, 1, far, far + 3)
+        self.blocked(far + 2)
+        self.arrive(0)
+        for lost in (2, far - FAR - 10, far - 2):
+            self.forwarded(lost)
+        self.forwarded(0)
+        self.judged(UNKNOWN=1, LOST=3, NO_EVIDENCE=1)
+        self.unregister(self.flow)
+        self.register(self.flow, epoch=2)
+        self.arrive(0, 1, 2, 3, 4, far + 1, far + 5, far + 3)
+        self.blocked(2)
+        self.arrive(2)
+        self.blocked(far + 1)
+        self.judged(UNKNOWN=1, LOST=3, NO_EVIDENCE=1, LATE=2)

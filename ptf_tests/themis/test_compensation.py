@@ -38,6 +38,7 @@ class CompensationTest(DestinationTest):
         self.equal("NACKs", len(made), 1)
         packet = parse(made[0].frame)
         self.equal("what is wrong with it", list(problems(made[0].frame)), [])
+        self.equal("port", made[0].port, self.hashed(self.flow.answer(psn)))
         self.equal("PSN", packet.bth.psn, psn % (1 << 24))
         return packet
 
@@ -66,6 +67,14 @@ class SmallerPsnDoesNot(CompensationTest):
     def runTest(self) -> None:
         self.arrive(0)
         self.compensated(4, 2)
+
+
+class FarPsnsAreOlderOrNewer(CompensationTest):
+    """Nearly half a turn of PSNs before 2, and behind it."""
+
+    def runTest(self) -> None:
+        self.arrive(-(5 << 20))
+        self.compensated(5 << 20, 2)
 
 
 class ArrivalDisarms(CompensationTest):

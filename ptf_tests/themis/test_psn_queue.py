@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
-from leaf import ACK, FIRST_SPINE, HOSTS, RNR, DestinationTest
+from leaf import ACK, AWAY, FIRST_SPINE, HOSTS, RNR, DestinationTest, Flow
 
-from p4gen.families.themis.control import filter_entries
 from p4gen.families.themis.spec import Blocked, ThemisSpec
+from p4gen.groups import Route
+from p4gen.groups.config import routing
 from p4gen.ptf.scenario import Output
 from p4gen.rocev2.opcodes import Opcode
 
@@ -237,6 +238,45 @@ class RepeatedNackIsIdempotent(DestinationTest):
         self.arrive(6)
 
 
+class QpnsAreTheirRequesters(DestinationTest):
+    """A requester elsewhere may have the same QPN as one whose connection is registered: its NACKs pass."""
+
+    def runTest(self) -> None:
+        connection = self.flow.connection
+        other = replace(connection, requester=replace(connection.requester, ip=AWAY + 1))
+        self.arrive(0, 1, 3, 2)
+        self.passes(Flow(other).answer(2))
+        self.blocked(2)
+
+
+class NobodyIsNoPeer(DestinationTest):
+    """What no entry knows is ordinary, even with the address 0.0.0.0, and whatever path set 0 says of PSN 0."""
+
+    def runTest(self) -> None:
+        request, other = self.outgoing().request(0), self.incoming(1)
+        fragment = replace(request, ip=replace(request.ip, flags=1))
+        fragment = replace(fragment, ip=replace(fragment.ip, checksum=fragment.ip.right_checksum()))
+        ports = self.ports_taken([fragment])
+        self.path_set(0, 1, number=0)
+        self.equal("port of a fragment", self.ports_taken([fragment]), ports)
+        self.passes(other.answer(1))
+        self.passes(other.answer(1, src=0))
+        for index in range(self.themis.connections):
+            self.equal("verdicts", self.verdicts(index), {})
+
+
+class HostWithTwoLinks(DestinationTest):
+    """A host may have two ports. ECMP chooses between them, for sound requests and for spoilt ones, whatever their
+    PSNs."""
+
+    def runTest(self) -> None:
+        self.control.delete(*routing([Route("10.0.0.1/32", 0)], ()))
+        self.control.insert(*routing([Route("10.0.0.1/32", 0, 2)], ()))
+        sound = [self.flow.request(psn) for psn in range(4)]
+        spoilt = [replace(packet, icrc=bytes(4)) for packet in sound]
+        self.equal("number of ports", len(set(self.ports_taken([*sound, *spoilt], FIRST_SPINE))), 1)
+
+
 class BlockedBecomesAck(DestinationTest):
     """With ``blocked: ack``, a NACK still acknowledges the PSNs before its own."""
 
@@ -251,29 +291,47 @@ class BlockedBecomesAck(DestinationTest):
         self.equal("frame", outputs[0].frame.hex(), self.routed(wanted, outputs[0].port).hex())
 
 
+class BlockedBecomesASoundAck(DestinationTest):
+    """So it is of a NACK with a UDP checksum, or with a tag."""
+
+    def unfit(self) -> str | None:
+        return None if self.spec.blocked is Blocked.ACK else "the program drops blocked NACKs"
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3)
+        nack, ack = self.flow.answer(2), self.flow.answer(1, ACK)
+        for sent, wanted in (
+            (nack.with_udp_checksum(), ack),
+            (replace(nack, vlan=0x6005), replace(ack, vlan=0x6005)),
+        ):
+            (output,) = self.answered(sent)
+            self.equal("frame", output.frame.hex(), self.routed(wanted, output.port).hex())
+
+
 class OnlySequenceNaksAreFiltered(DestinationTest):
     """ACKs, RNR NAKs and the NAKs that end a connection pass whole, whatever the queue holds."""
 
     def runTest(self) -> None:
-        self.arrive(0, 1, 3, 2)
+        self.arrive(1, 2, 4, 3)
         for syndrome in (ACK, 0x00, RNR, 0x61, 0x62, 0x63, 0x64):
-            self.passes(self.flow.answer(2, syndrome))
+            self.passes(self.flow.answer(3, syndrome))
 
 
 class ForgedNackTouchesNothing(DestinationTest):
     """A NACK from another port, or with a wrong ICRC, passes unchanged, and neither arms nor disarms."""
 
     def runTest(self) -> None:
-        self.arrive(0, 1, 3)
-        spoilt = self.flow.answer(2)
-        self.passes(self.flow.answer(2, src=HOSTS[1]), port=1)
-        self.passes(self.flow.answer(2), port=1)
+        self.arrive(1, 2, 4)
+        spoilt = self.flow.answer(3)
+        self.passes(self.flow.answer(3, src=HOSTS[1]), port=1)
+        self.passes(self.flow.answer(3), port=1)
         if self.spec.icrc.checked:
             self.passes(replace(spoilt, icrc=bytes(4)))
-        self.equal("with a wrong checksum", len(self.answered(spoilt.sealed(checksum=1))), 1)
-        self.arrive(4)
+        (output,) = self.answered(spoilt.sealed(checksum=1))
+        self.equal("port of one with a wrong checksum", output.port, self.hashed(spoilt))
+        self.arrive(5)
         self.equal("verdicts", self.verdicts(), {})
-        self.forwarded(2)
+        self.forwarded(3)
 
 
 class ForgedAckDisarmsNothing(DestinationTest):
@@ -353,7 +411,7 @@ class NoPathSetNoFilter(DestinationTest):
 
     def runTest(self) -> None:
         other = self.incoming(1)
-        self.control.insert(*filter_entries(other.connection, 2, index=1, epoch=1, port=0))
+        self.register(other, index=1, path_set=2)
         self.arrive(0, 1, 3, 2, flow=other)
         self.forwarded(2, other)
 
@@ -386,9 +444,9 @@ class EveryVerdictIsCounted(DestinationTest):
         wanted = {"NO_EVIDENCE": 1, "LAST_HOP": 1, "LATE": 1, "LOST": 1, "UNKNOWN": 1, "DISARMED": 1}
         self.equal("verdicts", found, wanted)
         other = self.incoming(1)
-        self.register(other, index=2)
+        self.register(other, index=3)
         self.forwarded(5, other)
-        self.equal("verdicts of another connection", self.verdicts(2), {"NO_EVIDENCE": 1})
+        self.equal("verdicts of another connection", self.verdicts(3), {"NO_EVIDENCE": 1})
 
 
 class BlockedNacksAreCounted(DestinationTest):

@@ -66,6 +66,15 @@ class SprayFollowsPsn(SprayTest):
         self.equal("paths", self.paths(*psns), [(psn % SPINES + self.base) % SPINES for psn in psns])
 
 
+class OneNextHopIsLeft(SprayTest):
+    """Where a route has one next hop, all paths are that one."""
+
+    def runTest(self) -> None:
+        self.control.delete(*routing([Route("10.1.0.0/16", FIRST_SPINE, SPINES)], ()))
+        self.route_away(1)
+        self.equal("paths", self.paths(*range(2 * SPINES)), [0] * 2 * SPINES)
+
+
 class SprayBaseIsEcmps(SprayTest):
     """P_base is the path before registration, for every UDP source port."""
 
