@@ -412,6 +412,16 @@ class MarksMoveByHalf(AloneTest):
         self.judged(NO_EVIDENCE=3, LATE=1, LAST_HOP=4)
 
 
+class MarksStayUntilThen(AloneTest):
+    """2^16 - 1 PSNs back, nothing has moved yet."""
+
+    def runTest(self) -> None:
+        self.turns(self.LAST)
+        self.arrive(self.turn(self.LAST) - 2)
+        self.forwarded(self.turn(self.LAST // 2 - 1))
+        self.judged(LAST_HOP=1)
+
+
 class ForgottenGapIsClosed(AloneTest):
     """The gap before the first turn, too far back to be known, is no gap that a newer one puts in doubt."""
 

@@ -244,6 +244,33 @@ class TwoConnectionsTwoBlocks(CompensationTest):
         self.compensated(4, 2)
 
 
+class WordsAreAConnectionsOwn(DestinationTest):
+    """Four connections side by side: each is judged by its own PSNs, and gets its own NACK."""
+
+    n = 4
+
+    def runTest(self) -> None:
+        self.unregister(self.flow)
+        flows = [(self.incoming(1 + index), first << 12) for index, first in enumerate((3, 1, 4, 2))]
+        for index, (flow, _) in enumerate(flows):
+            self.register(flow, index=index)
+        for flow, first in flows:
+            self.arrive(*range(first, first + 4), flow=flow)
+        for flow, first in flows:
+            self.arrive(first + 5, first + 8, flow=flow)
+        for index, (flow, first) in enumerate(flows):
+            self.forwarded(first + 4, flow)
+            self.forwarded(first + 1, flow)
+            found = {name: count for name, count in self.verdicts(index).items() if name != "UNDECIDED"}
+            self.equal("verdicts", found, {"LOST": 1, "LAST_HOP": 1})
+            self.blocked(first + 6, flow, msn=index + 1)
+        for index, (flow, first) in enumerate(flows):
+            self.send(FIRST_SPINE, flow.request(first + 10).to_bytes())
+            made = [parse(output.frame) for output in self.outputs() if output.port >= FIRST_SPINE]
+            answer = flow.answer(first + 6, msn=index + 1)
+            self.equal("NACKs", [(p.udp, p.bth, p.aeth) for p in made], [(answer.udp, answer.bth, answer.aeth)])
+
+
 class LostAgainIsLeftToTheTimer(CompensationTest):
     """A retransmission that is lost as well gets no second NACK: the NIC sends none, and the switch made its one."""
 

@@ -10,8 +10,11 @@ from leaf import ACK, AWAY, FIRST_SPINE, HOSTS, RNR, DestinationTest, Flow
 from p4gen.families.themis.spec import Blocked, ThemisSpec
 from p4gen.groups import Route
 from p4gen.groups.config import routing
+from p4gen.program import compose
+from p4gen.ptf.icrcs import with_icrc
 from p4gen.ptf.scenario import Output
 from p4gen.rocev2.opcodes import Opcode
+from p4gen.rocev2.packet import parse
 
 
 def no_queue(spec: ThemisSpec) -> str | None:
@@ -334,6 +337,18 @@ class ForgedNackTouchesNothing(DestinationTest):
         self.forwarded(3)
 
 
+class IcrcOfAllOnes(DestinationTest):
+    """An ICRC may have any value: NACKs with one of all ones, or of all zeros, are judged like others."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3, 2)
+        for icrc in (bytes(4), b"\xff" * 4):
+            nack = with_icrc(self.flow.answer(2), icrc)
+            outputs = self.answered(nack)
+            self.equal("NACKs", [o for o in outputs if parse(o.frame).aeth == nack.aeth], [])
+        self.equal("LATE", self.verdicts()["LATE"], 2)
+
+
 class ForgedAckDisarmsNothing(DestinationTest):
     """An ACK with a wrong ICRC does not make the switch forget what it blocked."""
 
@@ -450,15 +465,18 @@ class EveryVerdictIsCounted(DestinationTest):
 
 
 class BlockedNacksAreCounted(DestinationTest):
-    """A blocked NACK is a drop with its own reason, which does not count as a loss."""
+    """A blocked NACK is a drop with its own reason, which does not count as a loss, even if it could not be routed."""
 
     def unfit(self) -> str | None:
         return None if self.spec.blocked is Blocked.DROP else "the program turns blocked NACKs into ACKs"
 
     def runTest(self) -> None:
+        drops = {drop.drop.reason: drop.index for drop in compose(self.program).drops}
         self.arrive(0, 1, 3, 2)
-        self.blocked(2)
-        self.equal("drops", sum(self.counts("IncIngress.drops").values()), 1)
+        nack = self.flow.answer(2)
+        for number, ttl in enumerate((64, 1), start=1):
+            self.equal("frames sent", self.answered(replace(nack, ip=replace(nack.ip, ttl=ttl)).sealed()), [])
+            self.equal("drops", self.counts("IncIngress.drops"), {drops["blocked"]: number})
 
 
 class BetweenPasses(DestinationTest):
