@@ -68,6 +68,16 @@ class NewerGapReplaces(ClassTest):
         self.judged(LOST=1, NO_EVIDENCE=2)
 
 
+class DoubtMovesToTheNextGap(ClassTest):
+    """2, 6 and 10 are lost, each in a gap that takes the place of the one before: 2 and 6 are in doubt."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 4, 8, 12, 13)
+        for psn in (2, 6, 10):
+            self.forwarded(psn)
+        self.judged(NO_EVIDENCE=2, LOST=1)
+
+
 class WhatFollowedTheOlderGapHasCome(ClassTest):
     """2 is lost; 6 comes late; 10 is lost. NACK(6) is blocked, though it is older than the gap that is known."""
 
@@ -160,6 +170,16 @@ class EndsOfAGapHaveCome(ClassTest):
         self.judged(LATE=2, LOST=1)
 
 
+class FirstOfAllIsNotLate(ClassTest):
+    """The first PSNs of a connection have come in order."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 2, 3)
+        self.forwarded(0)
+        self.forwarded(1)
+        self.judged(LAST_HOP=2)
+
+
 class FirstOfAPathIsKnown(ClassTest):
     """The first PSN of a path has come, and none before it."""
 
@@ -211,6 +231,19 @@ class OldGapIsForgotten(ClassTest):
         self.arrive(3)
         self.blocked(2)
         self.judged(LATE=2)
+
+
+class OldGapOfASilentPathIsForgotten(ClassTest):
+    """The same for a path of which nothing has come since: what was in its gap, or before it, may still come."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3, 6)
+        self.unregister(self.flow)
+        self.register(self.flow, epoch=2)
+        self.arrive(5, 7)
+        self.blocked(0)
+        self.blocked(2)
+        self.judged(UNKNOWN=2)
 
 
 class TwoQpsTwoGaps(ClassTest):
@@ -271,6 +304,20 @@ class OtherPathsOtherClasses(ClassTest):
         self.arrive(13, 14, 15, 12)
         self.blocked(12)
         self.judged(LOST=1, LATE=1)
+
+
+class NacksAreNoPsns(ClassTest):
+    """A NACK changes nothing that is known of its class: it neither opens a gap nor closes one."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 9)
+        self.blocked(6)
+        self.arrive(2, 4, 6)
+        self.blocked(4)
+        self.arrive(10)
+        self.forwarded(8)
+        self.forwarded(8)
+        self.judged(UNKNOWN=1, DISARMED=1, LATE=1, LOST=2)
 
 
 class LastHopLossIsToldFromLatePackets(ClassTest):

@@ -100,7 +100,7 @@ class CompensatedNackIsTheNics(CompensationTest):
         for opcode, payload in ((Opcode.SEND_MIDDLE, bytes(1024)), (Opcode.WRITE_ONLY, b"with a RETH")):
             request = self.flow.request(4, opcode, payload)
             request = replace(request, ip=replace(request.ip, tos=0x03, ttl=17))
-            bth = replace(request.bth, solicited=True, pad_count=-len(payload) % 4, ack_request=True)
+            bth = replace(request.bth, solicited=True, pad_count=-len(payload) % 4, ack_request=True, reserved6=0x20)
             request = replace(request, bth=bth, payload=payload + bytes(bth.pad_count)).sealed().with_udp_checksum()
             made = self.made_for(request)
             self.equal("NACKs", len(made), 1)

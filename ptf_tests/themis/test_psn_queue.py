@@ -142,7 +142,8 @@ class OldEpochIsEmpty(DestinationTest):
         self.unregister(self.flow)
         self.register(self.flow, epoch=2)
         self.forwarded(2)
-        self.equal("verdicts", self.verdicts(), {"NO_EVIDENCE": 1})
+        self.forwarded(0)
+        self.equal("verdicts", self.verdicts(), {"NO_EVIDENCE": 2})
 
 
 class TwoQpsTwoQueues(DestinationTest):
