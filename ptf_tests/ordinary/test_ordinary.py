@@ -147,12 +147,16 @@ class AddressesAreResolved(OrdinaryTest):
         self.control.insert(Entry("neighbours", {"hdr.arp.dst_addr": Exact(OURS)}, Action("answer", {"mac": OUR_MAC})))
         asker, address = HOSTS[1], ipv4("10.9.0.1")
         for port in (hop.port for hop in self.hops):
-            self.send(port, self.arp((1 << 48) - 1, asker, 1, (asker, address), (0, OURS)))
-            self.expect([Output(port, self.arp(asker, OUR_MAC, 2, (OUR_MAC, OURS), (asker, address)))])
+            for tag in (b"", TAG):
+                self.send(port, self.arp((1 << 48) - 1, asker, 1, (asker, address), (0, OURS), tag))
+                self.expect([Output(port, self.arp(asker, OUR_MAC, 2, (OUR_MAC, OURS), (asker, address), tag))])
         for operation, target in ((1, OURS + 1), (2, OURS)):
             self.dropped(self.arp((1 << 48) - 1, asker, operation, (asker, address), (0, target)), "AnswerArp.not_ours")
 
-    def arp(self, dst: int, src: int, operation: int, sender: tuple[int, int], target: tuple[int, int]) -> bytes:
+    def arp(
+        self, dst: int, src: int, operation: int, sender: tuple[int, int], target: tuple[int, int], tag: bytes = b""
+    ) -> bytes:
         """A frame; ``sender`` and ``target`` are MAC and IPv4 addresses."""
         ends = b"".join(mac.to_bytes(6) + ip.to_bytes(4) for mac, ip in (sender, target))
-        return Ethernet(dst, src, ETHERTYPE_ARP).pack() + struct.pack("!HHBBH", 1, 0x0800, 6, 4, operation) + ends
+        ethernet = tagged(Ethernet(dst, src, ETHERTYPE_ARP), tag)
+        return ethernet + struct.pack("!HHBBH", 1, 0x0800, 6, 4, operation) + ends

@@ -70,7 +70,9 @@ class Flow:
         return replace(packet, ip=ip_header, udp=udp, bth=bth, aeth=AETH(syndrome, msn)).sealed()
 
     def _packet(self, src: int, to: Peer) -> RocePacket:
-        return RocePacket(Ethernet(0x02AA00000001, 0x02AA00000002), IPv4(src, to.ip), UDP(), BTH(0, 0, 0))
+        return RocePacket(
+            Ethernet(0x02AA00000001, 0x02AA00000002), IPv4(src, to.ip, identification=0x51A7), UDP(), BTH(0, 0, 0)
+        )
 
 
 def lacking(spec: ThemisSpec) -> str | None:
@@ -126,7 +128,7 @@ class LeafTest(SwitchTest):
     def incoming(self, number: int = 0, host: int = 0) -> Flow:
         """A connection from another rack to a host; not known to the switch."""
         ends = Peer(AWAY, 0x300 + number), Peer(HOSTS[host], 0x400 + number)
-        return Flow(Connection(*ends, answer_port=52000 + number, answer_tos=0x68), 53000 + number)
+        return Flow(Connection(*ends, answer_port=52000 + number, answer_tos=0x69), 53000 + number)
 
     # --- frames ---
 

@@ -398,6 +398,11 @@ class AloneTest(ClassTest):
     LAST = 2 * FAR // 256
     """From this turn on, the first one is too far back to be known."""
 
+    def unfit(self) -> str | None:
+        if self.spec.narrow:
+            return "the program's marks move with every packet, 2^15 PSNs behind it"
+        return super().unfit()
+
     def turn(self, number: int) -> int:
         """The PSN of a turn."""
         return PathSet(1, self.weights).turns.index(1) + 256 * number
@@ -480,22 +485,42 @@ class ForgottenGapIsClosed(AloneTest):
         self.judged(LAST_HOP=1)
 
 
-class FarApart(ClassTest):
-    """PSNs are serial numbers up to half a turn apart."""
+FAR_APART = 5 << 20
+"""More than a quarter of a turn of PSNs, less than half of it."""
+
+
+class GapMayBeLong(ClassTest):
+    """PSNs are serial numbers up to half a turn apart: all between the two of one path are missing."""
 
     def runTest(self) -> None:
-        far = 5 << 20
-        self.arrive(0, 1, far, far + 3)
-        self.blocked(far + 2)
+        self.arrive(0, 1, FAR_APART, FAR_APART + 3)
+        self.blocked(FAR_APART + 2)
         self.arrive(0)
-        for lost in (2, far - FAR - 10, far - 2):
+        for lost in (2, FAR_APART - FAR - 10, FAR_APART - 2):
             self.forwarded(lost)
-        self.forwarded(0)
-        self.judged(UNKNOWN=1, LOST=3, NO_EVIDENCE=1)
-        self.unregister(self.flow)
-        self.register(self.flow, epoch=2)
-        self.arrive(0, 1, 2, 3, 4, far + 1, far + 5, far + 3)
+        self.judged(UNKNOWN=1, LOST=3)
+
+
+class PathsMayBeFarApart(ClassTest):
+    """What came late on one path is far ahead of all PSNs of the other; a copy of one of these changes nothing."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 2, 3, 4, FAR_APART + 1, FAR_APART + 5, FAR_APART + 3)
         self.blocked(2)
         self.arrive(2)
-        self.blocked(far + 1)
-        self.judged(UNKNOWN=1, LOST=3, NO_EVIDENCE=1, LATE=2)
+        self.blocked(FAR_APART + 1)
+        self.judged(LATE=2)
+
+
+class DoubtReachesFarBack(ClassTest):
+    """What is before a gap, and much more than 2^16 PSNs back, is in doubt."""
+
+    def unfit(self) -> str | None:
+        if self.spec.narrow:
+            return "the program's marks move with PSNs that follow each other"
+        return super().unfit()
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, FAR_APART, FAR_APART + 3)
+        self.forwarded(0)
+        self.judged(NO_EVIDENCE=1)
