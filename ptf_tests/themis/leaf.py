@@ -48,11 +48,12 @@ class Flow:
     ) -> RocePacket:
         """A request with the headers that its opcode calls for."""
         there = extensions(opcode)
+        flags = {"ack_request": bool(psn & 1), "solicited": bool(psn & 2)}
         packet = self._packet(self.connection.requester.ip if src is None else src, self.connection.responder)
         return replace(
             packet,
             udp=UDP(self.request_port),
-            bth=BTH(opcode, self.connection.responder.qp, psn % (1 << 24)),
+            bth=BTH(opcode, self.connection.responder.qp, psn % (1 << 24), **flags),
             reth=RETH(0x1000, 0x77, len(payload)) if Extension.RETH in there else None,
             immdt=ImmDt(5) if Extension.IMMDT in there else None,
             atomic_eth=AtomicETH(0x1000, 0x77, 1, 2) if Extension.ATOMIC_ETH in there else None,

@@ -147,6 +147,21 @@ class OldEpochIsEmpty(DestinationTest):
         self.equal("verdicts", self.verdicts(), {"NO_EVIDENCE": 2})
 
 
+class OldEpochIsEmptyInEveryBank(DestinationTest):
+    """The same with a queue full of PSNs: those next to the first new one do not count either."""
+
+    def unfit(self) -> str | None:
+        return no_queue(self.spec)
+
+    def runTest(self) -> None:
+        self.arrive(*range(100, 100 + self.spec.queue))
+        self.unregister(self.flow)
+        self.register(self.flow, epoch=2)
+        self.arrive(0)
+        self.forwarded(2)
+        self.equal("verdicts", self.verdicts(), {"NO_EVIDENCE": 1})
+
+
 class TwoQpsTwoQueues(DestinationTest):
     """Two connections, their packets interleaved: each is judged by its own."""
 
@@ -231,6 +246,18 @@ class WalkEndsEarly(DestinationTest):
         self.equal("verdicts", self.verdicts(), {"LATE": 1})
 
 
+class WalkEndsWithTheLastRow(DestinationTest):
+    """There is no pass for a row behind the oldest PSN."""
+
+    def unfit(self) -> str | None:
+        return no_queue(self.spec) or ("there, a pass before the first row counts" if self.spec.narrow else None)
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, *(3 for _ in range(self.spec.queue_banks - 2)))
+        self.blocked(2)
+        self.equal("verdicts", self.verdicts(), {"UNKNOWN": 1})
+
+
 class RepeatedNackIsIdempotent(DestinationTest):
     """The same NACK again gets the same verdict, and one NACK is made for both."""
 
@@ -252,6 +279,32 @@ class QpnsAreTheirRequesters(DestinationTest):
         self.arrive(0, 1, 3, 2)
         self.passes(Flow(other).answer(2))
         self.blocked(2)
+
+
+class QpnsAreTheirResponders(DestinationTest):
+    """Nor is a request recorded that goes to the same QPN of another host."""
+
+    def runTest(self) -> None:
+        connection = self.flow.connection
+        other = replace(connection, responder=replace(connection.responder, ip=HOSTS[1]))
+        self.arrive(0, 1, 3)
+        self.arrive(4, flow=Flow(other))
+        self.blocked(2)
+        self.equal("UNKNOWN", self.verdicts()["UNKNOWN"], 1)
+
+
+class OnlyWritesAreRecorded(DestinationTest):
+    """Of a connection whose WRITEs alone are sprayed, the rest has another path, and is no evidence."""
+
+    def runTest(self) -> None:
+        self.unregister(self.flow)
+        self.register(replace(self.flow, connection=replace(self.flow.connection, writes_only=True)), epoch=2)
+        for psn, opcode in ((0, 0x07), (1, 0x07), (3, 0x07), (4, 0x01)):
+            packet = self.flow.request(psn, opcode)
+            self.send(FIRST_SPINE, packet.to_bytes())
+            self.expect([Output(0, self.routed(packet, 0))])
+        self.blocked(2)
+        self.equal("UNKNOWN", self.verdicts()["UNKNOWN"], 1)
 
 
 class NobodyIsNoPeer(DestinationTest):
@@ -426,12 +479,12 @@ class SpoiltFieldsAreNoEvidence(DestinationTest):
         self.blocked(2)
         sound = self.flow.request(2)
         for what in (
-            {"solicited": True},
+            {"solicited": not sound.bth.solicited},
             {"mig_request": not sound.bth.mig_request},
             {"pad_count": 1},
             {"version": 1},
             {"pkey": 0x7FFF},
-            {"ack_request": True},
+            {"ack_request": not sound.bth.ack_request},
             {"reserved7": 1},
         ):
             self.delivered(replace(sound, bth=replace(sound.bth, **what)))
@@ -631,3 +684,52 @@ class NewerNackBetweenPassesShowsArrival(BetweenPasses):
         self.equal("NACK(6) alone, or with an ACK", len(self.outputs()), 1 + (self.spec.blocked is Blocked.ACK))
         found = {name: count for name, count in self.verdicts().items() if name != "UNDECIDED"}
         self.equal("verdicts", found, {"ARRIVED": 1, "NO_EVIDENCE": 1})
+
+
+class ConnectionBeginsAnewBetweenPasses(BetweenPasses):
+    """A NACK of the epoch before, which is still judged, is none of the new one's."""
+
+    def runTest(self) -> None:
+        self.nack(4, self.spec.queue_banks + 1)
+        self.unregister(self.flow)
+        self.register(self.flow, epoch=2)
+        self.judged("ARRIVED", blocked=True)
+
+
+class SameNackBetweenPasses(BetweenPasses):
+    """Of two NACKs for the same PSN that are judged at a time, the first one decides, and the other one is blocked."""
+
+    CASES = ((4, (), "LOST"), (3, (4,), "OVERTAKEN"))
+
+    def runTest(self) -> None:
+        wanted = {}
+        for epoch, (cause, between, verdict) in enumerate(self.CASES, start=2):
+            self.unregister(self.flow)
+            self.register(self.flow, epoch=epoch)
+            self.nack(cause, self.spec.queue_banks + 1)
+            self.equal("frames sent", self.answered(self.flow.answer(2)), [])
+            self.arrive(*between)
+            self.go()
+            nacks = [output for output in self.outputs() if parse(output.frame).aeth == self.flow.answer(2).aeth]
+            self.equal("NACKs that leave", len(nacks), 1)
+            wanted |= {verdict: 1, "ARRIVED": epoch - 1}
+            found = {name: count for name, count in self.verdicts().items() if name != "UNDECIDED"}
+            self.equal("verdicts", found, wanted)
+
+
+class SameNackAfterCompensation(BetweenPasses):
+    """A NACK that is armed and compensated while the same one is judged is not armed again."""
+
+    def unfit(self) -> str | None:
+        return "a NACK takes at most two passes" if self.spec.queue_rows < 4 else super().unfit()
+
+    def runTest(self) -> None:
+        self.nack(3, 2 * self.spec.queue_banks + 1)
+        self.one_pass()
+        self.equal("frames sent", self.answered(self.flow.answer(2)), [])
+        self.one_pass()
+        self.send(FIRST_SPINE, self.flow.request(4).to_bytes())
+        self.go()
+        self.outputs()
+        found = {name: count for name, count in self.verdicts().items() if name != "UNDECIDED"}
+        self.equal("verdicts", found, {"UNKNOWN": 1, "COMPENSATED": 1, "ARRIVED": 1})

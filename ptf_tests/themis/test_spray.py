@@ -126,6 +126,18 @@ class RetransmissionTakesItsPath(SprayTest):
         self.equal("paths", self.paths(9, 7, 8), [first[2], first[0], first[1]])
 
 
+class SpoiltRequestsAreSprayed(SprayTest):
+    """A request with a wrong ICRC or IPv4 checksum takes the path of its PSN, and its receiver discards it."""
+
+    def runTest(self) -> None:
+        for psn in range(SPINES):
+            sound = self.flow.request(psn)
+            wrong = replace(sound, ip=replace(sound.ip, checksum=sound.ip.checksum ^ 0x0400))
+            for packet in (replace(sound, icrc=bytes(4)), wrong):
+                self.send(0, packet.to_bytes())
+                self.equal("ports", [o.port - FIRST_SPINE for o in self.outputs()], [(psn + self.base) % SPINES])
+
+
 class WeightsAreKept(SprayTest):
     """Weights 3 : 1 are 192 and 64 of 256 PSNs."""
 
