@@ -129,7 +129,7 @@ class LeafTest(SwitchTest):
     def incoming(self, number: int = 0, host: int = 0) -> Flow:
         """A connection from another rack to a host; not known to the switch."""
         ends = Peer(AWAY, 0x300 + number), Peer(HOSTS[host], 0x400 + number)
-        return Flow(Connection(*ends, answer_port=52000 + number, answer_tos=0x69), 53000 + number)
+        return Flow(Connection(*ends, answer_port=52000 + number, answer_tos=0x6A), 53000 + number)
 
     # --- frames ---
 

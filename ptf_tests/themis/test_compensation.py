@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from leaf import ACK, FIRST_SPINE, NACK_BYTES, RNR, SPINES, DestinationTest
 
+from p4gen.families.themis.control import spray_entry
 from p4gen.groups import Route
 from p4gen.groups.config import routing
 from p4gen.ptf.scenario import Output
@@ -264,6 +265,10 @@ class WordsAreAConnectionsOwn(DestinationTest):
             found = {name: count for name, count in self.verdicts(index).items() if name != "UNDECIDED"}
             self.equal("verdicts", found, {"LOST": 1, "LAST_HOP": 1})
             self.blocked(first + 6, flow, msn=index + 1)
+        if self.themis.sprays:  # a connection that begins here has none of these words
+            away = self.outgoing()
+            self.control.insert(spray_entry(away.connection, 1))
+            self.ports_taken(map(away.request, range(4)))
         for index, (flow, first) in enumerate(flows):
             self.send(FIRST_SPINE, flow.request(first + 10).to_bytes())
             made = [parse(output.frame) for output in self.outputs() if output.port >= FIRST_SPINE]

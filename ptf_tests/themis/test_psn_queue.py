@@ -656,6 +656,19 @@ class NackIsNotJudgedByWhatCameLater(BetweenPasses):
         self.judged("NO_EVIDENCE", blocked=False)
 
 
+class OverwrittenRowsAreNotCompared(BetweenPasses):
+    """Nor are PSNs that overwrite all that is left to compare, and some of what has been compared."""
+
+    def unfit(self) -> str | None:
+        return "a NACK takes at most two passes" if self.spec.queue_rows < 4 else super().unfit()
+
+    def runTest(self) -> None:
+        self.nack(0, 2 * self.spec.queue_banks + 1)
+        self.one_pass()
+        self.arrive(*(3 for _ in range(self.spec.queue - 1)))
+        self.judged("NO_EVIDENCE", blocked=False)
+
+
 class LossIsSeenBetweenPasses(BetweenPasses):
     """A larger PSN of the NACK's path, which comes between two passes, shows that its packet is lost."""
 

@@ -196,7 +196,7 @@ class OnlyRcIsSprayed(SprayTest):
     """UC, RD and UD with the same QPN go by their hash, as does QP 1."""
 
     def runTest(self) -> None:
-        for opcode in (0x15, 0x20, 0x26, 0x40, 0x64, 0x65, 0xFF):
+        for opcode in (0x15, 0x18, 0x20, 0x26, 0x40, 0x64, 0x65, 0xFF):
             packets = [self.flow.request(psn) for psn in range(SPINES)]
             others = [replace(p, bth=replace(p.bth, opcode=opcode)).sealed() for p in packets]
             self.equal(f"ports of {opcode:#x}", set(self.ports_taken(others)), {FIRST_SPINE + self.base})
