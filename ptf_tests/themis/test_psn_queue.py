@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import zlib
 from dataclasses import replace
+from typing import Any
 
 from leaf import ACK, AWAY, FIRST_SPINE, HOSTS, RNR, DestinationTest, Flow
 
@@ -504,9 +505,18 @@ class OtherIpv4IsNoRoce(DestinationTest):
     """What has the bytes of a request or a NACK, but is a fragment, has options, or is no UDP or no RoCEv2, is routed
     like anything else, whatever its checksums are."""
 
+    CASES: tuple[dict[str, Any], ...] = (
+        {"version": 5},
+        {"ihl": 6},
+        {"flags": 0b011},
+        {"fragment_offset": 1},
+        {"protocol": 253},
+        {},
+    )
+
     def runTest(self) -> None:
         self.arrive(0, 1, 3)
-        for fields in ({"version": 5}, {"ihl": 6}, {"flags": 0b011}, {"fragment_offset": 1}, {"protocol": 253}, {}):
+        for fields in self.CASES:
             for packet, port in ((self.flow.request(4), FIRST_SPINE), (self.flow.answer(2), 0)):
                 ip = replace(packet.ip, **fields)
                 udp = packet.udp if fields else replace(packet.udp, dst_port=4790)
@@ -715,7 +725,7 @@ class SameNackBetweenPasses(BetweenPasses):
     CASES = ((4, (), "LOST"), (3, (4,), "OVERTAKEN"))
 
     def runTest(self) -> None:
-        wanted = {}
+        wanted: dict[str, int] = {}
         for epoch, (cause, between, verdict) in enumerate(self.CASES, start=2):
             self.unregister(self.flow)
             self.register(self.flow, epoch=epoch)
