@@ -751,7 +751,8 @@ class SameNackAfterCompensation(BetweenPasses):
         self.one_pass()
         self.equal("frames sent", self.answered(self.flow.answer(2)), [])
         self.one_pass()
-        self.send(FIRST_SPINE, self.flow.request(4).to_bytes())
+        for psn in (4, 6):  # one shows the loss, one comes after it
+            self.send(FIRST_SPINE, self.flow.request(psn).to_bytes())
         self.go()
         self.outputs()
         found = {name: count for name, count in self.verdicts().items() if name != "UNDECIDED"}
