@@ -26,7 +26,7 @@ GIVEN_UP: Final = 0x100000
 """The time, in units of 10 us, at which a timer stays: the edge is given up."""
 TIMER: Final = Word(
     Field("vain", 16, "time in which resending is vain"),
-    Field("waited", 16, "longest wait since"),
+    Field("waited", 16, "longest wait since it was halved"),
     Field("silent", 5, "waits since"),
     Field("stands", 32, "", Word(Field("epoch", 8, "epoch"), Field("acked", PSN_BITS, "lastAcked"))),
     Field("comes", 1, "an ACK has come"),

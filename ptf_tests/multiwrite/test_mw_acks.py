@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import permutations
 
 from brute_force import Node
 from writes import ACK, NAK, SourceTest, WriteTest
 
+from p4gen.families.multiwrite.control import WriteContext
+
 ACCESS = 0x62
 """NAK, remote access error: a window is not what the control plane thinks."""
 RNR = 0x2E
+
+
+@dataclass
+class _Flow:
+    """What a source has sent, and up to where it has heard that all is everywhere."""
+
+    context: WriteContext
+    node: Node
+    told: int = 0
 
 
 class AckWaitsForAllOfThisPacket(SourceTest):
@@ -58,18 +69,18 @@ class SlowEdgeHoldsItsPacketsOnly(SourceTest):
 
 
 class VaryingSets(SourceTest):
-    """Random sets, answers in random order, some cumulative, some lost: what the source hears is what brute force
-    finds."""
+    """Random sets of two sources at different edges, answers in random order, some cumulative, some lost: what each
+    source hears is what brute force finds."""
 
     def runTest(self) -> None:
-        context = self.served()
-        everybody = self.others(context)
-        node, told = Node(everybody), 0
-        for _ in range(120):
-            waiting = [edge for edge in everybody if node.acked[edge] < len(node.copies[edge])]
+        flows = [_Flow(context, Node(self.others(context))) for context in self.at_both_ends()]
+        for _ in range(200):
+            flow = self.random.choice(flows)
+            context, node = flow.context, flow.node
+            waiting = [edge for edge in node.acked if node.acked[edge] < len(node.copies[edge])]
             room = node.sent - node.start < self.spec.slots
             if room and (not waiting or self.random.random() < 0.5):
-                edges = self.random.sample(everybody, self.random.randint(1, len(everybody)))
+                edges = self.random.sample(list(node.acked), self.random.randint(1, len(node.acked)))
                 psn = node.sent
                 self.posts(self.write(context, psn, self.bits(edges)), node.send(edges))
                 continue
@@ -77,16 +88,17 @@ class VaryingSets(SourceTest):
             number = self.random.randrange(node.acked[edge], len(node.copies[edge]))
             if self.random.random() < 0.2:
                 psn = self.random.randrange(node.start, node.sent)  # the source sends something again
-                copies, lacking = [e for e in everybody if psn in node.copies[e]], node.lacking(psn)
-                write = self.write(context, psn, self.bits(copies))
+                copies, lacking = [e for e in node.copies if psn in node.copies[e]], node.lacking(psn)
+                more = [e for e in node.copies if e in copies or self.random.random() < 0.3]  # which changes nothing
+                write = self.write(context, psn, self.bits(more))
                 self.post(write)
-                told = node.start
+                flow.told = node.start
                 repeated = [self.copy(write, e, q) for e, q in lacking.items()]
                 self.expect(repeated or [self.reply(context, write.packet, node.start)])
                 continue
             node.acknowledge(edge, number)
-            self.says(context, edge, number, node.start if node.start != told else None)
-            told = node.start
+            self.says(context, edge, number, node.start if node.start != flow.told else None)
+            flow.told = node.start
 
 
 class CumulativeAckCoversSeveral(SourceTest):
@@ -169,6 +181,19 @@ class NakIsForgottenWhenMended(SourceTest):
         self.says(context, 2, 3, 4)
 
 
+class NakOfWhatIsNotSentIsForgotten(SourceTest):
+    """A destination that has all, and asks for what comes next, has said nothing of what it gets then."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        self.posts(self.write(context, 0, self.bits([2])), {2: 0})
+        self.says(context, 2, 1, 1, syndrome=ACCESS)
+        self.posts(self.write(context, 1, self.bits([3])), {3: 0})
+        self.posts(self.write(context, 2, self.bits([2])), {2: 1})
+        self.says(context, 3, 0, 2)
+        self.says(context, 2, 1, 3)
+
+
 class OtherNaksKeepTheirSyndrome(SourceTest):
     """Of a destination that refuses, or is not ready, the source hears what it said."""
 
@@ -197,10 +222,11 @@ class AckBeyondSentIsIgnored(SourceTest):
 
 
 class OldAckChangesNothing(SourceTest):
-    """An answer that another one has overtaken, or that comes twice, says nothing new."""
+    """An answer that another one has overtaken, or that comes twice, says nothing new, not even while PSN 0 is waited
+    for."""
 
     def runTest(self) -> None:
-        context = self.served()
+        context = self.served(first_psn=(1 << 24) - 3)
         for psn in range(4):
             self.posts(self.write(context, psn, self.bits([2, 3])), {2: psn, 3: psn})
         self.says(context, 3, 3, None)

@@ -43,12 +43,13 @@ class _Repair(HopTest):
 
 
 class HopAcknowledgesAtOnce(HopTest):
-    """A write that asks for it is acknowledged when it is there, whatever its destinations say."""
+    """A write that asks for it is acknowledged when it is there, whatever its destinations say. A mark of congestion goes
+    on to them, and does not come back."""
 
     def runTest(self) -> None:
         context = self.served()
         for psn in range(self.spec.slots):
-            write = self.write(context, psn, self.bits([2, 3]))
+            write = self.write(context, psn, self.bits([2, 3]), ecn=3 if psn % 4 else psn // 4)
             asks = psn % 2 == 1
             packet = replace(write.packet, bth=replace(write.packet.bth, ack_request=asks)).sealed()
             self.posts(replace(write, packet=packet), {2: psn, 3: psn})
@@ -164,24 +165,30 @@ class SlotFreedByTheLastOfItsSet(HopTest):
         self.expect_nothing()
 
 
-class SlotsOfVaryingSets(HopTest):
-    """Random sets and orders of ACKs: exactly those packets are taken that there is room for, by brute force."""
+class SlotsOfVaryingSets(_Repair):
+    """Random sets of two sources at different edges, random orders of ACKs and NAKs: exactly those packets are taken that
+    there is room for, and exactly those are sent again that an edge lacks, by brute force."""
 
     def runTest(self) -> None:
-        context = self.served(first_hop=False)
-        everybody = self.others(context)
-        node = Node(everybody)
-        for _ in range(150):
-            waiting = [edge for edge in everybody if node.acked[edge] < len(node.copies[edge])]
-            if waiting and self.random.random() < 0.5:
+        flows = [(context, Node(self.others(context)), list[Write]()) for context in self.at_both_ends()]
+        for _ in range(300):
+            context, node, writes = self.random.choice(flows)
+            waiting = [edge for edge in node.acked if node.acked[edge] < len(node.copies[edge])]
+            if waiting and self.random.random() < 0.4:
                 edge = self.random.choice(waiting)
-                number = self.random.randrange(node.acked[edge], len(node.copies[edge]))
-                node.acknowledge(edge, number)
-                self.says(context, edge, number, None)
+                number = self.random.randrange(max(0, node.acked[edge] - 2), len(node.copies[edge]))
+                if self.random.random() < 0.7:
+                    node.acknowledge(edge, number)
+                    self.says(context, edge, number, None)
+                    continue
+                node.acknowledge(edge, number - 1)
+                lacks = range(node.acked[edge], len(node.copies[edge]))
+                self.resent(context, edge, number, {again: writes[node.copies[edge][again]] for again in lacks})
                 continue
-            edges = self.random.sample(everybody, self.random.randint(1, len(everybody)))
+            edges = self.random.sample(list(node.acked), self.random.randint(1, len(node.acked)))
             write = self.write(context, node.sent, self.bits(edges))
             if node.sent - node.start < self.spec.slots:
+                writes.append(write)
                 self.posts(write, node.send(edges))
             else:
                 self.post(write)

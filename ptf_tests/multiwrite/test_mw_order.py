@@ -90,18 +90,18 @@ class OlderWordsOfRingsAreNotTaken(SourceTest):
     """Rings are used again: what they held of packets N before does not count for an edge that was skipped since."""
 
     def runTest(self) -> None:
-        context = self.served()
-        count = self.spec.slots
-        for psn in range(count):
-            self.posts(self.write(context, psn, self.bits([2, 3])), {2: psn, 3: psn})
-        self.says(context, 2, count - 1, None)
-        self.says(context, 3, count - 1, count)
-        writes = [self.write(context, count + i, self.bits([3])) for i in range(count)]
-        for i, write in enumerate(writes):
-            self.posts(write, {3: count + i})
-        for i, write in enumerate(writes):
-            # Edge 2 has never been sent it; its bit in a repetition changes nothing.
-            self.posts(self.write(context, write.psn, self.bits([2, 3])), {3: count + i})
+        for context, skipped, edge in zip(self.at_both_ends(), (2, 1), (3, 3), strict=False):
+            count = self.spec.slots
+            both = self.bits([skipped, edge])
+            for psn in range(count):
+                self.posts(self.write(context, psn, both), {skipped: psn, edge: psn})
+            self.says(context, skipped, count - 1, None)
+            self.says(context, edge, count - 1, count)
+            for psn in range(count, 2 * count):
+                self.posts(self.write(context, psn, self.bits([edge])), {edge: psn})
+            for psn in range(count, 2 * count):
+                # The other edge has never been sent it; its bit in a repetition changes nothing.
+                self.posts(self.write(context, psn, both), {edge: psn})
 
 
 class OlderPsnsAreNotOtherPackets(SourceTest):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from brute_force import Node
-from writes import WriteTest
+from writes import NAK, WriteTest
 
 
 class EachEdgeCountsItsOwn(WriteTest):
@@ -94,3 +94,20 @@ class NewEpochStartsAfresh(WriteTest):
                 self.posts(self.write(new, 0, self.bits([3])), {3: 0})
             self.says(new, 3, 0, 1)
             self.says(new, 2, 0, 2)
+
+
+class NewEpochHasSentNoNak(WriteTest):
+    """A gap in a new generation is reported, though one was in the old one."""
+
+    def runTest(self) -> None:
+        for epoch in (1, 2, 3):
+            context = self.star(epoch=epoch)
+            if epoch == 1:
+                self.serve(context)
+            else:
+                self.renew(context)
+            early = self.write(context, 1, self.bits([2]))
+            self.post(early)
+            self.expect([self.reply(context, early.packet, 0, NAK)])
+            self.post(early)
+            self.expect_nothing()

@@ -116,6 +116,19 @@ class WriteTest(SwitchTest):
             group=7 + number,
         )
 
+    def at_both_ends(self) -> list[WriteContext]:
+        """A context of the first rank, and, if the program has more than one, another one of the last rank. The switch
+        serves both."""
+        contexts = [self.star(0, first_hop=False)]
+        if self.spec.contexts > 1:
+            last, first_psn = self.spec.contexts - 1, self.first_psn ^ 0x800000
+            source = self.spec.edges - 1
+            contexts.append(
+                self.star(source, number=last, at=0x0A010001, first_psn=first_psn, epoch=7, first_hop=False)
+            )
+        self.serve(*contexts)
+        return contexts
+
     def window(self, number: int, edge: int) -> Window:
         """The window of the destination behind an edge."""
         base = 0x7F00_0000_0000 + (number << 36) + (edge << 28) + 0x40

@@ -98,6 +98,8 @@ HOP = (
     _fault("round-trips-unlearned", "ResendTimer", "if (waited > vain) { vain = waited; }", ""),
     _fault("probes-are-bursts", "StartCursor", "if (probes == 1) {", "if (false) {"),
     _fault("old-acks-hold-for-ever", "ResendTimer", "            comes = 0;\n", ""),
+    _fault("timer-of-another-epoch", "ResendTimer", "{ word = 0; }", "{ }"),
+    _fault("progress-goes-on-counting-down", "ResendTimer", "time = 0;\n                counts_down = 0;", "time = 0;"),
 )
 """The faults, the modules that they are in, and what is put in whose place."""
 
@@ -105,6 +107,6 @@ FIRST = {
     "StartCursor": ("test_mw_hop",),
     "Retransmission": ("test_mw_hop",),
     "HoldPacket": ("test_mw_hop",),
-    "ResendTimer": ("test_mw_hop",),
+    "ResendTimer": ("test_mw_timer", "test_mw_hop"),
 }
 """Modules of scenarios that are likely to detect the faults of a module."""
