@@ -194,6 +194,33 @@ class NakOfWhatIsNotSentIsForgotten(SourceTest):
         self.says(context, 2, 1, 3)
 
 
+class OneNakAmongEqualsIsHeard(SourceTest):
+    """Several destinations wait for one packet: what one of them has said of it is heard, whether others have said nothing
+    before or after."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        for psn in range(2):
+            self.posts(self.write(context, psn, self.bits([2, 3, 4])), {2: psn, 3: psn, 4: psn})
+        self.says(context, 3, 1, None, syndrome=ACCESS)
+        self.says(context, 2, 0, None)
+        self.says(context, 4, 0, 1, told=ACCESS)
+
+
+class OvertakenNakIsForgotten(SourceTest):
+    """A NAK that comes behind an ACK of what it asks for says nothing of what its edge waits for now."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        for psn in range(3):
+            self.posts(self.write(context, psn, self.bits([2, 3])), {2: psn, 3: psn})
+        self.says(context, 2, 1, None)
+        self.says(context, 2, 1, None, syndrome=NAK)
+        self.says(context, 3, 1, 2)
+        self.says(context, 3, 2, None)
+        self.says(context, 2, 2, 3)
+
+
 class OtherNaksKeepTheirSyndrome(SourceTest):
     """Of a destination that refuses, or is not ready, the source hears what it said."""
 

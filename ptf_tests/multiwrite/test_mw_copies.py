@@ -24,6 +24,20 @@ class OneCopyAPort(WriteTest):
         self.posts(self.write(context, 2, two | self.bits([2, 3])), {2: 0, 3: 0, self.spec.edges: 2})
 
 
+class CopiesTooManyAreCounted(WriteTest):
+    """Copies for edges that a write does not name end at egress, also those for edges that its context has not."""
+
+    def unfit(self) -> str | None:
+        return None if self.spec.prunes else "there are no copies too many"
+
+    def runTest(self) -> None:
+        context = self.star()
+        context = replace(context, edges=context.edges[:-1])
+        self.serve(context)
+        self.posts(self.write(context, 0, self.bits([2])), {2: 0})
+        self.equal("dropped", self.drops(), {"PrunePort.not_named": self.spec.edges - 1})
+
+
 class OneBitIsAPlainWrite(WriteTest):
     """Of one destination, one copy, and it is a plain WRITE."""
 

@@ -10,6 +10,7 @@ from writes import NAK, HopTest, Write
 
 from p4gen.families.multiwrite.control import WriteContext
 from p4gen.ptf.scenario import Output
+from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet
 from p4gen.rocev2.opcodes import Nak, NakCode, Opcode, RnrNak
 from p4gen.rocev2.packet import RocePacket
@@ -454,3 +455,36 @@ class AckOvertakesACursor(_Repair):
         self.go()
         self.expect_nothing()
         self.equal("dropped", self.drops() - before, Counter({"Retransmission.done": 1}))
+
+
+class NewEpochEndsCursors(_Repair):
+    """A cursor that waits between two passes when its context begins anew finds nothing to send: what is kept is of another
+    epoch, or another packet under the number of that one."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        self.sent(context, (2,), (2,), (2,))
+        for epoch, back in ((2, 0), (3, self.spec.slots)):
+            self.hold()
+            self.say(context, 2, 0, NAK)
+            new = self.star(epoch=epoch, first_psn=serial.add(self.first_psn, -back))
+            self.renew(new)
+            if back:
+                self.posts(self.write(new, 0, self.bits([3])), {3: 0})
+            before = self.drops()
+            self.one_pass()
+            self.go()
+            self.expect_nothing()
+            self.equal("dropped", self.drops() - before, Counter({"Retransmission.done": 1}))
+            self.renew(context)
+
+
+class TagsOfNaksStay(_Repair):
+    """What is sent again has the tag of the packet that asks for it."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        writes, _ = self.sent(context, (2, 3), (2,))
+        packet = replace(self.answer(context, 2, 0, NAK), vlan=7 << 13 | 9).sealed()
+        self.send(self.ports[2], packet.to_bytes())
+        self.expect([self.again(write, 2, number, packet) for number, write in enumerate(writes)])

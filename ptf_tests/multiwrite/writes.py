@@ -286,7 +286,7 @@ class WriteTest(SwitchTest):
         """The copy of a write when the switch sends it again, made of the packet ``by``: a NAK or a tick."""
         ip = replace(by.ip, tos=by.ip.tos & ~3 | write.packet.ip.tos & 3)
         bth = replace(write.packet.bth, fecn=False)
-        return self.copy(replace(write, packet=replace(write.packet, ip=ip, bth=bth)), edge, psn)
+        return self.copy(replace(write, packet=replace(write.packet, ip=ip, bth=bth, vlan=by.vlan)), edge, psn)
 
     def reply(self, context: WriteContext, to: RocePacket, start: int, syndrome: int = ACK) -> Output:
         """The source's answer, made of the packet ``to``: all before its ``start``-th packet are everywhere; a NAK asks
@@ -299,6 +299,7 @@ class WriteTest(SwitchTest):
             UDP(edge.udp_src_port),
             BTH(Opcode.ACKNOWLEDGE, edge.remote.qp, number),
             aeth=AETH(syndrome, start % (1 << 24)),
+            vlan=to.vlan,
         )
         return self._out(context.source, packet, to)
 

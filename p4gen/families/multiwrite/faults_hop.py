@@ -96,7 +96,7 @@ HOP = (
     _fault("repeats-are-refusals", "ResendTimer", "if (counts_down == 0) {", "if (true) {"),
     _fault("old-acks-hold-nothing", "ResendTimer", "comes = 1;    ", "comes = 0;    "),
     _fault("round-trips-unlearned", "ResendTimer", "if (waited > vain) { vain = waited; }", ""),
-    _fault("probes-are-bursts", "StartCursor", "if (probes == 1) {", "if (false) {"),
+    _fault("probes-are-bursts", "StartCursor", "if (meta.progress.probes == 1) {", "if (false) {"),
     _fault("old-acks-hold-for-ever", "ResendTimer", "            comes = 0;\n", ""),
     _fault("timer-of-another-epoch", "ResendTimer", "{ word = 0; }", "{ }"),
     _fault("progress-goes-on-counting-down", "ResendTimer", "time = 0;\n                counts_down = 0;", "time = 0;"),
