@@ -195,8 +195,8 @@ class NakOfWhatIsNotSentIsForgotten(SourceTest):
 
 
 class OneNakAmongEqualsIsHeard(SourceTest):
-    """Several destinations wait for one packet: what one of them has said of it is heard, whether others have said nothing
-    before or after."""
+    """Several destinations wait for one packet: what one of them has said of it is heard, though others have said
+    nothing."""
 
     def runTest(self) -> None:
         context = self.served()

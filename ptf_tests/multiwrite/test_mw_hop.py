@@ -44,8 +44,8 @@ class _Repair(HopTest):
 
 
 class HopAcknowledgesAtOnce(HopTest):
-    """A write that asks for it is acknowledged when it is there, whatever its destinations say. A mark of congestion goes
-    on to them, and does not come back."""
+    """A write that asks for it is acknowledged when it is there, whatever its destinations say. A mark of congestion
+    goes on to them, and does not come back."""
 
     def runTest(self) -> None:
         context = self.served()
@@ -167,8 +167,8 @@ class SlotFreedByTheLastOfItsSet(HopTest):
 
 
 class SlotsOfVaryingSets(_Repair):
-    """Random sets of two sources at different edges, random orders of ACKs and NAKs: exactly those packets are taken that
-    there is room for, and exactly those are sent again that an edge lacks, by brute force."""
+    """Random sets of two sources at different edges, random orders of ACKs and NAKs: exactly those packets are taken
+    that there is room for, and exactly those are sent again that an edge lacks, by brute force."""
 
     def runTest(self) -> None:
         flows = [(context, Node(self.others(context)), list[Write]()) for context in self.at_both_ends()]
@@ -458,8 +458,8 @@ class AckOvertakesACursor(_Repair):
 
 
 class NewEpochEndsCursors(_Repair):
-    """A cursor that waits between two passes when its context begins anew finds nothing to send: what is kept is of another
-    epoch, or another packet under the number of that one."""
+    """A cursor that waits between two passes when its context begins anew finds nothing to send: what is kept is of
+    another epoch, or another packet."""
 
     def runTest(self) -> None:
         context = self.served()

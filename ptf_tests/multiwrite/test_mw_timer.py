@@ -1,5 +1,5 @@
-"""When what a next hop has not acknowledged is sent again: with growing delays, not before an RNR timer expires, and not for
-ever. Each tick brings nothing, the oldest packet, or all."""
+"""When what a next hop has not acknowledged is sent again: with growing delays, not before an RNR timer expires, and not
+for ever. Each tick brings nothing, the oldest packet, or all."""
 
 from __future__ import annotations
 
@@ -206,10 +206,14 @@ class LearnedTimesAreHalved(TimerTest):
         for wait in range(32):
             self.waits()
             self.waits((2, 1), *(((7, 0), (8, 3)) if wait == 5 else ((4 if wait == 31 else 7, 0),)))
-        self.waits((2, 1), (4, 3))  # 5 units
-        self.waits((2, 1), (3, 0))  # 4
         self.told()
-        self.waits((2, 1), (3, 0), (4, 3))  # 4, 8
+        self.waits((2, 1), (4, 0))  # 5 units, the last wait
+        self.waits((2, 1), (7, 3))  # 8
+        self.told()
+        for _ in range(64):
+            self.waits((2, 1))  # 1
+        self.told()
+        self.waits((2, 1), (1, 0))  # 2
 
 
 class LongWaitsAreLearned(TimerTest):

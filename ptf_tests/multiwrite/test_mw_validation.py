@@ -1,5 +1,5 @@
-"""Packets that are not as they should be: dropped with a reason before any state is touched. What differs from others in
-nothing that counts is taken."""
+"""Packets that are not as they should be: dropped with a reason before any state is touched. What differs from others
+in nothing that counts is taken."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class TagsStay(WriteTest):
 
 
 class OtherFieldsDoNotCount(WriteTest):
-    """A UDP checksum, which nobody checks, and a limited member of the partition: packets with them are taken, and their
+    """A UDP checksum, which nobody checks, and a limited member of the partition: packets with them are taken, and
     ICRCs are right."""
 
     def runTest(self) -> None:
