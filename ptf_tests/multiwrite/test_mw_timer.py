@@ -1,5 +1,5 @@
-"""When what a next hop has not acknowledged is sent again: with growing delays, not before an RNR timer expires, and not
-for ever. Each tick brings nothing, the oldest packet, or all."""
+"""When a switch sends again what a next hop has not acknowledged: with growing delays, not before an RNR timer expires,
+and not for ever. Each tick brings nothing, the oldest packet, or all."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class TimerTest(HopTest):
         """The edge says what it has, or, an older answer, had ``before`` that."""
         self.says(self.context, EDGE, self.acked - 1 - before, None)
 
-    def refused(self, code: int) -> None:
+    def not_ready(self, code: int) -> None:
         """The edge is not ready for the oldest packet that it lacks."""
         self.says(self.context, EDGE, self.acked, None, syndrome=RnrNak(code).syndrome)
 
@@ -240,14 +240,14 @@ class CountdownsAreNoWaits(TimerTest):
         self.acks()
         self.equal("after progress", self.ticked(), 0)
         self.more()
-        self.refused(4)
+        self.not_ready(4)
         found = []
         for tick in range(3):
             self.again_acked()
             if self.bursts(1):
                 found.append(tick)
         self.equal("bursts while the edge is not ready for 4 units", found, [2])
-        self.refused(8)
+        self.not_ready(8)
         self.waits((2, 0))
         self.waits()
         self.equal("at the first tick of a wait", self.ticked(), 3)
@@ -275,7 +275,7 @@ class NewEpochsStartTheTimerAfresh(TimerTest):
         self.equal("behind an old ACK", self.ticked(), 0)
         self.equal("bursts", self.bursts(5), [0, 1, 2, 4])
         self.learned(4)
-        self.refused(2)
+        self.not_ready(2)
         self.equal("bursts after a refusal", self.bursts(4, 1), [2, 3])
 
     def learned(self, epoch: int) -> None:
@@ -286,9 +286,9 @@ class NewEpochsStartTheTimerAfresh(TimerTest):
         self.told()
         self.waits((2, 1), (15, 3))
         for units in (2, 4):
-            self.refused(2)
+            self.not_ready(2)
             self.equal("packets sent again", [self.ticked(1) for _ in range(units + 1)], [*[0] * units, 1])
-        self.refused(2)
+        self.not_ready(2)
         self.begun(epoch)
 
 
@@ -300,7 +300,7 @@ class RnrTimersAreWaitedFor(TimerTest):
             asked = round(RnrNak(code).delay_us / 10)
             for period in {asked, max(1, asked - 1), max(1, asked // 3)}:
                 self.equal("after progress", self.ticked(), 0)
-                self.refused(code)
+                self.not_ready(code)
                 full = -(-asked // period)  # ticks; the first comes at once
                 found = self.bursts(full + 1, period)
                 self.equal(f"bursts after RNR NAK {code} ({asked} units, ticks of {period})", found, [full])
@@ -330,7 +330,7 @@ class RnrNaksBackOff(TimerTest):
 
     def refusal(self, code: int, units: int, less: int) -> None:
         """The edge is not ready; ticks stand for all of the delay but ``less`` units."""
-        self.refused(code)
+        self.not_ready(code)
         period = max(1, units - less)
         found = self.bursts(4, period)
         self.equal(f"first burst after {units} units, ticks of {period}", found[:1], [-(-units // period)])
@@ -342,16 +342,16 @@ class LaterRefusalsBeginAnew(TimerTest):
 
     def runTest(self) -> None:
         self.equal("at the first tick", self.ticked(), 0)
-        self.refused(12)
+        self.not_ready(12)
         self.equal("bursts", self.bursts(2, 1), [])
         self.acked += 1
         self.more()
-        self.refused(3)
+        self.not_ready(3)
         self.equal("bursts after a refusal of a later packet", self.bursts(4, 1), [3])
-        self.refused(12)
+        self.not_ready(12)
         self.equal("bursts", self.bursts(2, 1), [])
         self.waits()
-        self.refused(3)
+        self.not_ready(3)
         self.equal("bursts after a refusal behind progress", self.bursts(4, 1), [3])
 
 
