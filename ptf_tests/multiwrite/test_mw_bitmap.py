@@ -147,3 +147,19 @@ class FenceIsLast(_Trees):
         for write in writes:
             self.post(write)
         self.expect(expected)
+
+
+class SubtreesDoNotMix(_Trees):
+    """Of two sources, different ranks are behind an edge: each one's copies name those of its own."""
+
+    def unfit(self) -> str | None:
+        return "the program has one context" if self.spec.contexts < 2 else None
+
+    def runTest(self) -> None:
+        first = self.tree()
+        second = self.star(number=1, at=0x0A010001, behind={2: self.right, 3: self.left})
+        self.serve(second)
+        for psn in range(3):
+            bitmap = self.some(self.left) | self.some(self.right)
+            for context in (first, second):
+                self.posts(self.write(context, psn, bitmap), {2: psn, 3: psn})

@@ -65,3 +65,26 @@ class SeveralEntrances(WriteTest):
             self.send(self.ports[2] if own else more[2], answer.to_bytes())
             self.expect([] if self.spec.holds else [self.reply(context, answer, psn + 1)])
         self.refused(self.ports[2], self.answer(context, 3, 0).to_bytes(), WRONG_PORT)
+
+
+class EqualQueuePairsAtSeveralAddresses(WriteTest):
+    """Two sources' connections end at two addresses of the switch, with the same queue pairs: which edge a packet is
+    of, and by which ports it may come in, depends on the address, too."""
+
+    def unfit(self) -> str | None:
+        return "the program has one context" if self.spec.contexts < 2 else None
+
+    def runTest(self) -> None:
+        first, second = self.star(), self.star(self.spec.edges - 1, number=1, at=0x0A010001)
+        pairs = [edge.local.qp for edge in reversed(first.edges)]
+        edges = (replace(edge, local=replace(edge.local, qp=qp)) for edge, qp in zip(second.edges, pairs, strict=True))
+        second = replace(second, edges=tuple(edges))
+        self.serve(first, second)
+        for context in (first, second):
+            others = self.others(context)
+            self.posts(self.write(context, 0, self.bits(others)), dict.fromkeys(others, 0))
+            for edge in others:
+                mirrored = self.spec.edges + 1 - edge
+                if mirrored != edge:
+                    self.refused(self.ports[mirrored], self.answer(context, edge, 0).to_bytes(), WRONG_PORT)
+                self.says(context, edge, 0, 1 if edge == others[-1] else None)

@@ -5,12 +5,15 @@ All other scenarios compare each frame that leaves with its ICRC, too; these are
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from writes import Write, WriteTest
 
+from p4gen.families.multiwrite.control import WriteContext
+from p4gen.ptf.icrcs import solved
 from p4gen.rocev2 import icrc
-from p4gen.rocev2.packet import parse
+from p4gen.rocev2.packet import RocePacket, parse
 
 
 class _PatchTest(WriteTest):
@@ -83,3 +86,70 @@ class CorruptAnswersTouchNothing(WriteTest):
             wrong = replace(packet, icrc=bytes([packet.icrc[0] ^ 1, *packet.icrc[1:]]))
             self.refused(self.ports[2], wrong.to_bytes(), "CheckIcrc.bad_icrc")
         self.says(context, 2, 0, 1)
+
+
+class IcrcsAtTheLimits(WriteTest):
+    """A right ICRC of all ones, or of zeros, is right, whether a packet comes or leaves with it; and, where ICRCs are
+    patched, so is one that is made of such a part."""
+
+    def runTest(self) -> None:
+        for wanted in (b"\xff" * 4, bytes(4)):
+            for of_packet in (self.whole, self.headers) if self.spec.icrc.patched else (self.whole,):
+                self.arrive(of_packet, wanted)
+                for behind, fence in (({}, False), ({}, True), ({2: 0b10 | 1 << self.spec.edges}, False)):
+                    self.leaves(of_packet, wanted, behind, fence)
+
+    def whole(self, packet: RocePacket) -> bytes:
+        """A packet's ICRC."""
+        return packet.sealed().icrc
+
+    def headers(self, packet: RocePacket) -> bytes:
+        """What it would be without the data."""
+        return icrc.icrc(replace(packet.sealed(), payload=b"").ip_packet())
+
+    def arrive(self, of_packet: Callable[[RocePacket], bytes], wanted: bytes) -> None:
+        """A write, its answers and a notification come with such an ICRC."""
+        self.control.reset()
+        context = self.served()
+        write = self.write(context, 0, self.bits([2, 3]))
+        self.posts(replace(write, packet=self.freed(write.packet, of_packet, wanted)), {2: 0, 3: 0})
+        for edge in (2, 3):
+            answer = self.freed(self.answer(context, edge, 0), of_packet, wanted)
+            self.send(self.ports[edge], answer.to_bytes())
+            self.expect([self.reply(context, answer, 1)] if edge == 3 and not self.spec.holds else [])
+        notification = self.freed(self.notification(context, 2), of_packet, wanted)
+        self.send(self.ports[2], notification.to_bytes())
+        self.equal("ports", [output.port for output in self.outputs()], [self.ports[context.source]])
+
+    def leaves(
+        self, of_packet: Callable[[RocePacket], bytes], wanted: bytes, behind: dict[int, int], fence: bool
+    ) -> None:
+        """A copy leaves with it, and so does the answer."""
+        self.control.reset()
+        context = self.star(behind=behind)
+        write = self.write(context, 0, self.bits([2]), fence=fence)
+        copy = self.freed(parse(self.copy(write, 2, 0).frame), of_packet, wanted)
+        context = self.sending(context, 2, copy)
+        answer = self.answer(context, 2, 0)
+        told = self.freed(parse(self.reply(context, answer, 1).frame), of_packet, wanted)
+        context = self.sending(context, context.source, told)
+        self.serve(context)
+        ip = replace(write.packet.ip, identification=copy.ip.identification)
+        self.posts(replace(write, context=context, packet=replace(write.packet, ip=ip).sealed()), {2: 0})
+        answer = replace(answer, ip=replace(answer.ip, identification=told.ip.identification)).sealed()
+        self.send(self.ports[2], answer.to_bytes())
+        self.expect([] if self.spec.holds else [self.reply(context, answer, 1)])
+
+    def sending(self, context: WriteContext, edge: int, packet: RocePacket) -> WriteContext:
+        """The context with the UDP source port of a packet at an edge."""
+        edges = (replace(e, udp_src_port=packet.udp.src_port) if e.edge == edge else e for e in context.edges)
+        return replace(context, edges=tuple(edges))
+
+    def freed(self, packet: RocePacket, of_packet: Callable[[RocePacket], bytes], wanted: bytes) -> RocePacket:
+        """A packet with an identification and a source port for which this is right."""
+
+        def changed(bits: int) -> RocePacket:
+            ip, udp = replace(packet.ip, identification=bits & 0xFFFF), replace(packet.udp, src_port=bits >> 16)
+            return replace(packet, ip=ip, udp=udp).sealed()
+
+        return changed(solved(lambda bits: of_packet(changed(bits)), wanted))
