@@ -392,6 +392,20 @@ class RepeatsAreOneRefusal(TimerTest):
         self.expect_nothing()
 
 
+class RefusalsBehindProgressAreWaitedFor(TimerTest):
+    """Progress ends a countdown: what an edge refuses behind it is waited for as that refusal asks."""
+
+    def runTest(self) -> None:
+        flow, edge, sent = self.under_way()
+        self.equal("bursts", self.bursts(flow, edge, sent, 1), [])
+        self.answer(flow.group, edge, self.psn(0), RnrNak(12).syndrome)
+        self.equal("bursts while the edge is not ready", self.bursts(flow, edge, sent, 2, 1), [])
+        self.ack(flow.group, [edge], self.psn(0))
+        self.equal("bursts after progress", self.bursts(flow, edge, sent[1:], 1), [])
+        self.answer(flow.group, edge, self.psn(1), RnrNak(3).syndrome)
+        self.equal("bursts after a refusal that asks for 3 units", self.bursts(flow, edge, sent[1:], 4, 1), [3])
+
+
 class BarriersAreWaitedForToo(TimerTest):
     """A single outstanding control message is sent again like data."""
 

@@ -206,6 +206,9 @@ MODE_III: tuple[Mutation, ...] = (
     Mutation("round-trips-learned-for-good", "ResendTimer", "vain = vain >> 1;", ""),
     Mutation("round-trips-of-another-epoch", "ResendTimer", "{ word = 0; }", "{ word[85:0] = 0; }"),
     Mutation("waits-of-another-epoch", "ResendTimer", "{ word = 0; }", "{ word[101:86] = 0; word[69:0] = 0; }"),
+    Mutation(
+        "progress-goes-on-counting-down", "ResendTimer", "time = 0;\n                counts_down = 0;", "time = 0;"
+    ),
     Mutation("progress-is-an-old-ack", "ResendTimer", "~precedes(stands[23:0], hdr.bth.psn);", "1;"),
     Mutation("bursts-though-learned", "ResendTimer", "later > (bit<27>)vain && ", ""),
     Mutation("probes-are-bursts", "StartCursor", "if (meta.progress.probes == 1) { count = 1; }", ""),
