@@ -52,6 +52,25 @@ class MalformedPacketsTouchNothing(KindsTest):
         self.posts(self.write(context, 1, self.bits([2])), {2: 1})
 
 
+class OnlyRoceIsOurs(KindsTest):
+    """Datagrams for the switch's own addresses that are no RoCEv2: of another UDP port, another protocol, with options,
+    fragments. They are ordinary, and no route leads to them."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        for port, packet in self.kinds(context):
+            ip = packet.ip
+            for other in (
+                replace(packet, udp=replace(packet.udp, dst_port=packet.udp.dst_port + 1)),
+                replace(packet, ip=replace(ip, protocol=6)),
+                replace(packet, ip=replace(ip, options=bytes((1, 1, 1, 0)))),
+                replace(packet, ip=replace(ip, flags=1)),
+                replace(packet, ip=replace(ip, fragment_offset=5)),
+                replace(packet, ip=replace(ip, version=6)),
+            ):
+                self.refused(port, other.sealed().to_bytes(), "Forward.no_route")
+
+
 class TagsCountInLengths(KindsTest):
     """A frame with a VLAN tag is as long as it should be with one."""
 
