@@ -61,14 +61,14 @@ class OnlyRoceIsOurs(KindsTest):
         for port, packet in self.kinds(context):
             ip = packet.ip
             for other in (
-                replace(packet, udp=replace(packet.udp, dst_port=packet.udp.dst_port + 1)),
-                replace(packet, ip=replace(ip, protocol=6)),
-                replace(packet, ip=replace(ip, options=bytes((1, 1, 1, 0)))),
-                replace(packet, ip=replace(ip, flags=1)),
-                replace(packet, ip=replace(ip, fragment_offset=5)),
+                replace(packet, udp=replace(packet.udp, dst_port=packet.udp.dst_port + 1)).sealed(),
+                replace(packet, ip=replace(ip, protocol=6)).sealed(),
+                replace(packet, ip=replace(ip, options=bytes((1, 1, 1, 0)))).sealed(),
+                replace(packet, ip=replace(ip, flags=1)).sealed(),
+                replace(packet, ip=replace(ip, fragment_offset=5)).sealed(),
                 replace(packet, ip=replace(ip, version=6)),
             ):
-                self.refused(port, other.sealed().to_bytes(), "Forward.no_route")
+                self.refused(port, other.to_bytes(), "Forward.no_route")
 
 
 class TagsCountInLengths(KindsTest):
