@@ -176,7 +176,7 @@ _ACKS = (
     ),
     Mutation("old-answer-taken", "CombineAcks", "acks.believed & precedes(through, acks.acked);", "acks.believed;"),
     Mutation("syndrome-of-none", "CombineAcks", "if (acks.lowest_syndrome != 0)", "if (false)"),
-    Mutation("acked-epoch-ignored", "CombineAcks", "            busy = 0;\n            syndrome = 0;\n", ""),
+    Mutation("acked-epoch-ignored", "CombineAcks", "through = acks.start;\n            busy = 0;\n", ""),
     Mutation("repeat-to-all", "CombineAcks", "& meta.sending.sent & acks.lacks;", "& meta.sending.sent;"),
     Mutation(
         "repeat-to-nobody", "CombineAcks", "& meta.sending.sent & acks.lacks;", "& meta.sending.sent & ~acks.lacks;"
