@@ -257,6 +257,24 @@ class CountdownsAreNoWaits(TimerTest):
         self.equal("at the first tick of a wait", self.ticked(), 3)
 
 
+class AckOvertakesATick(TimerTest):
+    """A tick's cursor that finds nothing to send, as its edge has acknowledged all in the meantime, was no wait: an old
+    ACK behind it tells nothing."""
+
+    def runTest(self) -> None:
+        self.equal("at the first tick", self.ticked(), 0)
+        self.hold()
+        self.tick(self.context, EDGE)
+        self.acks(self.outstanding)
+        self.one_pass()
+        self.go()
+        self.expect_nothing()
+        self.equal("after progress", self.ticked(), 0)
+        self.more(self.outstanding)
+        self.told()
+        self.equal("at the first tick of a wait", self.ticked(), 3)
+
+
 class NewEpochsStartTheTimerAfresh(TimerTest):
     """A context that begins anew has given up no edge, has learned nothing of how long answers take, and knows no
     waits and no refusals, whatever comes first: a tick, an old ACK or a refusal."""
