@@ -219,8 +219,8 @@ class WriteTest(SwitchTest):
         return packet
 
     def notification(self, context: WriteContext, edge: int) -> RocePacket:
-        """A congestion notification from there."""
-        return self._from(context, edge, BTH(Opcode.CNP, 0, 0, becn=True), None, bytes(16))
+        """A congestion notification from there. What its room holds, nobody looks at."""
+        return self._from(context, edge, BTH(Opcode.CNP, 0, 0, becn=True), None, self.random.randbytes(16))
 
     def _from(
         self, context: WriteContext, edge: int, bth: BTH, aeth: AETH | None = None, payload: bytes = b""
