@@ -139,6 +139,7 @@ class NakIsHeardAtOnce(SourceTest):
         self.says(context, 3, 1, None, syndrome=NAK)
         for _ in range(2):
             self.says(context, 2, 0, 1, syndrome=NAK, told=NAK)
+            self.says(context, 2, -1, None)
         self.says(context, 2, 1, 2, syndrome=NAK, told=NAK)
         self.says(context, 3, 1, None)
         self.says(context, 2, 1, 3)
