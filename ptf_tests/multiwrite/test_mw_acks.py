@@ -208,6 +208,23 @@ class OneNakAmongEqualsIsHeard(SourceTest):
         self.says(context, 4, 0, 1, told=ACCESS)
 
 
+class OthersNaksAreNotHeard(SourceTest):
+    """What is heard of a packet is said of that packet: not what a destination says that waits for a later one, nor one
+    that waits for nothing, not even of PSN 0."""
+
+    def runTest(self) -> None:
+        context = self.served(first_psn=(1 << 24) - 1)
+        self.posts(self.write(context, 0, self.bits([2, 4])), {2: 0, 4: 0})
+        self.says(context, 4, 1, None, syndrome=ACCESS)
+        self.posts(self.write(context, 1, self.bits([3])), {3: 0})
+        self.says(context, 2, 0, 1)
+        self.posts(self.write(context, 2, self.bits([2, 3])), {2: 1, 3: 1})
+        self.posts(self.write(context, 3, self.bits([4])), {4: 1})
+        self.posts(self.write(context, 4, self.bits([4])), {4: 2})
+        self.says(context, 4, 2, None, syndrome=ACCESS)
+        self.says(context, 3, 0, 2)
+
+
 class OvertakenNakIsForgotten(SourceTest):
     """A NAK that comes behind an ACK of what it asks for says nothing of what its edge waits for now."""
 

@@ -7,8 +7,10 @@ from itertools import combinations
 
 from writes import INVALID, WriteTest
 
+from p4gen.families.multiwrite.control import configuration
 from p4gen.groups import NextHop, Route, SwitchConfig
 from p4gen.groups.config import routing
+from p4gen.model.entries import Exact
 from p4gen.ptf.scenario import Output
 
 
@@ -36,6 +38,18 @@ class CopiesTooManyAreCounted(WriteTest):
         self.serve(context)
         self.posts(self.write(context, 0, self.bits([2])), {2: 0})
         self.equal("dropped", self.drops(), {"PrunePort.not_named": self.spec.edges - 1})
+
+
+class EdgesThatAreNotServed(WriteTest):
+    """A copy for an edge whose entry is gone is dropped for that."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        entries = configuration(self.spec, [context], self.ports).entries
+        (gone,) = (e for e in entries if e.action.name == "set_endpoints" and e.match["edge"] == Exact(2))
+        self.control.delete(gone)
+        self.posts(self.write(context, 0, self.bits([2, 3])), {3: 0})
+        self.equal("dropped", self.drops()["TranslateHeader.unknown_edge"], 1)
 
 
 class OneBitIsAPlainWrite(WriteTest):
