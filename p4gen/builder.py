@@ -25,7 +25,7 @@ from p4gen.program import Composition, Manifest, compose, manifest, render, unde
 from p4gen.program.manifest import to_json
 from p4gen.program.room import fitting
 from p4gen.scratch import scratch
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ class Registry(Generic[T]):
 
     def _checked(self, found: object, where: str) -> T:
         if not isinstance(found, self.kind):
-            what = f"{self.home}.{self.kind.__name__}"
+            what = f"{self.kind.__module__}.{self.kind.__name__}"
             raise InputError(Diagnostic(where, f"{self.constant} is not {self.article} {what}"))
         return found
 

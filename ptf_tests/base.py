@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from p4gen.errors import MissingToolError
-from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.host.collectives.arrays import array_type
+from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.ptf.scenario import Output, SwitchTest
 
 __all__ = ["Output", "P4genTest"]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p4gen.host.collectives.arrays import array_type
-from p4gen.spec import DType, Op
+from p4gen.vocabulary import DType, Op
 
 Values = npt.NDArray[Any]
 """A packet's elements: int64, wide enough that no sum of theirs overflows, or floating-point numbers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from p4gen.spec import DType
+from p4gen.vocabulary import DType
 
 Case = tuple[tuple[int, ...], int]
 """Contributions in the order of ranks, and the result, as bits."""

@@ -19,7 +19,7 @@ from elements import Numbers, Values
 
 from p4gen.groups.config import configure
 from p4gen.groups.group import Edge, Endpoint, GroupContext, Pattern
-from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
+from p4gen.host.collectives.control import Control
 from p4gen.p4rt.session import RequestError
 from p4gen.p4rt.status import Code
 from p4gen.program import compose
@@ -28,7 +28,8 @@ from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, HeaderError, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Ack, Opcode, ends_message
 from p4gen.rocev2.packet import RocePacket, parse, problems
-from p4gen.spec import Op
+from p4gen.vocabulary import Op
+from p4gen.vocabulary.message import MAX_PACKETS, Collective
 
 OUTPUT_TTL = 64
 STATE_WORDS = 1 << 11

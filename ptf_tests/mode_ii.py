@@ -11,14 +11,15 @@ from typing import ClassVar
 from elements import Values
 from inc import IncTest, Results, allreduce
 
-from p4gen.families.epic.conformance.lacking import lacks, missing, reason
-from p4gen.families.epic.control import FACET
-from p4gen.families.epic.spec import EpicSpec, Mode
-from p4gen.families.epic.static import static
 from p4gen.groups.group import GroupContext, Pattern
-from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
+from p4gen.host.collectives.control import Control
+from p4gen.papers.epic.conformance.lacking import lacks, missing, reason
+from p4gen.papers.epic.control import FACET
+from p4gen.papers.epic.spec import EpicSpec, Mode
+from p4gen.papers.epic.tofino import static
 from p4gen.rocev2.opcodes import Opcode, ends_message
 from p4gen.rocev2.packet import RocePacket
+from p4gen.vocabulary.message import MAX_PACKETS, Collective
 
 
 class ModeIITest(IncTest):

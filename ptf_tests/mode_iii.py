@@ -16,20 +16,21 @@ from typing import ClassVar
 from elements import Numbers, Values
 from inc import IncTest
 
-from p4gen.families.epic.codes import OwnOpcode
-from p4gen.families.epic.conformance.lacking import missing, reason
-from p4gen.families.epic.control import FACET
-from p4gen.families.epic.spec import EpicSpec, Mode
-from p4gen.families.epic.static import static
 from p4gen.groups.config import configure
 from p4gen.groups.group import GroupContext, Pattern
-from p4gen.host.collectives.control import Collective, Control
+from p4gen.host.collectives.control import Control
+from p4gen.papers.epic.codes import OwnOpcode
+from p4gen.papers.epic.conformance.lacking import missing, reason
+from p4gen.papers.epic.control import FACET
+from p4gen.papers.epic.spec import EpicSpec, Mode
+from p4gen.papers.epic.tofino import static
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak, ends_message
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec import Reliability
-from p4gen.spec.ticks import EVERY_US
+from p4gen.vocabulary import Reliability
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.ticks import EVERY_US
 
 Seen = Mapping[int, Sequence[str]]
 """By edge, the packets that it received, in order, as ``describe`` formats them; edges without packets may be left

@@ -10,10 +10,9 @@ from inc import allreduce, broadcast_from, psns
 from mode_ii import ModeIITest
 
 from p4gen.groups.group import GroupContext
-from p4gen.host.collectives.control import MAX_PACKETS, Collective
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Opcode
-from p4gen.spec.message import MESSAGE
+from p4gen.vocabulary.message import MAX_PACKETS, MESSAGE, Collective
 
 LIVE = 3
 """Number of announcements per context that the program remembers."""

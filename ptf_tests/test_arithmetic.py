@@ -10,7 +10,7 @@ from mode_ii import ModeIITest
 
 from p4gen.groups.group import GroupContext
 from p4gen.rocev2 import psn as serial
-from p4gen.spec import DType, Op, reductions
+from p4gen.vocabulary import DType, Op, reductions
 
 
 class Arithmetic(ModeIITest):

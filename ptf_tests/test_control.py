@@ -13,11 +13,10 @@ from inc import psns
 from mode_ii import ModeIITest, allreduce
 
 from p4gen.groups.group import GroupContext
-from p4gen.host.collectives.control import MAX_PACKETS, Collective
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import ImmDt
 from p4gen.rocev2.opcodes import Opcode
-from p4gen.spec.message import MESSAGE
+from p4gen.vocabulary.message import MAX_PACKETS, MESSAGE, Collective
 
 BARRIER = Collective.BARRIER
 

@@ -11,7 +11,7 @@ from mode_ii import ModeIITest
 
 from p4gen.groups.group import GroupContext
 from p4gen.rocev2 import psn as serial
-from p4gen.spec import DType, Op
+from p4gen.vocabulary import DType, Op
 
 
 class Dynamic(ModeIITest):

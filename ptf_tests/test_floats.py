@@ -10,7 +10,7 @@ from floats import ONE, THREE, TWO, Case
 from test_arithmetic import Arithmetic
 
 from p4gen.groups.group import GroupContext
-from p4gen.spec import DType, Op
+from p4gen.vocabulary import DType, Op
 
 
 class Pairs(Arithmetic):

@@ -30,10 +30,10 @@ from mode_iii import (
     to,
 )
 
-from p4gen.families.epic.spec import Mode
-from p4gen.families.epic.words import EMISSION
-from p4gen.host.collectives.control import Collective
+from p4gen.papers.epic.spec import Mode
+from p4gen.papers.epic.words import EMISSION
 from p4gen.rocev2.opcodes import Opcode
+from p4gen.vocabulary.message import Collective
 
 Message = Sequence[Mapping[int, Values]]
 """A message's packets: what each source contributes to each of them."""

@@ -24,10 +24,10 @@ from mode_iii import (
     to,
 )
 
-from p4gen.families.epic.spec import Mode
 from p4gen.groups.group import GroupContext
-from p4gen.host.collectives.control import Collective
+from p4gen.papers.epic.spec import Mode
 from p4gen.rocev2 import psn as serial
+from p4gen.vocabulary.message import Collective
 
 
 class FirstPsnsDiffer(ModeIIITest):

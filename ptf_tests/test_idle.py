@@ -13,8 +13,8 @@ from inc import allreduce, broadcast_from
 from mode_ii import ModeIITest
 
 from p4gen.groups.group import GroupContext
-from p4gen.host.collectives.control import MAX_PACKETS, Collective
 from p4gen.rocev2 import psn as serial
+from p4gen.vocabulary.message import MAX_PACKETS, Collective
 
 ROUND = 1 << 24
 

@@ -10,8 +10,8 @@ from inc import allreduce, broadcast_from, reduce_to
 from mode_iii import CNP, ROOT, ModeIIITest, ack_of, flow_at, invalid_of, nak_of, to
 
 from p4gen.groups.group import GroupContext
-from p4gen.host.collectives.control import Collective
-from p4gen.spec import Reliability
+from p4gen.vocabulary import Reliability
+from p4gen.vocabulary.message import Collective
 
 EVERY = tuple(Reliability)
 PACKETS = 3

@@ -29,13 +29,13 @@ from mode_iii import (
     to,
 )
 
-from p4gen.families.epic.conformance.lacking import lacks
-from p4gen.families.epic.spec import Mode
 from p4gen.groups.group import GroupContext
-from p4gen.host.collectives.control import Collective, Control
+from p4gen.host.collectives.control import Control
+from p4gen.papers.epic.conformance.lacking import lacks
+from p4gen.papers.epic.spec import Mode
 from p4gen.rocev2 import psn as serial
-from p4gen.spec import Op, Reliability
-from p4gen.spec.message import MESSAGE
+from p4gen.vocabulary import Op, Reliability
+from p4gen.vocabulary.message import MESSAGE, Collective
 
 EVERY = tuple(Reliability)
 

@@ -26,7 +26,7 @@ from mode_iii import (
 )
 
 from p4gen.rocev2.opcodes import Nak, Opcode
-from p4gen.spec import Reliability
+from p4gen.vocabulary import Reliability
 
 NOT_ECT, ECT1, ECT0, CE = range(4)
 DSCP = 26

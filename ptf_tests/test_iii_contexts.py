@@ -7,9 +7,9 @@ from dataclasses import replace
 from mode_iii import DOWN, ROOT, UP, Flow, ack_of, control_of, flow_at, to
 from test_iii_range import RangeTest
 
-from p4gen.families.epic.static import static
-from p4gen.host.collectives.control import Collective
+from p4gen.papers.epic.tofino import static
 from p4gen.rocev2 import psn as serial
+from p4gen.vocabulary.message import Collective
 
 
 class ContextsTakeTurns(RangeTest):

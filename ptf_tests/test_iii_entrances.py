@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from mode_iii import ROOT, UP, Flow, ModeIIITest, ack_of, to
 
-from p4gen.families.epic.codes import OwnOpcode
+from p4gen.papers.epic.codes import OwnOpcode
 from p4gen.rocev2.opcodes import Ack, Nak, RnrNak
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec import Reliability
+from p4gen.vocabulary import Reliability
 
 WRONG_PORT = "LookupTable.wrong_port"
 

@@ -6,8 +6,8 @@ from inc import reduce_to
 from mode_iii import BROADCAST_FROM_CHILD, DOWN, ROOT, ModeIIITest, Role, flow_at
 from test_iii_range import RangeTest
 
-from p4gen.host.collectives.control import Collective
-from p4gen.spec import Reliability
+from p4gen.vocabulary import Reliability
+from p4gen.vocabulary.message import Collective
 
 MOST_EDGES = 8
 

@@ -8,7 +8,7 @@ import floats
 from floats import ONE, THREE, TWO, Case
 from mode_iii import ROOT, ModeIIITest, ack_of, data_of, to
 
-from p4gen.spec import DType, Op, Reliability
+from p4gen.vocabulary import DType, Op, Reliability
 
 
 class Floats(ModeIIITest):

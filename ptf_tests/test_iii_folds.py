@@ -15,7 +15,7 @@ from halves import Case
 from mode_iii import REDUCE_TO_CHILD, ROOT, Flow, ModeIIITest, ack_of, data_of, to
 
 from p4gen.host.collectives.arrays import array_type
-from p4gen.spec import DType, Op, Reliability
+from p4gen.vocabulary import DType, Op, Reliability
 
 FLOATS = (DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16)
 HALVES = (DType.FLOAT16, DType.BFLOAT16)

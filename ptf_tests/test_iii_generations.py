@@ -8,7 +8,7 @@ from dataclasses import replace
 from mode_iii import DOWN, ROOT, Flow, Role, ack_of, control_of, nak_of, to
 from test_iii_range import RangeTest
 
-from p4gen.spec import Reliability
+from p4gen.vocabulary import Reliability
 
 EVERY = tuple(Reliability)
 

@@ -12,8 +12,8 @@ from p4gen.ptf.icrcs import with_icrc
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Nak, Opcode
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec import Reliability
-from p4gen.spec.message import MESSAGE
+from p4gen.vocabulary import Reliability
+from p4gen.vocabulary.message import MESSAGE
 
 EVERY = tuple(Reliability)
 

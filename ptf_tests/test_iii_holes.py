@@ -6,7 +6,7 @@ from collections import Counter
 
 from mode_iii import ROOT, ModeIIITest, ack_of, nak_of, selective_of, to
 
-from p4gen.spec import Reliability
+from p4gen.vocabulary import Reliability
 
 SR, SACK = Reliability.SR, Reliability.SACK
 FAR = 126

@@ -26,10 +26,10 @@ from mode_iii import (
 )
 
 from p4gen.groups.group import Pattern
-from p4gen.host.collectives.control import Collective
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode
-from p4gen.spec import Reliability
+from p4gen.vocabulary import Reliability
+from p4gen.vocabulary.message import Collective
 
 LIVE = 3
 """Announcements that a context keeps."""

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from test_iii_pipelines import CHILDREN, PipelineTest
 
-from p4gen.families.epic.codes import OwnOpcode
-from p4gen.host.collectives.control import Collective
+from p4gen.papers.epic.codes import OwnOpcode
 from p4gen.rocev2.opcodes import Opcode
+from p4gen.vocabulary.message import Collective
 
 
 class ForgedInternalPackets(PipelineTest):

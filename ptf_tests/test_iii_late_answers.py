@@ -10,10 +10,10 @@ from inc import allreduce, broadcast_from, reduce_to
 from mode_iii import DOWN, ROOT, UP, Flow, Role, ack_of, again, control_of, flow_at, nak_of, to
 from test_iii_range import RangeTest
 
-from p4gen.host.collectives.control import Collective
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Ack, Nak, RnrNak
-from p4gen.spec import Reliability
+from p4gen.vocabulary import Reliability
+from p4gen.vocabulary.message import Collective
 
 NEVER_SENT = "TrackSent.never_sent"
 REMEMBERED = (1 << 21) - 1

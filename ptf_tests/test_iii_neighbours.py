@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import test_neighbours as neighbours
 
-from p4gen.families.epic.spec import Mode
+from p4gen.papers.epic.spec import Mode
 
 
 class Answered(neighbours.Neighbours):

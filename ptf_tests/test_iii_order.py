@@ -29,11 +29,11 @@ from mode_iii import (
     to,
 )
 
-from p4gen.families.epic.spec import Mode
-from p4gen.host.collectives.control import Collective
+from p4gen.papers.epic.spec import Mode
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Opcode
-from p4gen.spec import Reliability
+from p4gen.vocabulary import Reliability
+from p4gen.vocabulary.message import Collective
 
 EVERY = tuple(Reliability)
 

@@ -11,8 +11,8 @@ from mode_iii import DOWN, ROOT, Flow, ModeIIITest, Role, ack_of, again, control
 from test_iii_range import RangeTest
 
 from p4gen.groups.group import GroupContext
-from p4gen.host.collectives.control import Collective
-from p4gen.spec import Reliability
+from p4gen.vocabulary import Reliability
+from p4gen.vocabulary.message import Collective
 
 EVERY = tuple(Reliability)
 

@@ -12,8 +12,9 @@ from elements import Values
 from mode_iii import DOWN, ModeIIITest, Seen, ack_of, again, control_of, data_of, nak_of, to
 
 from p4gen.groups.group import Edge, GroupContext, Pattern
-from p4gen.host.collectives.control import Collective, Control
-from p4gen.spec import Reliability
+from p4gen.host.collectives.control import Control
+from p4gen.vocabulary import Reliability
+from p4gen.vocabulary.message import Collective
 
 EVERY = tuple(Reliability)
 CHILDREN = 2

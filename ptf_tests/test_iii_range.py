@@ -23,9 +23,9 @@ from mode_iii import (
     to,
 )
 
-from p4gen.host.collectives.control import Collective
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, RnrNak
-from p4gen.spec import Reliability
+from p4gen.vocabulary import Reliability
+from p4gen.vocabulary.message import Collective
 
 EVERY = tuple(Reliability)
 

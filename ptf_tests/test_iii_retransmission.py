@@ -22,11 +22,10 @@ from mode_iii import (
     to,
 )
 
-from p4gen.families.epic.codes import OwnOpcode
-from p4gen.host.collectives.control import Collective
+from p4gen.papers.epic.codes import OwnOpcode
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak
-from p4gen.spec import Reliability
-from p4gen.spec.message import MESSAGE
+from p4gen.vocabulary import Reliability
+from p4gen.vocabulary.message import MESSAGE, Collective
 
 EVERY = tuple(Reliability)
 

@@ -26,7 +26,7 @@ from mode_iii import (
 )
 
 from p4gen.rocev2.opcodes import Nak, NakCode, Opcode
-from p4gen.spec import Reliability
+from p4gen.vocabulary import Reliability
 
 SR, SACK = Reliability.SR, Reliability.SACK
 SELECTIVE = Nak(NakCode.SELECTIVE).syndrome

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from mode_iii import REDUCE_TO_CHILD, REDUCE_TO_PARENT, ROOT, ModeIIITest, Role, ack_of, again, to
 
-from p4gen.spec import DType, Reliability
+from p4gen.vocabulary import DType, Reliability
 
 
 class SaturatingSumsAreInRankOrder(ModeIIITest):

@@ -20,10 +20,10 @@ from mode_iii import (
     describe,
 )
 
-from p4gen.families.epic.conformance.lacking import lacks
-from p4gen.host.collectives.control import Collective
+from p4gen.papers.epic.conformance.lacking import lacks
 from p4gen.rocev2.opcodes import RnrNak
-from p4gen.spec import Reliability
+from p4gen.vocabulary import Reliability
+from p4gen.vocabulary.message import Collective
 
 EVERY = tuple(Reliability)
 GIVEN_UP = 1 << 20

@@ -13,10 +13,10 @@ import test_iii_retransmission as retransmission
 import test_vlan as mode_ii
 from mode_iii import ROOT, TICK, TICK_UNITS, UP, Flow, ModeIIITest, again
 
-from p4gen.families.epic.spec import Mode
 from p4gen.groups.group import GroupContext
+from p4gen.papers.epic.spec import Mode
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec import Reliability
+from p4gen.vocabulary import Reliability
 
 DROP_ELIGIBLE = 2 << 13 | 1 << 12 | 0x7FF
 

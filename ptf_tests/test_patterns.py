@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from inc import allreduce, broadcast_from, psns, reduce_to
 from mode_ii import ModeIITest, sources
 
-from p4gen.families.epic.conformance.lacking import lacks
 from p4gen.groups.group import GroupContext, Pattern
-from p4gen.host.collectives.control import Collective
+from p4gen.papers.epic.conformance.lacking import lacks
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Ack, Nak
+from p4gen.vocabulary.message import Collective
 
 ACK = Ack().syndrome
 

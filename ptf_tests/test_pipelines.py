@@ -13,9 +13,10 @@ from inc import allreduce, broadcast_from, psns, reduce_to
 from mode_ii import ModeIITest
 
 from p4gen.groups.group import Edge, Endpoint, GroupContext, Pattern
-from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
+from p4gen.host.collectives.control import Control
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Ack, Nak
+from p4gen.vocabulary.message import MAX_PACKETS, Collective
 
 UNANNOUNCED = "TrackInvocation.not_announced"
 

@@ -12,10 +12,9 @@ from inc import allreduce, reduce_to
 from mode_ii import StaticTest
 
 from p4gen.groups.group import GroupContext
-from p4gen.host.collectives.control import MAX_PACKETS, Collective
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Ack, Nak
-from p4gen.spec.message import MESSAGE
+from p4gen.vocabulary.message import MAX_PACKETS, MESSAGE, Collective
 
 UNSERVED = "ClassifyTraffic.no_flow"
 MOST_EDGE_ID = 0xFFFF

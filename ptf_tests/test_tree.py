@@ -9,9 +9,9 @@ from inc import allreduce, psns
 from mode_ii import ModeIITest
 
 from p4gen.groups.group import GroupContext
-from p4gen.host.collectives.control import Collective
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Ack, Nak, Opcode, RnrNak
+from p4gen.vocabulary.message import Collective
 
 
 class Below(ModeIITest):

@@ -8,14 +8,13 @@ from dataclasses import replace
 from inc import FRAGMENTS_AND_OPTIONS, reduce_to
 from mode_ii import ModeIITest
 
-from p4gen.families.epic.conformance.lacking import lacks
 from p4gen.groups.group import GroupContext
-from p4gen.host.collectives.control import MAX_PACKETS
+from p4gen.papers.epic.conformance.lacking import lacks
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import RETH, ImmDt, ipv4
 from p4gen.rocev2.opcodes import Extension, Nak, Opcode, RnrNak, extensions
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec.message import MESSAGE
+from p4gen.vocabulary.message import MAX_PACKETS, MESSAGE
 
 Spoil = Callable[[RocePacket], RocePacket]
 WRONG_PORT = "LookupTable.wrong_port"

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from p4gen import builder
-from p4gen.arch.v1model import toolchain
 from p4gen.builder import build
+from p4gen.chips.v1model import toolchain
 from p4gen.errors import Diagnostic, FailedError, InputError, Pos
-from p4gen.families.epic.spec import EpicSpec, Mode, Variant
 from p4gen.p4 import p4c
 from p4gen.p4.compile import compile_text
 from p4gen.p4.info.text import parse_text
 from p4gen.p4.lint.rules import lint, pipelines
+from p4gen.papers.epic.spec import EpicSpec, Mode, Variant
 from p4gen.program import Composition, Rendered, compose, render
 
 SMALL = EpicSpec(lanes=8)

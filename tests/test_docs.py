@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from p4gen.families.epic.spec import EpicSpec
-from p4gen.families.scin import figure_10
 from p4gen.manager.api import GroupSpec
-from p4gen.placement.policy import FabricView, SwitchRoom, find_policy
+from p4gen.papers.epic.spec import EpicSpec
+from p4gen.papers.scin.figures import figure_10
+from p4gen.plan.placement.policy import FabricView, SwitchRoom, find_policy
 from p4gen.program import compose, render
-from p4gen.spec.topology import load_topology
 from p4gen.stf import parse_text
 from p4gen.stf.parser import COMMANDS
 from p4gen.stf.statements import Command, CreateMember
+from p4gen.vocabulary.topology import load_topology
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

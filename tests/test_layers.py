@@ -19,12 +19,12 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
-FAMILIES = ("families.epic", "families.multiwrite", "families.scin", "families.themis")
+PAPERS = ("papers.epic", "papers.multiwrite", "papers.scin", "papers.themis")
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "choices", "packages", "layout"),
     ("inputs", "plugins", "records", "resources", "scratch"),
     ("arch",),
-    ("spec", "rocev2", "packetio"),
+    ("vocabulary", "rocev2", "packetio"),
     ("families",),
     # the P4 front end
     ("p4.types", "p4.p4c"),
@@ -48,14 +48,14 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("host.transport",),
     ("host.collectives",),
     ("groups",),
-    ("placement",),
-    ("flow", "manager", "net", "ptf"),
-    ("difftest", "route"),
+    ("plan.placement",),
+    ("plan.flow", "manager", "net", "ptf"),
+    ("difftest", "plan.route"),
     ("verify",),
     ("bench", "lab"),
-    # papers and architectures: nobody imports them but tests, and the registries that find them
-    ("arch.tna",),
-    ("arch.t2na", "arch.v1model", *FAMILIES),
+    # papers and chips: nobody imports them but tests, and the registries that find them
+    ("chips.tna",),
+    ("chips.t2na", "chips.v1model", *PAPERS),
     ("cli", "ptf_tests"),
     ("__main__",),
 )
@@ -234,8 +234,8 @@ def test_a_build_loads_only_what_generates_and_checks_programs(tmp_path: Path, m
     top, _ = layer("p4gen.builder", LAYERS) or (0, "")
     ours = [place for module in modules if module.startswith("p4gen.") and (place := layer(module, LAYERS))]
     above = {name for number, name in ours if number > top}
-    assert above - COMMAND == {"arch.tna", "arch.t2na", "arch.v1model", *FAMILIES}
-    unwanted = tuple(f"p4gen.{family}.conf" for family in FAMILIES)
+    assert above - COMMAND == {"chips.tna", "chips.t2na", "chips.v1model", *PAPERS}
+    unwanted = tuple(f"p4gen.{family}.conf" for family in PAPERS)
     assert not {module for module in modules if module.startswith(unwanted)}
 
 
@@ -250,5 +250,7 @@ def test_a_command_that_runs_programs_loads_more() -> None:
 def test_help_of_a_group_loads_no_command_of_it(verb: str) -> None:
     modules = loaded(verb, "--help")
     assert f"p4gen.cli.{verb}" in modules
-    assert not {module for module in modules if module.startswith((f"p4gen.cli.{verb}.", "p4gen.spec", "p4gen.net"))}
+    assert not {
+        module for module in modules if module.startswith((f"p4gen.cli.{verb}.", "p4gen.vocabulary", "p4gen.net"))
+    }
     assert HEAVY & modules == set()

@@ -9,12 +9,12 @@ import click
 import pytest
 
 from p4gen.cli.app import cli
-from p4gen.host.collectives.control import Collective
-from p4gen.lab import faults
-from p4gen.lab.commands import COMMANDS
-from p4gen.lab.tracing import KINDS
-from p4gen.spec import units
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.lab.network import faults
+from p4gen.lab.prompt.commands import COMMANDS
+from p4gen.lab.prompt.tracing import KINDS
+from p4gen.vocabulary import units
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 TEXT = (Path(__file__).parents[1] / "docs" / "tutorial.md").read_text()
 SHELL = re.findall(r"^\$ (?:sudo )?\./scripts/p4gen (.*)$", TEXT, re.MULTILINE)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from p4gen.flow.fabric import FatTree
-from p4gen.flow.simulate import Simulation
-from p4gen.flow.workload import load_workload
+from p4gen.plan.flow.fabric import FatTree
+from p4gen.plan.flow.simulate import Simulation
+from p4gen.plan.flow.workload import load_workload
 
 _POD_HOSTS = 256
 _PODS = 8

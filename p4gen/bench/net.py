@@ -11,9 +11,9 @@ import time
 from dataclasses import dataclass
 
 from p4gen.errors import FailedError
-from p4gen.net.simulation import SimConfig, Simulation
-from p4gen.spec import CollectiveSpec
-from p4gen.spec.topology import load_topology
+from p4gen.net.collectives.simulation import SimConfig, Simulation
+from p4gen.vocabulary import CollectiveSpec
+from p4gen.vocabulary.topology import load_topology
 
 SIZE = 4 << 20
 

@@ -13,7 +13,7 @@ from p4gen.groups.group import Edge, SwitchConfig
 from p4gen.model import Model
 from p4gen.model.jit import Batch
 from p4gen.program import compose
-from p4gen.spec import CollectiveSpec, ProgramSpec
+from p4gen.vocabulary import CollectiveSpec, ProgramSpec
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from p4gen.difftest.family import traffic_of
 from p4gen.model import EngineName
 from p4gen.ptf.family import conformance_of
 from p4gen.ptf.mutations import Mutation
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 
 @dataclass(frozen=True)

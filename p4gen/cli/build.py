@@ -24,7 +24,7 @@ from p4gen.cli.options import (
 from p4gen.cli.verb import verb
 from p4gen.p4.info import files as p4info_files
 from p4gen.p4.toolchain import Toolchain
-from p4gen.spec import CollectiveSpec
+from p4gen.vocabulary import CollectiveSpec
 
 LEAST_PATH_MTU = 256
 """Bytes (InfiniBand 9.4.3): the least that real NICs send in each packet of a message but the last."""

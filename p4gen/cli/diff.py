@@ -13,7 +13,7 @@ from rich.table import Table
 from p4gen.cli.options import flags_of, json_option, report_console, spec_flags, specs_from
 from p4gen.cli.verb import verb
 from p4gen.program.reuse import Count, Fate, Reuse, compare
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 _COLORS = {Fate.REUSED: "green", Fate.CHANGED: "yellow", Fate.ADDED: "cyan", Fate.REMOVED: "red"}
 

@@ -34,8 +34,8 @@ from p4gen.model import EngineName
 from p4gen.program import compose, render
 from p4gen.ptf.family import conformance_of
 from p4gen.scratch import scratch
-from p4gen.spec import ProgramSpec
 from p4gen.switch import targets
+from p4gen.vocabulary import ProgramSpec
 
 PACKETS, FAULT_PACKETS = 20_000, 2_000
 

@@ -19,7 +19,7 @@ from p4gen.families.hardware import Hardware
 from p4gen.p4.resources import resources_of
 from p4gen.plugins import answers
 from p4gen.program.compilation import compile_spec
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 
 @dataclass(frozen=True)

@@ -28,15 +28,15 @@ from p4gen.host.transport.clock import MS
 from p4gen.lab import prerequisites
 from p4gen.lab.job import LabJob, Wanted
 from p4gen.lab.launch import Outcome, launch
-from p4gen.lab.peercalls import COLLECTIVES
+from p4gen.lab.prompt.welcome import shown
+from p4gen.lab.runs.peercalls import COLLECTIVES
 from p4gen.lab.scratch import scratch_folder
-from p4gen.lab.welcome import shown
 from p4gen.model import ENGINES
-from p4gen.spec import CollectiveSpec, ProgramSpec
-from p4gen.spec.clos import clos_fields
-from p4gen.spec.topology import TopologySpec, is_generated
 from p4gen.switch import targets
 from p4gen.switch.running import Program
+from p4gen.vocabulary import CollectiveSpec, ProgramSpec
+from p4gen.vocabulary.clos import clos_fields
+from p4gen.vocabulary.topology import TopologySpec, is_generated
 
 ADDRESS_FILE = Path("lab") / "manager"
 """Below ``--out``: where ``p4gen top`` looks for the manager of the running lab."""

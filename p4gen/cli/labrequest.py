@@ -17,26 +17,26 @@ from p4gen.cli.values import parsed
 from p4gen.errors import InputError
 from p4gen.families import collective, families
 from p4gen.groups.connections import connection_entries
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import MS
 from p4gen.inputs import shown as shown_value
-from p4gen.lab import bandwidths, faults
-from p4gen.lab.calls import check_calls, room
-from p4gen.lab.impairments import check_withstood, links_at
 from p4gen.lab.job import Wanted
-from p4gen.lab.peercalls import ALLTOALL, COLLECTIVES, PeerCall
-from p4gen.lab.scenario import write_call
-from p4gen.lab.writecalls import LabWrites, writes_of
-from p4gen.net.config import Call
-from p4gen.net.faults import parse_place
-from p4gen.placement.network import contexts_needed
-from p4gen.placement.placed import GroupRequest
-from p4gen.placement.policy import find_policy
-from p4gen.placement.served import served
-from p4gen.spec import CollectiveSpec, ProgramSpec, ServingSpec, units
-from p4gen.spec.topology import TopologySpec, is_generated, load_topology, packaged
+from p4gen.lab.network import bandwidths, faults
+from p4gen.lab.network.impairments import check_withstood, links_at
+from p4gen.lab.runs.calls import check_calls, room
+from p4gen.lab.runs.peercalls import ALLTOALL, COLLECTIVES, PeerCall
+from p4gen.lab.runs.scenario import write_call
+from p4gen.lab.runs.writecalls import LabWrites, writes_of
+from p4gen.net.collectives.config import Call
+from p4gen.net.world.faults import parse_place
+from p4gen.plan.placement.network import contexts_needed
+from p4gen.plan.placement.placed import GroupRequest
+from p4gen.plan.placement.policy import find_policy
+from p4gen.plan.placement.served import served
 from p4gen.switch import targets
+from p4gen.vocabulary import CollectiveSpec, ProgramSpec, ServingSpec, units
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import TopologySpec, is_generated, load_topology, packaged
 
 _LONGEST_TIMER = 60_000 * MS
 _SCENARIO = ("collective", "size", "set", "root", "ranks", "repeat", "fail")
@@ -123,7 +123,7 @@ class LabRequest:
         if plan is not None:
             if policy != "aro":
                 raise click.UsageError("--plan is for --policy aro")
-            from p4gen.route.stripeplan import read_striped  # noqa: PLC0415 - only plans need it
+            from p4gen.plan.route.stripeplan import read_striped  # noqa: PLC0415 - only plans need it
 
             read_striped(plan, topology)
         if policy:

@@ -19,7 +19,7 @@ from p4gen.errors import InputError
 
 DEFAULT_ADDRESS = "127.0.0.1:9560"
 PLAN = "P4GEN_PLAN"
-"""The environment variable in which the policy ``aro`` looks for a plan (``p4gen.route.policy``)."""
+"""The environment variable in which the policy ``aro`` looks for a plan (``p4gen.plan.route.policy``)."""
 
 
 @verb(
@@ -66,7 +66,8 @@ def command(
 ) -> None:
     """Manage groups on switches that register, until SIGTERM or Ctrl-C.
 
-    The service is p4gen.manager.v1.IncManager (p4gen/manager/incmanager.proto); p4gen.manager.client is its client.
+    The service is p4gen.manager.v1.IncManager (p4gen/manager/incmanager.proto); p4gen.manager.remote.client is its
+    client.
     """
     if plan is not None:
         if policy != "aro":
@@ -90,8 +91,8 @@ def command(
 
 def _check_plan(plan: Path, topology: str | None) -> None:
     """Raises ``InputError`` for a plan that is not for the topology, where that is known."""
-    from p4gen.route.stripeplan import read_striped  # noqa: PLC0415 - only plans need it
-    from p4gen.spec.topology import load_topology  # noqa: PLC0415
+    from p4gen.plan.route.stripeplan import read_striped  # noqa: PLC0415 - only plans need it
+    from p4gen.vocabulary.topology import load_topology  # noqa: PLC0415
 
     if topology is not None:
         read_striped(plan, load_topology(topology))

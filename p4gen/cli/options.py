@@ -29,7 +29,7 @@ from p4gen.families import (
     load_spec,
     text_of,
 )
-from p4gen.spec import CollectiveSpec, ProgramSpec
+from p4gen.vocabulary import CollectiveSpec, ProgramSpec
 
 PROGRAM = "The program: these, or a YAML file with the same fields; flags win"
 """What the spec's options are called in ``--help``."""

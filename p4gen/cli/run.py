@@ -144,7 +144,7 @@ def _injected(passages: Sequence[Passage], injection: Injection) -> dict[str, ob
 def _capture(path: Path, passages: Sequence[Passage]) -> None:
     """The output, with the switch's times."""
     # The capture code of labs and simulations takes a while to load.
-    from p4gen.net.capture import PcapngWriter  # noqa: PLC0415
+    from p4gen.net.views.capture import PcapngWriter  # noqa: PLC0415
     from p4gen.switch.pcap import PcapWriter  # noqa: PLC0415
 
     sent = [(port, passage.time, data) for passage in passages for port, data in passage.outputs]

@@ -8,7 +8,7 @@ import click
 
 from p4gen.cli.verb import verb
 from p4gen.families import families
-from p4gen.spec.program import DEFAULT_FAMILY
+from p4gen.vocabulary.program import DEFAULT_FAMILY
 
 
 @verb(

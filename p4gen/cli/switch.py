@@ -18,8 +18,8 @@ from p4gen.cli.values import ADDRESS, DEVICE_ID, parsed
 from p4gen.cli.verb import SEED, verb
 from p4gen.errors import InputError
 from p4gen.model import ENGINES, EngineName
-from p4gen.spec import units
 from p4gen.switch.process import LOGGER, TRACE_LEVEL, Options, Statistics, run_switch
+from p4gen.vocabulary import units
 
 DEFAULT_ADDRESS = "127.0.0.1:9559"
 DEFAULT_PORTS = 32

@@ -19,8 +19,8 @@ from p4gen.cli.values import ADDRESS
 from p4gen.cli.verb import FiniteRange, verb
 from p4gen.errors import FailedError, InputError
 from p4gen.manager.api import ManagerError, Status
-from p4gen.manager.client import ManagerClient
 from p4gen.manager.figures import Figures, connection_lines, figures
+from p4gen.manager.remote.client import ManagerClient
 from p4gen.switch.address import checked, listens
 
 ADDRESS_FILE = Path("build/lab/manager")

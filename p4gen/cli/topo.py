@@ -14,14 +14,14 @@ from p4gen.cli.values import TOPOLOGY
 from p4gen.cli.verb import verb
 from p4gen.errors import InputError
 from p4gen.families import load_collective
-from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import duration_text
-from p4gen.net.drawing import topology_svg
-from p4gen.placement.network import place
-from p4gen.placement.placed import GroupRequest
-from p4gen.placement.placer import Names
+from p4gen.net.figures.drawing import topology_svg
+from p4gen.plan.placement.network import place
+from p4gen.plan.placement.placed import GroupRequest
+from p4gen.plan.placement.placer import Names
 from p4gen.rocev2.headers import ipv4_text
-from p4gen.spec.topology import TopologySpec, load_topology, packaged_folder
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import TopologySpec, load_topology, packaged_folder
 
 
 @verb(

@@ -9,7 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from p4gen.errors import Diagnostic, InputError
-from p4gen.spec.topology import packaged_folder
+from p4gen.vocabulary.topology import packaged_folder
 
 T = TypeVar("T")
 DEVICE_ID = click.IntRange(0, (1 << 64) - 1)
@@ -43,7 +43,7 @@ class _Policy(click.ParamType):  # type: ignore[type-arg]  # generic in newer ve
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The built-in ones, and those of entry points."""
-        from p4gen.placement.policy import known_policies  # noqa: PLC0415 - only here is a manager's part needed
+        from p4gen.plan.placement.policy import known_policies  # noqa: PLC0415 - only here is a manager's part needed
 
         return [CompletionItem(name) for name in known_policies() if name.startswith(incomplete)]
 

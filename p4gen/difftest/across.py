@@ -20,8 +20,8 @@ from p4gen.model import EngineName, Model
 from p4gen.model.entries import Entry, MulticastGroup
 from p4gen.model.errors import ControlError
 from p4gen.p4 import ir
-from p4gen.spec import ProgramSpec
 from p4gen.switch.drops import dropped
+from p4gen.vocabulary import ProgramSpec
 
 Sent = Sequence[tuple[int, bytes]]
 """What a switch sends for a packet: ports and frames, in order."""

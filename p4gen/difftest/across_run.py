@@ -20,8 +20,8 @@ from p4gen.model import EngineName
 from p4gen.p4.compile import compile_text
 from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
-from p4gen.spec import ProgramSpec
 from p4gen.switch.pcap import write_pcap
+from p4gen.vocabulary import ProgramSpec
 
 
 @dataclass(frozen=True)

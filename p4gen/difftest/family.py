@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 from p4gen.difftest.across import Across
 from p4gen.difftest.events import Event, Request
 from p4gen.families import Facet, family_of
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 
 class Source(Protocol):

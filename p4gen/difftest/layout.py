@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from p4gen.errors import InputError
 from p4gen.groups.family import group_entries
 from p4gen.groups.group import Edge, GroupContext
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
-from p4gen.placement.network import place
-from p4gen.placement.placed import GroupRequest
-from p4gen.spec import CollectiveSpec
-from p4gen.spec.topology import TopologySpec
+from p4gen.plan.placement.network import place
+from p4gen.plan.placement.placed import GroupRequest
+from p4gen.vocabulary import CollectiveSpec
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import TopologySpec
 
 _SWITCH, _ABOVE, _BELOW = "s", "above", "below"
 _BEHIND = 2

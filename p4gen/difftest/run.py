@@ -18,7 +18,7 @@ from p4gen.difftest.sides import bmv2_side, checked, embedded_side
 from p4gen.model import EngineName
 from p4gen.program import compose
 from p4gen.ptf.mutations import Mutation
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 SIDES = ("embedded", "bmv2")
 

@@ -2,7 +2,7 @@
 
 The rest of p4gen knows no family. A package that needs paper-specific knowledge about a program declares
 a *facet*: a frozen dataclass of functions and values, next to the code that uses it. A family
-provides it in a module of its package that is named after the facet, as a constant ``FACET``:
+provides it in a module of its package (``p4gen.papers.<name>``) that is named after the facet, as a constant ``FACET``:
 
 =====================  =========================================  ================================
 facet                  asked by                                   a family's answer is in
@@ -17,7 +17,7 @@ facet                  asked by                                   a family's ans
 ``PacketNotes``        ``p4gen.net`` (ladders)                    ``notes.py``
 ``Figures``            ``p4gen.net`` (``sim figure``)             ``figures.py``
 ``OwnRuns``            ``p4gen.net`` (``sim run``)                ``runs.py``
-``ConnectionEntries``  ``p4gen.placement``, ``p4gen.manager``     ``connections.py``
+``ConnectionEntries``  ``p4gen.plan.placement``, ``p4gen.manager``     ``connections.py``
 ``Verification``       ``p4gen.verify``                           ``verification.py``
 ``Hardware``           ``p4gen hardware``                         ``hardware.py``
 ``LabWrites``          ``p4gen.lab``                              ``lab.py``
@@ -35,7 +35,7 @@ from pathlib import Path
 
 from p4gen.plugins import F, Facet, answers, facet
 from p4gen.resources import resource
-from p4gen.spec.program import ProgramSpec
+from p4gen.vocabulary.program import ProgramSpec
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from p4gen.families.registry import families, family_of
 from p4gen.plugins import Facet
-from p4gen.spec.program import COMMON, DEFAULT_FAMILY, ProgramSpec
+from p4gen.vocabulary.program import COMMON, DEFAULT_FAMILY, ProgramSpec
 
 NONE = "none"
 """The value of ``beside`` for a program of one family."""

@@ -18,10 +18,10 @@ from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.families.guests import fields_of, implied_family
 from p4gen.families.registry import families
 from p4gen.inputs import shown
-from p4gen.spec.collective import CollectiveSpec
-from p4gen.spec.positions import KEY, read_yaml
-from p4gen.spec.program import COMMON, ProgramSpec, SpecConflictError
-from p4gen.spec.serving import ServingSpec
+from p4gen.vocabulary.collective import CollectiveSpec
+from p4gen.vocabulary.positions import KEY, read_yaml
+from p4gen.vocabulary.program import COMMON, ProgramSpec, SpecConflictError
+from p4gen.vocabulary.serving import ServingSpec
 
 Where = Pos | str | None
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from p4gen.families.family import Family
 from p4gen.plugins import Registry
-from p4gen.spec.program import ProgramSpec
+from p4gen.vocabulary.program import ProgramSpec
 
 FOLDERS: Final = "P4GEN_FAMILIES"
 """Environment variable with folders of families, separated like PATH; processes that p4gen starts inherit it."""
@@ -22,7 +22,7 @@ _registry: Final = Registry(
     one="family",
     many="families",
     article="a",
-    home="p4gen.families",
+    home="p4gen.papers",
     constant="FAMILY",
     folders=FOLDERS,
     prefix="p4gen_family_",

@@ -10,8 +10,8 @@ from itertools import pairwise
 from p4gen.groups.entrances import port_problems
 from p4gen.groups.family import group_entries
 from p4gen.groups.group import Edge, GroupContext
-from p4gen.host.collectives.control import MAX_RANKS, Collective
-from p4gen.spec import ServingSpec
+from p4gen.vocabulary import ServingSpec
+from p4gen.vocabulary.message import MAX_RANKS, Collective
 
 _SERVED = (Collective.ALLREDUCE, Collective.REDUCE, Collective.BROADCAST)
 

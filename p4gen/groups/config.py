@@ -12,7 +12,7 @@ from p4gen.groups.connections import connection_entries
 from p4gen.groups.family import group_entries
 from p4gen.groups.group import GroupContext, NextHop, Route, SwitchConfig
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, Lpm
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 
 def configure(

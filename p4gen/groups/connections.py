@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from p4gen.families import Facet, answering, family_of
 from p4gen.groups.group import Endpoint
 from p4gen.model.entries import CloneSession, Entry
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from p4gen.groups.group import Endpoint
 from p4gen.model.entries import Action, Entry, Exact
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 
 def entrances(local: Endpoint, ports: Iterable[int]) -> Iterator[Entry]:

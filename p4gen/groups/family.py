@@ -10,7 +10,7 @@ from p4gen.families import Facet, family_of
 from p4gen.groups.group import Edge, GroupContext, SwitchConfig
 from p4gen.host.collectives.plan import ChannelKey
 from p4gen.model.entries import Entry
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from p4gen.host.collectives.control import Collective
 from p4gen.model.entries import CloneSession, Entry, MulticastGroup
-from p4gen.spec import CollectiveSpec
+from p4gen.vocabulary import CollectiveSpec
+from p4gen.vocabulary.message import Collective
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from p4gen.groups.psns import stream_psn
 from p4gen.host.collectives.plan import ChannelKey, Connection, Flow, GroupConfig, PsnSync
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Peer, QpConfig, Recovery
-from p4gen.spec import CollectiveSpec
-from p4gen.spec.collective import Reliability
+from p4gen.vocabulary import CollectiveSpec
+from p4gen.vocabulary.collective import Reliability
 
 ACK_EVERY: Final = 32
 RECOVERIES: Final = tuple(recovery for recovery in Recovery if recovery is not Recovery.ORACLE)

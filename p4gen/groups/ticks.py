@@ -7,7 +7,7 @@ from p4gen.host.transport.verbs import Peer
 from p4gen.host.transport.wire import Writer
 from p4gen.rocev2 import layouts
 from p4gen.rocev2.headers import AETH
-from p4gen.spec.ticks import OPCODE
+from p4gen.vocabulary.ticks import OPCODE
 
 UNIT_S = 10e-6
 """The unit of time in ticks: RNR timers are multiples of it (InfiniBand 9.7.5.2.8)."""

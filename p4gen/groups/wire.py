@@ -6,7 +6,7 @@ from typing import Final
 
 from p4gen.host.transport.wire import OVERHEAD
 from p4gen.rocev2.layouts import ICRC, ROCE
-from p4gen.spec import CollectiveSpec
+from p4gen.vocabulary import CollectiveSpec
 
 HEADERS: Final = ROCE.size + ICRC.size + OVERHEAD
 """Bytes on the wire of a packet without payload."""

@@ -19,7 +19,7 @@ from p4gen.host.transport.verbs import Peer, QpConfig, Recovery
 from p4gen.lab.job import JOIN_S
 from p4gen.lab.nodes import Nodes
 from p4gen.manager.api import ConnectionSpec, ConnectionState, ConnectionStatus, ManagerError, Status
-from p4gen.placement.placer import switch_of
+from p4gen.plan.placement.placer import switch_of
 from p4gen.records import to_plain
 from p4gen.switch import targets
 

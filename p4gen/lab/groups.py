@@ -14,8 +14,8 @@ from p4gen.lab.job import JOIN_S
 from p4gen.lab.nodes import Nodes
 from p4gen.lab.writegroups import WriteGroups
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus, Status
-from p4gen.placement.served import served
-from p4gen.spec import ServingSpec
+from p4gen.plan.placement.served import served
+from p4gen.vocabulary import ServingSpec
 
 _LOOK_S: Final = 0.2
 """Seconds between checks whether all awaited processes are running."""

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from p4gen.families import WrittenSpec
 from p4gen.records import from_plain, to_plain
-from p4gen.spec import CollectiveSpec, ProgramSpec, ServingSpec
-from p4gen.spec.topology import Link, TopologySpec, load_topology
 from p4gen.switch import targets
 from p4gen.switch.running import Program
+from p4gen.vocabulary import CollectiveSpec, ProgramSpec, ServingSpec
+from p4gen.vocabulary.topology import Link, TopologySpec, load_topology
 
 JOIN_S = 120.0
 """Seconds in which all ranks must have been told of a group."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from p4gen.lab.hosts import HostClient
+from p4gen.lab.hosts.hosts import HostClient
 from p4gen.lab.job import LabJob
-from p4gen.lab.network import Network
+from p4gen.lab.network.network import Network
 from p4gen.lab.processes import Process
-from p4gen.manager.client import ManagerClient
-from p4gen.spec.topology import TopologySpec
+from p4gen.manager.remote.client import ManagerClient
+from p4gen.vocabulary.topology import TopologySpec
 
 
 class Nodes(Protocol):

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from p4gen import packages
 from p4gen.errors import InputError, MissingToolError
-from p4gen.lab import mininet
-from p4gen.spec import ProgramSpec
-from p4gen.spec.topology import TopologySpec
+from p4gen.lab.network import mininet
 from p4gen.switch import targets
+from p4gen.vocabulary import ProgramSpec
+from p4gen.vocabulary.topology import TopologySpec
 
 INTERFACE_LENGTH = 15
 """The most characters in the name of an interface (IFNAMSIZ - 1)."""

@@ -13,21 +13,22 @@ from pathlib import Path
 from typing import Any
 
 from p4gen.errors import FailedError, InputError
-from p4gen.lab import hostd, wires
 from p4gen.lab.connections import Connections
 from p4gen.lab.forked import join_network
 from p4gen.lab.groups import Groups
-from p4gen.lab.hostnet import MANAGER_SOCKET
-from p4gen.lab.hosts import HostClient
-from p4gen.lab.impairments import Impairments
+from p4gen.lab.hosts import hostd
+from p4gen.lab.hosts.hosts import HostClient
 from p4gen.lab.job import JOIN_S, LabJob
-from p4gen.lab.network import Network
+from p4gen.lab.network import wires
+from p4gen.lab.network.hostnet import MANAGER_SOCKET
+from p4gen.lab.network.impairments import Impairments
+from p4gen.lab.network.network import Network
 from p4gen.lab.prerequisites import interface
 from p4gen.lab.processes import START_S, Process, end_all, wait_for
 from p4gen.lab.scratch import add_address
 from p4gen.lab.switches import address, control_socket, prepare, switch_process
 from p4gen.manager.api import LinkPort, SwitchInfo
-from p4gen.manager.client import ManagerClient
+from p4gen.manager.remote.client import ManagerClient
 from p4gen.switch import targets
 from p4gen.switch.control import ask
 from p4gen.switch.running import listens
@@ -309,7 +310,7 @@ class Lab:
         while file.exists():
             file = file.with_name(f"{node}-{number}.pcapng")
             number += 1
-        command = [*before, sys.executable, "-m", "p4gen.lab.tap", str(file), *names]
+        command = [*before, sys.executable, "-m", "p4gen.lab.network.tap", str(file), *names]
         process = Process(f"the capture of {node}", command, file.with_name("tap.log"), file.exists)
         process.start()
         wait_for([process], START_S)

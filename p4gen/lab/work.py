@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from p4gen.lab import measure, prompt, scenario, suite
-from p4gen.lab.console import lab_console
 from p4gen.lab.job import LabJob
+from p4gen.lab.prompt import prompt
+from p4gen.lab.prompt.console import lab_console
+from p4gen.lab.prompt.welcome import welcome
+from p4gen.lab.runs import measure, scenario, suite
 from p4gen.lab.session import Lab
-from p4gen.lab.welcome import welcome
 from p4gen.manager.api import Code, ManagerError
 
 _ENDING_S = 5.0

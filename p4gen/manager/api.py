@@ -17,7 +17,7 @@ from p4gen.errors import FailedError
 from p4gen.families import WrittenSpec
 from p4gen.groups.connections import Tally
 from p4gen.groups.group import Memory, PlacedEdge, SwitchConfig
-from p4gen.manager.memberships import (
+from p4gen.manager.groups.memberships import (
     GroupState,
     GroupStatus,
     GroupTree,
@@ -27,7 +27,7 @@ from p4gen.manager.memberships import (
     RankConfig,
     RankTree,
 )
-from p4gen.placement.request import Code, ConnectionSpec, GroupSpec, ManagerError
+from p4gen.plan.placement.request import Code, ConnectionSpec, GroupSpec, ManagerError
 
 __all__ = [
     "Agent",

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from p4gen.manager.api import Code, HostAddresses, HostInfo, ManagerError, SwitchInfo
-from p4gen.placement.placer import Names, switch_of
-from p4gen.placement.planner import View
-from p4gen.spec import ServingSpec
-from p4gen.spec.topology import Link, TopologySpec
+from p4gen.plan.placement.placer import Names, switch_of
+from p4gen.plan.placement.planner import View
+from p4gen.vocabulary import ServingSpec
+from p4gen.vocabulary.topology import Link, TopologySpec
 
 
 class Discovered(TopologySpec):

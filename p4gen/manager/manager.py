@@ -33,24 +33,24 @@ from p4gen.manager.api import (
     SwitchInfo,
     SwitchStatus,
 )
-from p4gen.manager.connections import Connections
+from p4gen.manager.connections.connections import Connections
+from p4gen.manager.connections.handshakes import Handshakes
 from p4gen.manager.fabric import Fabric
-from p4gen.manager.handshakes import Handshakes
-from p4gen.manager.leases import FALLBACKS, LONGEST, Leases
-from p4gen.manager.ledger import Ledger
-from p4gen.manager.lifecycle import Lifecycle, of_switch
-from p4gen.manager.record import Record
-from p4gen.manager.repair import Repair
-from p4gen.manager.replan import PAUSE, Replan
-from p4gen.manager.store import Store
-from p4gen.manager.switches import SwitchThread
-from p4gen.manager.wanted import Key
+from p4gen.manager.groups.leases import FALLBACKS, LONGEST, Leases
+from p4gen.manager.groups.lifecycle import Lifecycle, of_switch
+from p4gen.manager.groups.repair import Repair
+from p4gen.manager.groups.replan import PAUSE, Replan
+from p4gen.manager.store.ledger import Ledger
+from p4gen.manager.store.record import Record
+from p4gen.manager.store.store import Store
+from p4gen.manager.switches.switches import SwitchThread
+from p4gen.manager.switches.wanted import Key
 from p4gen.manager.watch import Watch
-from p4gen.placement.placed import PlacedTrees
-from p4gen.placement.planner import NoPlaceError, View, check
-from p4gen.placement.policy import PlacementPolicy, find_policy
-from p4gen.spec import ServingSpec
-from p4gen.spec.topology import TopologySpec
+from p4gen.plan.placement.placed import PlacedTrees
+from p4gen.plan.placement.planner import NoPlaceError, View, check
+from p4gen.plan.placement.policy import PlacementPolicy, find_policy
+from p4gen.vocabulary import ServingSpec
+from p4gen.vocabulary.topology import TopologySpec
 
 LOGGER = logging.getLogger("p4gen.manager")
 DOUBT: Final = 30.0

@@ -8,13 +8,13 @@ import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from p4gen.manager.agent import IncAgent
 from p4gen.manager.api import Agent, SwitchInfo
-from p4gen.manager.linkstate import LinkMonitor
 from p4gen.manager.manager import IncManager
-from p4gen.manager.service import ManagerServer
-from p4gen.manager.ticks import INTERVAL_S, TickSender
-from p4gen.spec.topology import load_topology
+from p4gen.manager.remote.service import ManagerServer
+from p4gen.manager.switches.agent import IncAgent
+from p4gen.manager.switches.linkstate import LinkMonitor
+from p4gen.manager.switches.ticks import INTERVAL_S, TickSender
+from p4gen.vocabulary.topology import load_topology
 
 DEFAULT_POLICY = "lowest-common-switch"
 LOGGER = logging.getLogger("p4gen.manager")

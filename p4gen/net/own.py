@@ -17,11 +17,11 @@ from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Recovery
 from p4gen.inputs import shown
 from p4gen.model import EngineName
-from p4gen.net.faults import Faults
-from p4gen.net.network import Network
-from p4gen.net.simulation import LinkUse
-from p4gen.spec import ProgramSpec
-from p4gen.spec.topology import TopologySpec
+from p4gen.net.collectives.simulation import LinkUse
+from p4gen.net.world.faults import Faults
+from p4gen.net.world.network import Network
+from p4gen.vocabulary import ProgramSpec
+from p4gen.vocabulary.topology import TopologySpec
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class RunOrder:
     """The spec of all switches' programs. The family may fit fields that are not set to the run."""
     collective: str
     size: int | None
-    """Bytes, as in ``p4gen.net.config.Call``; None: the family's default."""
+    """Bytes, as in ``p4gen.net.collectives.config.Call``; None: the family's default."""
     repeat: int
     faults: Faults
     seed: int

@@ -9,11 +9,11 @@ from typing import ClassVar, Protocol
 
 from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.commlib import Invocation
-from p4gen.net.config import SimConfig, Work
-from p4gen.net.network import Network
-from p4gen.net.values import Member
-from p4gen.placement.placed import PlacedGroup
-from p4gen.spec import CollectiveSpec
+from p4gen.net.collectives.config import SimConfig, Work
+from p4gen.net.collectives.values import Member
+from p4gen.net.world.network import Network
+from p4gen.plan.placement.placed import PlacedGroup
+from p4gen.vocabulary import CollectiveSpec
 
 
 @dataclass

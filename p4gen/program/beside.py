@@ -20,7 +20,7 @@ from p4gen.families import Facet
 from p4gen.layout import Header
 from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, When
 from p4gen.program.module import Module, Register, Size
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from functools import lru_cache
 from p4gen.p4.compile import Compiled, compile_text
 from p4gen.program.compose import compose
 from p4gen.program.text import render
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 
 @lru_cache(maxsize=64)

@@ -17,7 +17,7 @@ from p4gen.program.common import Ipv4Checksum
 from p4gen.program.flow import Apply, Do, Flow, walk
 from p4gen.program.module import Drop, Gress, Metadata, Module
 from p4gen.resources import resource
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from p4gen.arch import Feature
 from p4gen.layout import Word
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 Gress = Literal["ingress", "egress"]
 

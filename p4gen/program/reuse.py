@@ -15,7 +15,7 @@ from itertools import groupby
 from p4gen.families import family_of
 from p4gen.program.compose import Composition, ProgramParts, compose
 from p4gen.program.text import render, source_of
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 _PIPELINES = "IncIngress, IncEgress"
 _AROUND = {

@@ -13,7 +13,7 @@ from p4gen.p4.resources import Report, Resources
 from p4gen.plugins import answers
 from p4gen.program.compose import compose
 from p4gen.program.text import render
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 
 def fitting(spec: ProgramSpec, program: ir.Program) -> tuple[Report, ...]:

@@ -16,9 +16,9 @@ from p4gen.ptf.family import Suite, SuiteRun, scenario_modules, suite_of
 from p4gen.ptf.parallel import Stop, in_parallel
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult, Switch, run_suite
-from p4gen.spec import ProgramSpec
 from p4gen.switch.process import running_switch
 from p4gen.switch.running import Program
+from p4gen.vocabulary import ProgramSpec
 
 Build = Callable[[ProgramSpec], Program]
 """A function that builds and compiles the program of a spec."""

@@ -16,7 +16,7 @@ from p4gen.program import compose, render
 from p4gen.program.beside import Beside
 from p4gen.ptf.mutations import Seeding
 from p4gen.resources import resource
-from p4gen.spec import ProgramSpec, Reliability
+from p4gen.vocabulary import ProgramSpec, Reliability
 
 OfModule = Callable[[str], bool]
 Suite = tuple[Path, ...]

@@ -25,7 +25,7 @@ from p4gen.p4.mutate.mutants import Ignored
 from p4gen.ptf import report
 from p4gen.ptf.memory import Scenarios, TestedSwitch, run_in_memory
 from p4gen.ptf.report import Outcome, TestResult
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 MIN_PROCESSOR_S = 30
 """Processor time that every child may use, far more than all scenarios take on a small program."""

@@ -10,7 +10,7 @@ from typing import TypeVar
 from p4gen.errors import Diagnostic, InputError
 from p4gen.families import flag_name
 from p4gen.ptf.family import conformance_of
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 C = TypeVar("C", bound=ProgramSpec)
 

@@ -25,7 +25,7 @@ from p4gen.ptf.family import Suite
 from p4gen.ptf.framework import ptf
 from p4gen.ptf.report import TestResult
 from p4gen.ptf.testcase import ReportedTest
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 
 class ProgramFaultError(AssertionError):

@@ -15,7 +15,7 @@ from p4gen.ptf.judge import Finding, Trial, check_sound, judge
 from p4gen.ptf.memory import load_suite
 from p4gen.ptf.mutations import Mutation, Seeding
 from p4gen.ptf.order import Order
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 
 @dataclass(frozen=True)

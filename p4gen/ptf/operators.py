@@ -17,7 +17,7 @@ from p4gen.ptf.family import Mutated, conformance_of, scenario_modules, suite_of
 from p4gen.ptf.judge import Finding, Trial, check_sound, judge
 from p4gen.ptf.memory import Scenarios, load_suite
 from p4gen.ptf.order import Order
-from p4gen.spec import ProgramSpec, Reliability
+from p4gen.vocabulary import ProgramSpec, Reliability
 
 RELIABILITIES = (Reliability.GBN, Reliability.SR)
 PIPELINES = (1, 2)

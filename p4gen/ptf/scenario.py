@@ -25,10 +25,10 @@ from p4gen.ptf.family import conformance_of
 from p4gen.ptf.framework import ptf
 from p4gen.ptf.testcase import ReportedTest, parameter, parameters
 from p4gen.records import from_plain
-from p4gen.spec import ProgramSpec
-from p4gen.spec.program import part_of
 from p4gen.switch.api import ControlPlane
 from p4gen.switch.running import Running
+from p4gen.vocabulary import ProgramSpec
+from p4gen.vocabulary.program import part_of
 
 
 def control_plane() -> ControlPlane:

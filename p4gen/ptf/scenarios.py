@@ -20,7 +20,7 @@ from p4gen.families import parse_spec
 from p4gen.ptf.family import Suite, modules_of, scenario_modules, suite_of
 from p4gen.ptf.runner import environment
 from p4gen.records import from_plain
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from p4gen.model.entries import CounterValue
 from p4gen.program import compose
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 
 def losses(spec: ProgramSpec, counters: Callable[[str], Sequence[CounterValue]]) -> Counter[str]:

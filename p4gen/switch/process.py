@@ -26,13 +26,13 @@ from p4gen.model import EngineName
 from p4gen.p4.compile import compile_file
 from p4gen.p4rt.server import P4RuntimeServer
 from p4gen.p4rt.status import StatusError
-from p4gen.spec import ticks
 from p4gen.switch.address import START_S
 from p4gen.switch.control import ControlSocket
 from p4gen.switch.device import Device
 from p4gen.switch.observe import TRACE_LIMIT, Observer
 from p4gen.switch.packet import PacketPorts
 from p4gen.switch.unix import UnixPorts, check_path, fence_path
+from p4gen.vocabulary import ticks
 
 if TYPE_CHECKING:
     from p4gen.switch.running import Program, Running

@@ -13,12 +13,12 @@ from p4gen.choices import BMV2, EMBEDDED, TOFINO_MODEL, EngineName
 from p4gen.errors import Diagnostic, InputError, MissingToolError
 from p4gen.p4 import p4c
 from p4gen.p4.toolchain import Toolchain
-from p4gen.spec import ProgramSpec
 from p4gen.switch import bmv2
 from p4gen.switch.process import running_switch
 from p4gen.switch.running import Program, Running
 from p4gen.switch.tofino import tools as tofino
 from p4gen.switch.tofino.process import running_tofino
+from p4gen.vocabulary import ProgramSpec
 
 __all__ = ["BMV2", "EMBEDDED", "TOFINO_MODEL", "Start", "check", "check_runs", "starter", "versions"]
 

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 from p4gen.errors import InputError
 from p4gen.families import Facet, family_of
-from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.verbs import Recovery
 from p4gen.ptf.mutations import Mutation
-from p4gen.spec import ProgramSpec
-from p4gen.spec.topology import TopologySpec
-from p4gen.verify.forging import Cursor, cursor
+from p4gen.verify.parts.forging import Cursor, cursor
 from p4gen.verify.world import Budget, Explored
+from p4gen.vocabulary import ProgramSpec
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import TopologySpec
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,8 @@ class Verification(Facet):
     """Listed faults, and modules all of whose faults, that no search of sound hosts finds, with the reasons; for
     programs like a spec. All others should be found."""
     shown: Callable[[Any], Mapping[str, str]] = lambda _: {}
-    """Listed faults, with the scope of ``p4gen.verify.ladder`` that shows each after few states; for programs like a
-    spec. It is searched first."""
+    """Listed faults, with the scope of ``p4gen.verify.faults.ladder`` that shows each after few states; for programs
+    like a spec. It is searched first."""
     scopes: OwnScopes | None = None
     """The scopes of its programs if these serve neither groups nor connections."""
     sound: Callable[[Any], Any] = lambda spec: spec

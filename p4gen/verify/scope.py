@@ -17,25 +17,25 @@ from p4gen.groups.ranks import recovery_of
 from p4gen.groups.ticks import tick
 from p4gen.host.collectives.arrays import Array, array_type, reduced, to_wire
 from p4gen.host.collectives.commlib import Communicator
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.verbs import Recovery
 from p4gen.model import EngineName
-from p4gen.net.config import Call, SimConfig, Work
-from p4gen.net.faults import Faults, Impairment
-from p4gen.net.simulation import Simulation
-from p4gen.net.values import expected
-from p4gen.placement.network import Placement
+from p4gen.net.collectives.config import Call, SimConfig, Work
+from p4gen.net.collectives.simulation import Simulation
+from p4gen.net.collectives.values import expected
+from p4gen.net.world.faults import Faults, Impairment
+from p4gen.plan.placement.network import Placement
 from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
 from p4gen.rocev2 import psn
-from p4gen.spec import CollectiveSpec
-from p4gen.spec.ticks import EVERY_US
-from p4gen.spec.topology import TopologySpec
-from p4gen.verify.collectives import Rank, RankTask
 from p4gen.verify.family import verification_of
+from p4gen.verify.parts.collectives import Rank, RankTask
 from p4gen.verify.world import Budget, Rules, World, links_of
+from p4gen.vocabulary import CollectiveSpec
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.ticks import EVERY_US
+from p4gen.vocabulary.topology import TopologySpec
 
 ROOTED = frozenset({Collective.REDUCE, Collective.BROADCAST})
 

@@ -13,17 +13,17 @@ from typing import Final, NamedTuple
 
 from p4gen.rocev2.layouts import ROCE, ROCE_ANSWER
 from p4gen.rocev2.opcodes import Opcode
-from p4gen.spec import ticks
-from p4gen.verify.contracts import Receiver, Resends
-from p4gen.verify.events import HELD
 from p4gen.verify.family import verification_of
-from p4gen.verify.filtering import Filtered
-from p4gen.verify.forging import forged
-from p4gen.verify.hosts import HostPart, HostStep
-from p4gen.verify.interning import Interned
-from p4gen.verify.monitors import Asked, Gaps, Monitor, NoRepeats, OneNak, OneRepeat, Sent, Watch
-from p4gen.verify.switches import SwitchPart
+from p4gen.verify.parts.contracts import Receiver, Resends
+from p4gen.verify.parts.filtering import Filtered
+from p4gen.verify.parts.forging import forged
+from p4gen.verify.parts.hosts import HostPart, HostStep
+from p4gen.verify.parts.monitors import Asked, Gaps, Monitor, NoRepeats, OneNak, OneRepeat, Sent, Watch
+from p4gen.verify.parts.switches import SwitchPart
+from p4gen.verify.search.events import HELD
+from p4gen.verify.search.interning import Interned
 from p4gen.verify.world import Explored, Rules
+from p4gen.vocabulary import ticks
 
 _OPCODE_AT: Final = ROCE.at("bth.opcode")
 _SYNDROME_AT: Final = ROCE_ANSWER.at("aeth.syndrome")

@@ -10,12 +10,12 @@ from p4gen.groups.group import SwitchConfig
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.verbs import Recovery
 from p4gen.model import EngineName
-from p4gen.net.network import Network
+from p4gen.net.world.network import Network
 from p4gen.ptf.mutations import Mutation
-from p4gen.spec import ProgramSpec
-from p4gen.spec.topology import TopologySpec
-from p4gen.verify.hosts import Task
-from p4gen.verify.monitors import Monitor
+from p4gen.verify.parts.hosts import Task
+from p4gen.verify.parts.monitors import Monitor
+from p4gen.vocabulary import ProgramSpec
+from p4gen.vocabulary.topology import TopologySpec
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from base import P4genTest
 from leaf import FIRST_SPINE, SPINES, DestinationTest, Flow, lacking
 
-from p4gen.families.epic.spec import EpicSpec
-from p4gen.families.themis.control import Connection, Peer, filter_entries, spray_entry
-from p4gen.families.themis.spec import ThemisSpec
 from p4gen.groups.group import GroupContext
-from p4gen.spec.program import part_of
+from p4gen.papers.epic.spec import EpicSpec
+from p4gen.papers.themis.control import Connection, Peer, filter_entries, spray_entry
+from p4gen.papers.themis.spec import ThemisSpec
+from p4gen.vocabulary.program import part_of
 
 CONTEXT = 2
 

@@ -9,13 +9,13 @@ from leaf import FIRST_SPINE, HOSTS, NAK, SPINES
 from mode_ii import ModeIITest
 from mode_iii import ROOT, Flow, ModeIIITest, control_of, to
 
-from p4gen.families.epic.codes import OwnOpcode
 from p4gen.groups.group import GroupContext
+from p4gen.papers.epic.codes import OwnOpcode
 from p4gen.ptf.scenario import Output
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket, parse, problems
-from p4gen.spec import Reliability
+from p4gen.vocabulary import Reliability
 
 EVERY = tuple(Reliability)
 ROUNDS = 8

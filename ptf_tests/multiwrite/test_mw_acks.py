@@ -9,7 +9,7 @@ from itertools import permutations
 from brute_force import Node
 from writes import ACK, NAK, SourceTest, WriteTest
 
-from p4gen.families.multiwrite.control import WriteContext
+from p4gen.papers.multiwrite.control import WriteContext
 
 ACCESS = 0x62
 """NAK, remote access error: a window is not what the control plane thinks."""

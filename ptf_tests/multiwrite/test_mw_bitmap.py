@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from writes import HOPS, WriteTest
 
-from p4gen.families.multiwrite.control import WriteContext
-from p4gen.families.multiwrite.headers import mweth
+from p4gen.papers.multiwrite.control import WriteContext
+from p4gen.papers.multiwrite.headers import mweth
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import parse
 

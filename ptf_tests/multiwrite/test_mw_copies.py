@@ -7,10 +7,10 @@ from itertools import combinations
 
 from writes import INVALID, WriteTest
 
-from p4gen.families.multiwrite.control import configuration
 from p4gen.groups import NextHop, Route, SwitchConfig
 from p4gen.groups.config import routing
 from p4gen.model.entries import Exact
+from p4gen.papers.multiwrite.control import configuration
 from p4gen.ptf.scenario import Output
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from writes import ACK, INVALID, NAK, WriteTest
 
-from p4gen.families.multiwrite.control import WriteContext
+from p4gen.papers.multiwrite.control import WriteContext
 from p4gen.rocev2.headers import AETH, BTH
 
 WRONG_PORT = "LookupTable.wrong_port"

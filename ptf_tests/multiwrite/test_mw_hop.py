@@ -8,7 +8,7 @@ from dataclasses import replace
 from brute_force import Node
 from writes import NAK, HopTest, Write
 
-from p4gen.families.multiwrite.control import WriteContext
+from p4gen.papers.multiwrite.control import WriteContext
 from p4gen.ptf.scenario import Output
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet

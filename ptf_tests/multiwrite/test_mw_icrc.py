@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from writes import Write, WriteTest
 
-from p4gen.families.multiwrite.control import WriteContext
+from p4gen.papers.multiwrite.control import WriteContext
 from p4gen.ptf.icrcs import solved
 from p4gen.rocev2 import icrc
 from p4gen.rocev2.packet import RocePacket, parse

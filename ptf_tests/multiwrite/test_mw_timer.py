@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from writes import HopTest, Write
 
-from p4gen.families.multiwrite.control import edge_index
+from p4gen.papers.multiwrite.control import edge_index
 from p4gen.rocev2.opcodes import RnrNak
 
 GIVEN_UP = 1 << 20

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from writes import NAK, HopTest, SourceTest, Write, WriteTest
 
-from p4gen.families.multiwrite.control import WriteContext
 from p4gen.groups.group import Endpoint
+from p4gen.papers.multiwrite.control import WriteContext
 from p4gen.ptf.scenario import Output
 from p4gen.rocev2.packet import parse
 

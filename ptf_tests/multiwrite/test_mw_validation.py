@@ -9,11 +9,11 @@ from dataclasses import replace
 from malformed import OTHER_LENGTHS, malformed
 from writes import Write, WriteTest
 
-from p4gen.families.multiwrite.control import WriteContext, configuration
+from p4gen.papers.multiwrite.control import WriteContext, configuration
 from p4gen.rocev2.headers import AETH, BTH
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec import ticks
+from p4gen.vocabulary import ticks
 
 TAG = 5 << 13 | 100
 FOREIGN = (0x04, 0x06, 0x10, 0x12, 0x64, 0xC1)

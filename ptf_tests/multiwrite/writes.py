@@ -11,17 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from p4gen.families.multiwrite.control import Window, WriteContext, WriteEdge, configuration
-from p4gen.families.multiwrite.headers import VERSION, mweth
-from p4gen.families.multiwrite.spec import MultiwriteSpec, Repair
 from p4gen.groups.group import Endpoint
+from p4gen.papers.multiwrite.control import Window, WriteContext, WriteEdge, configuration
+from p4gen.papers.multiwrite.headers import VERSION, mweth
+from p4gen.papers.multiwrite.spec import MultiwriteSpec, Repair
 from p4gen.program import compose
 from p4gen.ptf.scenario import Output, SwitchTest
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec import ticks
+from p4gen.vocabulary import ticks
 
 ACK = Ack().syndrome
 NAK = Nak(NakCode.PSN_SEQUENCE_ERROR).syndrome

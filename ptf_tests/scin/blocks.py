@@ -1,4 +1,4 @@
-"""Operands of blocks with scales, and what the golden models make of them (``p4gen.families.scin.numbers``)."""
+"""Operands of blocks with scales, and what the golden models make of them (``p4gen.papers.scin.ranks.numbers``)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p4gen.families.scin.numbers import NUMBERS, BlockNumbers
-from p4gen.families.scin.spec import ScinSpec
+from p4gen.papers.scin.ranks.numbers import NUMBERS, BlockNumbers
+from p4gen.papers.scin.spec import ScinSpec
 
 Values = npt.NDArray[Any]
 

@@ -16,19 +16,19 @@ import numpy as np
 import numpy.typing as npt
 
 from p4gen.arch.ports import CPU_PORT
-from p4gen.families.scin.codes import NUMBERS, Status
-from p4gen.families.scin.control import PullContext, PullEdge, Role, configuration, roles
-from p4gen.families.scin.headers import ANNOUNCED, BUFFERS, FLAG
-from p4gen.families.scin.spec import ScinSpec
 from p4gen.groups.group import Endpoint, SwitchConfig
 from p4gen.host.collectives.arrays import array_type, folded
+from p4gen.papers.scin.codes import NUMBERS, Status
+from p4gen.papers.scin.control import PullContext, PullEdge, Role, configuration, roles
+from p4gen.papers.scin.headers import ANNOUNCED, BUFFERS, FLAG
+from p4gen.papers.scin.spec import ScinSpec
 from p4gen.program import compose
 from p4gen.ptf.scenario import Output, SwitchTest
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec import DType, Op, ticks
+from p4gen.vocabulary import DType, Op, ticks
 
 ACK = Ack().syndrome
 NAK = Nak(NakCode.PSN_SEQUENCE_ERROR).syndrome

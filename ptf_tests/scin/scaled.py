@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from pulls import Call, PullTest, ranks
 
-from p4gen.families.scin.numbers import NUMBERS
+from p4gen.papers.scin.ranks.numbers import NUMBERS
 
 
 class ScaledTest(PullTest):

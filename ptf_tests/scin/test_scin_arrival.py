@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from pulls import BROKEN, INVALID, NAK, REFUSED, PullTest
 
-from p4gen.families.scin.codes import NUMBERS, Status
-from p4gen.families.scin.control import PullContext, Role, configuration
+from p4gen.papers.scin.codes import NUMBERS, Status
+from p4gen.papers.scin.control import PullContext, Role, configuration
 
 
 class LastArrivalStartsTheReads(PullTest):

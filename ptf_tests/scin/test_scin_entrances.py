@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from pulls import ACK, Call, PullTest
 
-from p4gen.families.scin.control import Role, configuration
-from p4gen.families.scin.headers import CURSOR
+from p4gen.papers.scin.control import Role, configuration
+from p4gen.papers.scin.headers import CURSOR
 from p4gen.rocev2.headers import BTH
 from p4gen.rocev2.opcodes import Nak
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec import ticks
+from p4gen.vocabulary import ticks
 
 WRONG_PORT = "LookupTable.wrong_port"
 

@@ -11,9 +11,9 @@ import numpy as np
 from pulls import NAK, Call, PullTest, Values, ranks
 
 from p4gen.errors import MissingToolError
-from p4gen.families.scin.control import PullContext
 from p4gen.host.collectives.arrays import array_type
-from p4gen.spec import DType
+from p4gen.papers.scin.control import PullContext
+from p4gen.vocabulary import DType
 
 FRACTION = {"float32": 23, "float16": 10, "bfloat16": 7}
 """Bits of a significand."""

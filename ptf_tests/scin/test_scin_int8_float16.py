@@ -6,8 +6,8 @@ import numpy as np
 from pulls import Call
 from scaled import ScaledTest
 
-from p4gen.families.scin.blocks_float16 import INFINITE, NOT_A_NUMBER, TOP
-from p4gen.families.scin.codes import LARGEST
+from p4gen.papers.scin.codes import LARGEST
+from p4gen.papers.scin.ranks.blocks_float16 import INFINITE, NOT_A_NUMBER, TOP
 
 ONE = 0x3C00
 """The scale 1.0."""

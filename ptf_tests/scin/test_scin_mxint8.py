@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scaled import ScaledTest
 
-from p4gen.families.scin.codes import LARGEST, NOT_A_NUMBER
+from p4gen.papers.scin.codes import LARGEST, NOT_A_NUMBER
 
 
 class MxTest(ScaledTest):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pulls import NAK, PullTest
 
-from p4gen.families.scin.codes import Status
-from p4gen.families.scin.control import Role
+from p4gen.papers.scin.codes import Status
+from p4gen.papers.scin.control import Role
 
 
 class OrderedTest(PullTest):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulls import NAK, PullTest, ranks
 
-from p4gen.families.scin.control import Role
+from p4gen.papers.scin.control import Role
 
 
 class ShortLastWave(PullTest):

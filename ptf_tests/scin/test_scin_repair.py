@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from pulls import ACK, BROKEN, INVALID, NAK, REFUSED, Call, PullTest
 
-from p4gen.families.scin.codes import Status
-from p4gen.families.scin.control import PullContext, Role
-from p4gen.families.scin.headers import CURSOR
+from p4gen.papers.scin.codes import Status
+from p4gen.papers.scin.control import PullContext, Role
+from p4gen.papers.scin.headers import CURSOR
 from p4gen.ptf.scenario import Output
 from p4gen.rocev2.headers import BTH
 from p4gen.rocev2.opcodes import RnrNak
-from p4gen.spec import ticks
+from p4gen.vocabulary import ticks
 
 
 class LostReadIsAskedAgain(PullTest):

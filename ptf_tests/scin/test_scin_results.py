@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulls import NAK, PullTest
 
-from p4gen.families.scin.control import Role
+from p4gen.papers.scin.control import Role
 from p4gen.rocev2.opcodes import RnrNak
 
 

@@ -7,8 +7,8 @@ from itertools import permutations
 from pulls import ANSWERS, NAK, REFUSED
 from scaled import ScaledTest
 
-from p4gen.families.scin.codes import Status
-from p4gen.families.scin.control import Role, configuration
+from p4gen.papers.scin.codes import Status
+from p4gen.papers.scin.control import Role, configuration
 
 HEADERS = 14 + 20 + 8 + 12 + 16 + 4
 """Bytes of a WRITE beside its data: Ethernet, IPv4, UDP, BTH, RETH, ICRC."""

@@ -10,10 +10,10 @@ from malformed import OTHER_LENGTHS, malformed
 from pulls import ANSWERS, Call, PullTest, ranks
 
 from p4gen.arch.ports import CPU_PORT
-from p4gen.families.scin.control import Role, configuration, roles
 from p4gen.groups.config import routing
 from p4gen.groups.group import NextHop, Route
 from p4gen.model.entries import Exact
+from p4gen.papers.scin.control import Role, configuration, roles
 from p4gen.ptf.icrcs import solved, with_icrc
 from p4gen.ptf.scenario import Output
 from p4gen.rocev2.codes import ETHERTYPE_VLAN

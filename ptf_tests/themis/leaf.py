@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from p4gen.families.themis.control import (
+from p4gen.groups import NextHop, Route, SwitchConfig
+from p4gen.groups.config import routing
+from p4gen.papers.themis.control import (
     Connection,
     PathSet,
     Peer,
@@ -17,14 +19,12 @@ from p4gen.families.themis.control import (
     filter_entries,
     path_set_entries,
 )
-from p4gen.families.themis.spec import Blocked, ThemisSpec
-from p4gen.groups import NextHop, Route, SwitchConfig
-from p4gen.groups.config import routing
+from p4gen.papers.themis.spec import Blocked, ThemisSpec
 from p4gen.ptf.scenario import Output, SwitchTest
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicETH, Ethernet, ImmDt, IPv4, ipv4
 from p4gen.rocev2.opcodes import Extension, Opcode, extensions
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec.program import part_of
+from p4gen.vocabulary.program import part_of
 
 SPINES = 4
 FIRST_SPINE = 2

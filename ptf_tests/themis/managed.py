@@ -15,11 +15,9 @@ from unittest import mock
 
 from leaf import ACK, NAK
 
-from p4gen.families.themis.spec import Mode, Spread, ThemisSpec
 from p4gen.groups import SwitchConfig
 from p4gen.groups.connections import Tally
 from p4gen.groups.group import PlacedEdge
-from p4gen.manager import connections
 from p4gen.manager.api import (
     Changes,
     ConnectionSpec,
@@ -29,13 +27,15 @@ from p4gen.manager.api import (
     HostInfo,
     SwitchInfo,
 )
+from p4gen.manager.connections import connections
 from p4gen.manager.manager import IncManager
 from p4gen.model.entries import Entry
+from p4gen.papers.themis.spec import Mode, Spread, ThemisSpec
 from p4gen.ptf.scenario import Output, SwitchTest
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, IPv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket, parse
-from p4gen.spec.topology import load_topology
+from p4gen.vocabulary.topology import load_topology
 
 NETWORK: Final = "clos:2x4x2"
 HERE, AWAY = "leaf1", "leaf0"

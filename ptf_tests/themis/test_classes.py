@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leaf import FIRST_SPINE, DestinationTest
 
-from p4gen.families.themis.control import PathSet
+from p4gen.papers.themis.control import PathSet
 
 WRAP = 1 << 24
 FAR = 1 << 15

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from leaf import ACK, FIRST_SPINE, NACK_BYTES, RNR, SPINES, DestinationTest
 
-from p4gen.families.themis.control import spray_entry
 from p4gen.groups import Route
 from p4gen.groups.config import routing
+from p4gen.papers.themis.control import spray_entry
 from p4gen.ptf.scenario import Output
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket, parse, problems

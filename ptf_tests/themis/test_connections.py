@@ -7,8 +7,8 @@ from dataclasses import replace
 from leaf import FIRST_SPINE, DestinationTest
 from managed import AWAY, SPINES, ManagedTest
 
-from p4gen.families.themis.spec import Blocked, Cm
 from p4gen.manager.api import Code, ConnectionSpec, ManagerError
+from p4gen.papers.themis.spec import Blocked, Cm
 from p4gen.ptf.scenario import Output
 from p4gen.rocev2.cm import RELIABLE, Kind, Message, Sent, gid_of
 from p4gen.rocev2.headers import BTH

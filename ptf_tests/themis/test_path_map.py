@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from leaf import ACK, FIRST_SPINE, SPINES, Flow, LeafTest
 
-from p4gen.families.themis.control import filter_entries, path_map_entries, spray_entry
-from p4gen.families.themis.spec import ThemisSpec
+from p4gen.papers.themis.control import filter_entries, path_map_entries, spray_entry
+from p4gen.papers.themis.spec import ThemisSpec
 from p4gen.ptf.scenario import Output
 from p4gen.rocev2.headers import AETH
 from p4gen.rocev2.opcodes import Opcode

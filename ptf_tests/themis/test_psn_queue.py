@@ -9,9 +9,9 @@ from typing import Any
 
 from leaf import ACK, AWAY, FIRST_SPINE, HOSTS, RNR, DestinationTest, Flow
 
-from p4gen.families.themis.spec import Blocked, ThemisSpec
 from p4gen.groups import Route
 from p4gen.groups.config import routing
+from p4gen.papers.themis.spec import Blocked, ThemisSpec
 from p4gen.program import compose
 from p4gen.ptf.icrcs import with_icrc
 from p4gen.ptf.scenario import Output

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from leaf import ACK, FIRST_SPINE, HOSTS, NAK, RNR, SPINES, Flow, LeafTest
 
-from p4gen.families.themis.control import PathSet, path_set_entries, spray_entry
-from p4gen.families.themis.spec import ThemisSpec
 from p4gen.groups import Route
 from p4gen.groups.config import routing
+from p4gen.papers.themis.control import PathSet, path_set_entries, spray_entry
+from p4gen.papers.themis.spec import ThemisSpec
 from p4gen.ptf.scenario import Output
 from p4gen.rocev2.headers import AETH, BTH
 from p4gen.rocev2.opcodes import Opcode

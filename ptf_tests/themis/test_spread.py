@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from leaf import ACK, FIRST_SPINE, SPINES, LeafTest
 
-from p4gen.families.themis.spec import Spread, ThemisSpec
+from p4gen.papers.themis.spec import Spread, ThemisSpec
 from p4gen.rocev2.headers import AETH
 from p4gen.rocev2.opcodes import Opcode
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from p4gen.families import Family
-from p4gen.families.epic import FAMILY as EPIC
+from p4gen.papers.epic import FAMILY as EPIC
 
 from .spec import NewFamilySpec
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from p4gen.families.epic.conformance import FACET as EPIC
+from p4gen.papers.epic.conformance import FACET as EPIC
 from p4gen.ptf.mutations import Mutation, Seeding
 from p4gen.resources import resource
 

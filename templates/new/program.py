@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from p4gen.families.epic.program import FACET as EPIC
+from p4gen.papers.epic.program import FACET as EPIC
 from p4gen.program import Apply, Module
 
 COUNT_CONTRIBUTIONS = Module(

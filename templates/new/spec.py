@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.papers.epic.spec import EpicSpec, Mode
 
 
 class NewFamilySpec(EpicSpec):

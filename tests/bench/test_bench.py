@@ -17,10 +17,10 @@ from p4gen.bench.measure import C as LOOP
 from p4gen.bench.report import beside, plot, ratios_to, sentences, table, write_csv
 from p4gen.bench.workload import Bursts, Workload, bursts
 from p4gen.errors import InputError
-from p4gen.families.epic.bench import roofline
-from p4gen.families.epic.spec import EpicSpec
 from p4gen.model import Model
 from p4gen.p4.compile import compile_text
+from p4gen.papers.epic.bench import roofline
+from p4gen.papers.epic.spec import EpicSpec
 from p4gen.switch import bmv2_build
 
 SMALL = {"lanes": 8, "window": 2, "message": 2, "groups": 1, "fan_in": 4, "ports": 4}

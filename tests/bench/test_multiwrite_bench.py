@@ -8,9 +8,9 @@ import pytest
 
 from p4gen.bench.workload import Workload, workloads
 from p4gen.errors import InputError
-from p4gen.families.multiwrite.conformance import small
 from p4gen.model import Model
 from p4gen.p4.compile import compile_text
+from p4gen.papers.multiwrite.conformance import small
 from p4gen.program import compose
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import parse

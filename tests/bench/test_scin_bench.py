@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from p4gen.bench.workload import workloads
-from p4gen.families.scin.conformance import small
 from p4gen.model import Model, Trace
 from p4gen.p4.compile import compile_text
+from p4gen.papers.scin.conformance import small
 from p4gen.program import compose
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import parse

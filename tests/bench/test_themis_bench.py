@@ -14,11 +14,11 @@ from p4gen.bench.measure import BATCHED, BMV2, INTERP, THREADED, measure
 from p4gen.bench.report import rows, table
 from p4gen.bench.workload import Workload, workloads
 from p4gen.errors import InputError
-from p4gen.families.themis.bench import typical
-from p4gen.families.themis.conformance import small
-from p4gen.families.themis.spec import Evidence, ThemisSpec
 from p4gen.model import Model
 from p4gen.p4.compile import compile_text
+from p4gen.papers.themis.bench import typical
+from p4gen.papers.themis.conformance import small
+from p4gen.papers.themis.spec import Evidence, ThemisSpec
 
 VERDICTS = "blocked_nack.verdicts"
 UNDECIDED, LATE, UNKNOWN = 0, 4, 5

@@ -7,7 +7,7 @@ import pytest
 from p4gen.bench.wire import measure_wire
 from p4gen.bench.workload import bursts
 from p4gen.errors import FailedError, MissingToolError
-from p4gen.families.epic.spec import EpicSpec
+from p4gen.papers.epic.spec import EpicSpec
 from p4gen.switch.veth import veth_pairs
 
 

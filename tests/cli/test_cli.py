@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE_S
 
-from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.program import compose
 
 ROOT = Path(__file__).parents[2]

@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 
 from p4gen.cli.app import main
 from p4gen.families import flag_name
-from p4gen.families.epic.spec import EpicSpec
+from p4gen.papers.epic.spec import EpicSpec
 
 fuzzing = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 MAX_LINES, MAX_LINE = 80, 1500
 WORK = (
     "p4gen.cli.build.build",
-    "p4gen.net.simulation.compile_spec",
+    "p4gen.net.collectives.simulation.compile_spec",
     "p4gen.lab.prerequisites.check",
     "p4gen.cli.switch.run_switch",
     "p4gen.manager.process.running_manager",

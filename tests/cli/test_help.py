@@ -14,8 +14,8 @@ import p4gen
 from p4gen.cli.app import COMPLETE, VERBS, main
 from p4gen.cli.verb import Verb
 from p4gen.families import flag_name
-from p4gen.families.epic.spec import EpicSpec
-from p4gen.spec.topology import packaged_folder
+from p4gen.papers.epic.spec import EpicSpec
+from p4gen.vocabulary.topology import packaged_folder
 
 GROUPS = {
     "bench": ("program", "net", "flow", "route", "wire"),

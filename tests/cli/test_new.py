@@ -15,8 +15,8 @@ from patience import PATIENCE_S
 
 from p4gen.errors import InputError
 from p4gen.families import family_of
-from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.families.registry import FOLDERS
+from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.program import compose
 from p4gen.program.compose import ProgramParts
 from p4gen.program.flow import Apply
@@ -156,7 +156,7 @@ WRONG = {
     "capitals": ("Mine", "'Mine' is not a name for a family: .*"),
     "path": ("a/b", "'a/b' is not a name for a family: .*"),
     "keyword": ("class", "'class' is not a name for a family: .*"),
-    "taken": ("epic", "there is a family called epic already: p4gen.families.epic"),
+    "taken": ("epic", "there is a family called epic already: p4gen.papers.epic"),
     "templates": ("shared", "shared is a folder of templates that all families use"),
     "not empty": ("full", "exists, and is not an empty folder"),
     "a file": ("file", "exists, and is not an empty folder"),
@@ -218,6 +218,6 @@ def test_a_module_after_one_that_is_not_there_is_refused(monkeypatch: pytest.Mon
         ("TranslateHeader", "ingress: the flow does not apply TranslateHeader"),
     ):
         parts = epic.with_module(Apply(COUNT, "meta"), after=after)
-        monkeypatch.setattr("p4gen.families.epic.program.FACET", parts)
+        monkeypatch.setattr("p4gen.papers.epic.program.FACET", parts)
         with pytest.raises(InputError, match=cause):
             compose(spec)

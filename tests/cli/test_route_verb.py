@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from p4gen.cli.app import cli
 from p4gen.errors import InputError
-from p4gen.route.study import USUAL
+from p4gen.plan.route.study import USUAL
 
 SMALL = ["route", "--fabric", "4x3x4", "--workers", "9", "--pipelines", "2", "--ina", "40%", "--seed", "1"]
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from p4gen.cli.app import cli
 from p4gen.errors import InputError
-from p4gen.spec.topology import packaged_folder
+from p4gen.vocabulary.topology import packaged_folder
 
 SMALL = ["--lanes", "8", "--window", "4", "--message", "2", "--engine", "interp", "--seed", "1"]
 

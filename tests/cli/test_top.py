@@ -39,7 +39,7 @@ from p4gen.manager.api import (
     SwitchStatus,
 )
 from p4gen.manager.figures import connection_rows, figures
-from p4gen.manager.service import ManagerServer
+from p4gen.manager.remote.service import ManagerServer
 from p4gen.switch.running import scratch
 
 HOSTS = ("h0", "h1")

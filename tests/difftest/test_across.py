@@ -17,12 +17,12 @@ from p4gen.difftest.across import Change, Pair, updates
 from p4gen.difftest.across_run import Job, Result, reference_of
 from p4gen.difftest.events import Packet, Replication, Request
 from p4gen.errors import InputError
-from p4gen.families.epic.capabilities import capabilities
-from p4gen.families.epic.spec import EpicSpec
-from p4gen.families.epic.traffic.across import AcrossTraffic
 from p4gen.groups.group import SwitchConfig
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_file, compile_text
+from p4gen.papers.epic.capabilities import capabilities
+from p4gen.papers.epic.spec import EpicSpec
+from p4gen.papers.epic.traffic.across import AcrossTraffic
 from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
 from p4gen.stf import parse_file

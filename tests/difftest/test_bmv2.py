@@ -8,7 +8,7 @@ import pytest
 
 from p4gen.difftest.run import Job
 from p4gen.errors import MissingToolError
-from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.program import compose, render
 from p4gen.switch.bmv2 import check_tools
 from p4gen.switch.running import scratch

@@ -13,20 +13,20 @@ from p4gen.difftest.events import Event, Packet, Replication, Request
 from p4gen.difftest.family import traffic_of
 from p4gen.difftest.run import Job
 from p4gen.errors import InputError, MissingToolError
-from p4gen.families.multiwrite.conformance import small
-from p4gen.families.multiwrite.faults import SEEDING
-from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.model import Model
 from p4gen.model.errors import ControlError
 from p4gen.p4.compile import compile_text
+from p4gen.papers.multiwrite.conformance import small
+from p4gen.papers.multiwrite.conformance.faults import SEEDING
+from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.program import compose, render
 from p4gen.program.compilation import compile_spec
 from p4gen.rocev2 import icrc
 from p4gen.rocev2.headers import HeaderError
 from p4gen.rocev2.packet import parse
-from p4gen.spec import Icrc
 from p4gen.switch.bmv2 import check_tools
 from p4gen.switch.running import scratch
+from p4gen.vocabulary import Icrc
 
 PROGRAMS: tuple[dict[str, Any], ...] = (
     {},

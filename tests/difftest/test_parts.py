@@ -18,18 +18,18 @@ from p4gen.difftest.family import Source, traffic_of
 from p4gen.difftest.reduce import minimise, shortest_tail
 from p4gen.difftest.save import save
 from p4gen.difftest.sides import Readout, checked, embedded_side
-from p4gen.families.epic.spec import EpicSpec, Mode
-from p4gen.families.epic.traffic.source import RandomTraffic
-from p4gen.host.collectives.control import Collective
 from p4gen.model import Model
 from p4gen.model.errors import ControlError
 from p4gen.p4.compile import compile_file, compile_text
+from p4gen.papers.epic.spec import EpicSpec, Mode
+from p4gen.papers.epic.traffic.source import RandomTraffic
 from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
 from p4gen.rocev2.packet import parse
-from p4gen.spec.ticks import PORT
 from p4gen.stf import parse_file, run
 from p4gen.switch.running import scratch
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.ticks import PORT
 
 SMALL = {"lanes": 8, "window": 2, "message": 2, "groups": 16, "fan_in": 6, "ports": 8}
 FAULTS = {

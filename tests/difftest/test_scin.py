@@ -13,14 +13,14 @@ from p4gen.difftest.events import Event, Packet, Replication, Request
 from p4gen.difftest.family import traffic_of
 from p4gen.difftest.run import Job
 from p4gen.errors import InputError, MissingToolError
-from p4gen.families.scin.codes import Status
-from p4gen.families.scin.conformance import small
-from p4gen.families.scin.faults import SEEDING
-from p4gen.families.scin.headers import ANNOUNCED
-from p4gen.families.scin.spec import ScinSpec
 from p4gen.model import Model
 from p4gen.model.errors import ControlError
 from p4gen.p4.compile import compile_text
+from p4gen.papers.scin.codes import Status
+from p4gen.papers.scin.conformance import small
+from p4gen.papers.scin.conformance.faults import SEEDING
+from p4gen.papers.scin.headers import ANNOUNCED
+from p4gen.papers.scin.spec import ScinSpec
 from p4gen.program import compose, render
 from p4gen.rocev2.headers import HeaderError
 from p4gen.rocev2.opcodes import Opcode

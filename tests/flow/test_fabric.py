@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from p4gen.flow.fabric import FABRICS, FatTree
+from p4gen.plan.flow.fabric import FABRICS, FatTree
 
 SMALL = FatTree(pods=2, leaves=2, spines=2, cores=2, hosts=4)
 

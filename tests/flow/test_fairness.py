@@ -7,7 +7,7 @@ import random
 import highspy
 import pytest
 
-from p4gen.flow.fairness import max_min_rates
+from p4gen.plan.flow.fairness import max_min_rates
 
 
 def test_flows_share_what_a_longer_one_leaves() -> None:

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from p4gen.cli.app import cli
 from p4gen.errors import InputError
-from p4gen.flow.lingjun import Recorded, recorded
-from p4gen.flow.workload import load_workload
+from p4gen.plan.flow.lingjun import Recorded, recorded
+from p4gen.plan.flow.workload import load_workload
 
 TIMES = ("gmt_job_submitted", "gmt_job_running", "gmt_job_finished")
 JOBS = (

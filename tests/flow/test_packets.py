@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from p4gen.families.epic.spec import EpicSpec
-from p4gen.flow.fabric import FatTree
-from p4gen.flow.jobs import Group, Job, Phase
-from p4gen.flow.placing import Placing
-from p4gen.flow.policies import POLICIES, Volume
-from p4gen.flow.simulate import Setting, Simulation
-from p4gen.net import simulation as packets
-from p4gen.net.config import SimConfig
-from p4gen.spec.topology import load_topology
+from p4gen.net.collectives import simulation as packets
+from p4gen.net.collectives.config import SimConfig
+from p4gen.papers.epic.spec import EpicSpec
+from p4gen.plan.flow.fabric import FatTree
+from p4gen.plan.flow.jobs import Group, Job, Phase
+from p4gen.plan.flow.placing import Placing
+from p4gen.plan.flow.policies import POLICIES, Volume
+from p4gen.plan.flow.simulate import Setting, Simulation
+from p4gen.vocabulary.topology import load_topology
 
 PROGRAM = EpicSpec(lanes=256, window=64, message=4, groups=1, ports=8, fan_in=8)
 PAYLOAD = 1024

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pytest
 
 from p4gen.errors import FailedError, InputError
-from p4gen.flow.fabric import FatTree
-from p4gen.flow.jobs import MODELS, Group, Job, Phase, parallel_job, training_job
-from p4gen.flow.placing import Placing
-from p4gen.flow.policies import POLICIES, Volume
-from p4gen.flow.simulate import Failure, Result, Setting, Simulation
+from p4gen.plan.flow.fabric import FatTree
+from p4gen.plan.flow.jobs import MODELS, Group, Job, Phase, parallel_job, training_job
+from p4gen.plan.flow.placing import Placing
+from p4gen.plan.flow.policies import POLICIES, Volume
+from p4gen.plan.flow.simulate import Failure, Result, Setting, Simulation
 
 LEAF = FatTree(pods=1, leaves=1, spines=1, cores=1, hosts=8)
 TWO = FatTree(pods=1, leaves=2, spines=2, cores=1, hosts=4)

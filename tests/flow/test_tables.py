@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from p4gen.flow.policies import Volume
-from p4gen.flow.tables import SINGLE_TABLES, UNITS, table
+from p4gen.plan.flow.policies import Volume
+from p4gen.plan.flow.tables import SINGLE_TABLES, UNITS, table
 
 
 @pytest.mark.parametrize("number", SINGLE_TABLES)

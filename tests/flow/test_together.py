@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from p4gen.flow.policies import POLICIES
-from p4gen.flow.together import together
+from p4gen.plan.flow.policies import POLICIES
+from p4gen.plan.flow.together import together
 
 CALLS, SIZE, RATE = 10, 1 << 20, 20_000_000
 ONE = SIZE * 8 / RATE

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.flow.fabric import FABRICS
-from p4gen.flow.workload import FOLDER, load_workload
+from p4gen.plan.flow.fabric import FABRICS
+from p4gen.plan.flow.workload import FOLDER, load_workload
 
 GOOD = """\
 fabric: {pods: 1, leaves: 2, spines: 2, hosts: 8, bandwidth: 200G}

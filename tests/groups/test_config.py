@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.groups import Edge, Endpoint, GroupContext, NextHop, Pattern, Route, SwitchConfig, configure
-from p4gen.host.collectives.control import Collective
 from p4gen.model.entries import Action, CloneSession, Exact, Lpm, Replica
-from p4gen.spec import Reliability
+from p4gen.papers.epic.spec import EpicSpec, Mode
+from p4gen.vocabulary import Reliability
+from p4gen.vocabulary.message import Collective
 
 SPEC = EpicSpec(lanes=8, fan_in=4, groups=2)
 AUGMENTED = EpicSpec(mode=Mode.III, lanes=8, fan_in=4, groups=2, ports=8)

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.verbs import Completion, Operation, Peer, QpConfig, RecvWr, SendWr
-from p4gen.net.loop import EventLoop
+from p4gen.net.world.loop import EventLoop
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicAckETH, AtomicETH, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import (
     Ack,
@@ -36,7 +36,7 @@ from p4gen.rocev2.opcodes import (
     has_reth,
 )
 from p4gen.rocev2.packet import RocePacket, parse, problems
-from p4gen.spec import units
+from p4gen.vocabulary import units
 
 MAC, IP, QP = 0x0200_0000_0001, 0x0A00_0001, 0x11
 PEER = Peer(0x0200_0000_0002, 0x0A00_0002, 0x22, udp_src_port=0xC123)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.nic import Nic
-from p4gen.net.loop import EventLoop
+from p4gen.net.world.loop import EventLoop
 
 PS_PER_BYTE = 80
 

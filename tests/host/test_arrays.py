@@ -11,7 +11,7 @@ import pytest
 
 from p4gen.errors import InputError, MissingToolError
 from p4gen.host.collectives.arrays import array_type, differing, dtype_of, folded, from_wire, reduced, room_for, to_wire
-from p4gen.spec import DType, Op
+from p4gen.vocabulary import DType, Op
 
 PACKET = 32
 

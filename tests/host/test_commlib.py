@@ -25,12 +25,13 @@ from p4gen.host.collectives.commlib import (
     Invocation,
     PsnSync,
 )
-from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
+from p4gen.host.collectives.control import Control
 from p4gen.host.transport.clock import SECOND, US
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.verbs import Peer, QpConfig, Recovery, Status
-from p4gen.net.loop import EventLoop
-from p4gen.spec import DType, Op
+from p4gen.net.world.loop import EventLoop
+from p4gen.vocabulary import DType, Op
+from p4gen.vocabulary.message import MAX_PACKETS, Collective
 
 from .fabric import Fabric, Trouble
 

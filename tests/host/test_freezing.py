@@ -7,8 +7,8 @@ import numpy as np
 from p4gen.host.collectives.plan import Connection
 from p4gen.host.collectives.ring import Ring, RingConfig
 from p4gen.host.transport.verbs import Peer, QpConfig
-from p4gen.net.freezing import Frozen, freeze, restore
-from p4gen.net.loop import EventLoop
+from p4gen.net.world.freezing import Frozen, freeze, restore
+from p4gen.net.world.loop import EventLoop
 
 from .fabric import Fabric
 

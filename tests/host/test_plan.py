@@ -23,15 +23,16 @@ from p4gen.host.collectives.commlib import (
     Invocation,
     PsnSync,
 )
-from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
+from p4gen.host.collectives.control import Control
 from p4gen.host.collectives.plan import Part, Phase, Planner, Step
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.verbs import Peer, QpConfig
-from p4gen.net.loop import EventLoop
+from p4gen.net.world.loop import EventLoop
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Ack, Opcode
 from p4gen.rocev2.packet import RocePacket, parse, problems
-from p4gen.spec import DType, Op, Overflow
+from p4gen.vocabulary import DType, Op, Overflow
+from p4gen.vocabulary.message import MAX_PACKETS, Collective
 
 REDUCE, BROADCAST, BARRIER = Collective.REDUCE, Collective.BROADCAST, Collective.BARRIER
 MAC, IP, FAR_MAC, FAR_IP = 0x0200_0000_0001, 0x0A00_0001, 0x0200_0000_00FF, 0x0AFF_0001

@@ -11,7 +11,7 @@ import pytest
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.memory import ProtectionDomain
 from p4gen.host.transport.verbs import Completion, Operation, Peer, QpConfig, Recovery, Resumption, SendWr, Status
-from p4gen.net.freezing import freeze, restore
+from p4gen.net.world.freezing import freeze, restore
 
 from .bench import FIRST_PSN, MTU, Bench
 from .fabric import Fabric, Trouble

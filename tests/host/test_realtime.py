@@ -24,8 +24,8 @@ from p4gen.host.transport.clock import MS, SECOND
 from p4gen.host.transport.raw import FramePort, RawNic
 from p4gen.host.transport.realtime import RealTimeLoop
 from p4gen.host.transport.verbs import Peer, QpConfig, Recovery, SendWr
-from p4gen.net.faults import DirectionFaults, Impairment
-from p4gen.net.kinds import Kinds
+from p4gen.net.collectives.kinds import Kinds
+from p4gen.net.world.faults import DirectionFaults, Impairment
 from p4gen.packetio import PacketSocket
 from p4gen.packetio.ip import ip
 

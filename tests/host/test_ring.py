@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from p4gen.errors import FailedError, InputError
 from p4gen.host.collectives.arrays import Array
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.plan import Connection
 from p4gen.host.collectives.ring import Ring, RingConfig
 from p4gen.host.transport.clock import MS, SECOND, US
 from p4gen.host.transport.verbs import Peer, QpConfig, Recovery, Status
-from p4gen.spec import Op, Overflow
+from p4gen.vocabulary import Op, Overflow
+from p4gen.vocabulary.message import Collective
 
 from .fabric import Fabric, Trouble
 

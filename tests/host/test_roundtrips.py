@@ -11,7 +11,7 @@ from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.realtime import RealTimeLoop
 from p4gen.host.transport.roundtrips import RoundTrips
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig, Recovery, RecvWr, SendWr
-from p4gen.net.loop import EventLoop
+from p4gen.net.world.loop import EventLoop
 
 LEAST = 50 * MS
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.lab.bandwidths import parse
-from p4gen.spec.topology import load_topology
+from p4gen.lab.network.bandwidths import parse
+from p4gen.vocabulary.topology import load_topology
 
 from .labs import SMALL, lab
 from .traces import Traces

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from p4gen.lab import suite
+from p4gen.lab.runs import suite
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus
 from p4gen.p4 import p4c
-from p4gen.spec.topology import load_topology
+from p4gen.vocabulary.topology import load_topology
 
 from .labs import SMALL, lab
 from .traces import Traces

@@ -14,16 +14,16 @@ from click.testing import CliRunner
 
 from p4gen.cli.app import cli
 from p4gen.errors import InputError
-from p4gen.families.multiwrite.spec import MultiwriteSpec
-from p4gen.lab import peerruns
-from p4gen.lab.impairments import check_withstood
-from p4gen.lab.prompt import Prompt
+from p4gen.lab.network.impairments import check_withstood
+from p4gen.lab.prompt.prompt import Prompt
+from p4gen.lab.prompt.terminal import Session
+from p4gen.lab.runs import peerruns
+from p4gen.lab.runs.writecalls import WriteCall, writes_of
 from p4gen.lab.session import Lab
-from p4gen.lab.terminal import Session
-from p4gen.lab.writecalls import WriteCall, writes_of
 from p4gen.lab.writegroups import WriteGroup
-from p4gen.spec.program import Icrc
-from p4gen.spec.topology import load_topology
+from p4gen.papers.multiwrite.spec import MultiwriteSpec
+from p4gen.vocabulary.program import Icrc
+from p4gen.vocabulary.topology import load_topology
 
 from .labs import lab
 from .traces import Traces

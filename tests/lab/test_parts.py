@@ -18,16 +18,18 @@ from pydantic import TypeAdapter, ValidationError
 
 from p4gen.cli.app import cli
 from p4gen.errors import FailedError, InputError, MissingToolError
-from p4gen.families.epic.spec import EpicSpec
 from p4gen.host.transport.clock import MS
-from p4gen.lab import calls, faults, mininet, prerequisites, scratch
-from p4gen.lab.hostnet import MANAGER_SOCKET
-from p4gen.lab.hosts import HostClient
+from p4gen.lab import prerequisites, scratch
+from p4gen.lab.hosts.hosts import HostClient
 from p4gen.lab.job import LabJob, Wanted
+from p4gen.lab.network import faults, mininet
+from p4gen.lab.network.hostnet import MANAGER_SOCKET
 from p4gen.lab.processes import Process
-from p4gen.net.config import Call
-from p4gen.spec.topology import Name, TopologySpec, load_topology, packaged
+from p4gen.lab.runs import calls
+from p4gen.net.collectives.config import Call
+from p4gen.papers.epic.spec import EpicSpec
 from p4gen.switch.running import Program
+from p4gen.vocabulary.topology import Name, TopologySpec, load_topology, packaged
 
 from .traces import Traces
 

@@ -84,9 +84,9 @@ def test_a_policy_is_the_managers(tmp_path: Path, machine: Traces) -> None:
     arguments = ["--collective", "barrier", "--policy", "lowest-common-switch", *SMALL]
     done = lab(tmp_path, "star-4", *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
-    done = lab(tmp_path, "star-4", "--collective", "barrier", "--policy", "p4gen.placement.policy:nothing", *SMALL)
+    done = lab(tmp_path, "star-4", "--collective", "barrier", "--policy", "p4gen.plan.placement.policy:nothing", *SMALL)
     assert done.returncode == 2
-    assert "placement policy 'p4gen.placement.policy:nothing'" in done.stderr
+    assert "placement policy 'p4gen.plan.placement.policy:nothing'" in done.stderr
 
 
 class Terminal:

@@ -36,16 +36,16 @@ from p4gen.manager.api import (
     RankConfig,
     RankReport,
 )
-from p4gen.manager.host import Host
-from p4gen.manager.ranks import first_psn
+from p4gen.manager.ranks.host import Host
+from p4gen.manager.ranks.ranks import first_psn
 from p4gen.model import Model
 from p4gen.model.jit import Batch
-from p4gen.placement.network import Placement, place
-from p4gen.placement.placed import GroupRequest
+from p4gen.plan.placement.network import Placement, place
+from p4gen.plan.placement.placed import GroupRequest
 from p4gen.program.compilation import compile_spec
-from p4gen.spec import ServingSpec
-from p4gen.spec.ticks import PORT
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.vocabulary import ServingSpec
+from p4gen.vocabulary.ticks import PORT
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 TOPOLOGIES = Path(__file__).parents[2] / "topologies"
 TICK_S = 0.02

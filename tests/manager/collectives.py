@@ -11,21 +11,21 @@ import numpy as np
 from p4gen.families import collective
 from p4gen.groups.ranks import host_config
 from p4gen.host.collectives.commlib import Communicator
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.ring import Ring
 from p4gen.host.collectives.striped import StripedCommunicator
 from p4gen.host.transport.clock import MS, US
 from p4gen.manager.api import GroupState, Membership, RankConfig
-from p4gen.manager.calls import Library
-from p4gen.manager.ranks import ring_config, tree_configs
-from p4gen.net.check import problems
-from p4gen.net.config import Call
-from p4gen.net.faults import Faults
-from p4gen.net.network import Network
-from p4gen.net.values import draw, invoke
-from p4gen.placement.network import place
-from p4gen.placement.placer import Names
+from p4gen.manager.ranks.calls import Library
+from p4gen.manager.ranks.ranks import ring_config, tree_configs
+from p4gen.net.collectives.check import problems
+from p4gen.net.collectives.config import Call
+from p4gen.net.collectives.values import draw, invoke
+from p4gen.net.world.faults import Faults
+from p4gen.net.world.network import Network
+from p4gen.plan.placement.network import place
+from p4gen.plan.placement.placer import Names
 from p4gen.program.compilation import compile_spec
+from p4gen.vocabulary.message import Collective
 
 from .rig import Rig
 

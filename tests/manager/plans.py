@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from p4gen.route.fabric import Shape
-from p4gen.route.planfile import TreePlan
-from p4gen.route.stripeplan import StripedPlan
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.plan.route.fabric import Shape
+from p4gen.plan.route.planfile import TreePlan
+from p4gen.plan.route.stripeplan import StripedPlan
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 
 def plan_of(topology: TopologySpec, *trees: tuple[str, tuple[tuple[str, ...], ...], float]) -> StripedPlan:

@@ -9,8 +9,8 @@ from p4gen.host.transport.clock import MS
 from p4gen.host.transport.raw import RawNic
 from p4gen.host.transport.realtime import RealTimeLoop
 from p4gen.manager.api import HostInfo
-from p4gen.manager.host import Host
-from p4gen.spec import ServingSpec
+from p4gen.manager.ranks.host import Host
+from p4gen.vocabulary import ServingSpec
 
 from .cluster import SocketPort, Switches, socket_ports
 from .rig import Rig

@@ -18,22 +18,22 @@ from typing import Any
 import pytest
 from patience import PATIENCE_S
 
-from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.groups.group import SwitchConfig
 from p4gen.host.collectives.plan import PsnSync
-from p4gen.manager.agent import IncAgent
 from p4gen.manager.api import SwitchInfo
+from p4gen.manager.switches.agent import IncAgent
 from p4gen.model.entries import Entry
 from p4gen.p4 import p4c
 from p4gen.p4.compile import compile_text
 from p4gen.p4.info.text import to_text
-from p4gen.placement.network import Placement, place
-from p4gen.placement.placed import GroupRequest
+from p4gen.papers.epic.spec import EpicSpec, Mode
+from p4gen.plan.placement.network import Placement, place
+from p4gen.plan.placement.placed import GroupRequest
 from p4gen.program import compose, render
-from p4gen.spec import ProgramSpec
-from p4gen.spec.topology import load_topology
 from p4gen.switch import bmv2
 from p4gen.switch.running import end, free_port, scratch, started
+from p4gen.vocabulary import ProgramSpec
+from p4gen.vocabulary.topology import load_topology
 
 SPEC = EpicSpec(mode=Mode.III, lanes=8, groups=8, ports=8)
 TARGETS = ("embedded", "bmv2")

@@ -11,19 +11,19 @@ from pathlib import Path
 
 from patience import PATIENCE_S, until
 
-from p4gen.families.epic.spec import EpicSpec
 from p4gen.groups.connections import Tally
 from p4gen.groups.group import PlacedEdge, SwitchConfig
 from p4gen.manager.api import Agent, AgentError, Changes, GroupSpec, HostInfo, LinkPort, SwitchInfo
 from p4gen.manager.manager import IncManager
-from p4gen.manager.schema import ADDED
-from p4gen.manager.wanted import wanted_config
+from p4gen.manager.store.schema import ADDED
+from p4gen.manager.switches.wanted import wanted_config
 from p4gen.model import ControlError, EngineName, Model
 from p4gen.model.entries import CloneSession, Entry, Exact, Lpm, MulticastGroup
-from p4gen.placement.planner import View
+from p4gen.papers.epic.spec import EpicSpec
+from p4gen.plan.placement.planner import View
 from p4gen.program.compilation import compile_spec
-from p4gen.spec import ProgramSpec
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.vocabulary import ProgramSpec
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 Key = tuple[object, ...]
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from p4gen.families.epic.spec import EpicSpec, Mode
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.verbs import Peer
 from p4gen.manager.api import (
@@ -28,6 +26,8 @@ from p4gen.manager.api import (
     SwitchInfo,
     SwitchStatus,
 )
+from p4gen.papers.epic.spec import EpicSpec, Mode
+from p4gen.vocabulary.message import Collective
 
 names = st.text(st.characters(codec="utf-8"), max_size=12)
 small = st.integers(0, (1 << 32) - 1)

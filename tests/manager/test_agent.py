@@ -11,15 +11,15 @@ from typing import Any, TypeVar
 import pytest
 from patience import PATIENCE_S
 
-from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.groups.group import Endpoint, PlacedEdge, SwitchConfig
-from p4gen.manager.agent import IncAgent, cookie_of
 from p4gen.manager.api import AgentError, Changes
-from p4gen.manager.ticks import TickSender
+from p4gen.manager.switches.agent import IncAgent, cookie_of
+from p4gen.manager.switches.ticks import TickSender
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, MulticastGroup, Replica
 from p4gen.p4rt import encoded
 from p4gen.p4rt.client import Client
 from p4gen.p4rt.encoded import CLONE, MULTICAST
+from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.switch.running import scratch
 
 from .processes import SPEC, TARGETS, SwitchRig, canonical, close_rigs, config, eventually, placement, rigs, size

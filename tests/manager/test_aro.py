@@ -12,16 +12,16 @@ import pytest
 from p4gen.errors import InputError
 from p4gen.families import load_collective, load_spec
 from p4gen.manager.api import Code, ManagerError
-from p4gen.net.config import Call, SimConfig, Work
-from p4gen.net.simulation import SimResult, Simulation
-from p4gen.placement.policy import FabricView, SwitchRoom, find_policy
-from p4gen.placement.request import GroupSpec
-from p4gen.placement.tree import IncTree, build_tree
-from p4gen.route.fabric import Fabric, Shape
-from p4gen.route.planfile import TreePlan
-from p4gen.route.policy import Aro, searched
-from p4gen.spec import ProgramSpec
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.net.collectives.config import Call, SimConfig, Work
+from p4gen.net.collectives.simulation import SimResult, Simulation
+from p4gen.plan.placement.policy import FabricView, SwitchRoom, find_policy
+from p4gen.plan.placement.request import GroupSpec
+from p4gen.plan.placement.tree import IncTree, build_tree
+from p4gen.plan.route.fabric import Fabric, Shape
+from p4gen.plan.route.planfile import TreePlan
+from p4gen.plan.route.policy import Aro, searched
+from p4gen.vocabulary import ProgramSpec
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 from .rig import Rig, group, small
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from p4gen.families.themis.spec import ThemisSpec
 from p4gen.manager.api import Code, ManagerError
-from p4gen.spec.topology import load_topology
+from p4gen.papers.themis.spec import ThemisSpec
+from p4gen.vocabulary.topology import load_topology
 
 from .collectives import Wires
 from .rig import Rig, group, small

@@ -13,21 +13,21 @@ import pytest
 from patience import until
 
 from p4gen.families import family_of
-from p4gen.families.themis.control import clone_sessions, cm_entries
-from p4gen.families.themis.spec import Cm, Mode, Spread, ThemisSpec
 from p4gen.groups import SwitchConfig
 from p4gen.groups.connections import Connection, ConnectionEntries, ConnectionHere
 from p4gen.groups.group import Endpoint
-from p4gen.manager.agent import IncAgent
 from p4gen.manager.api import AgentError, ConnectionSpec, ConnectionState, HostInfo, SwitchInfo
 from p4gen.manager.manager import IncManager
+from p4gen.manager.switches.agent import IncAgent
 from p4gen.p4rt.client import Client
+from p4gen.papers.themis.control import clone_sessions, cm_entries
+from p4gen.papers.themis.spec import Cm, Mode, Spread, ThemisSpec
 from p4gen.rocev2.cm import Kind, Message, Sent
 from p4gen.rocev2.headers import BTH, UDP, Ethernet, IPv4, ipv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec.topology import load_topology
 from p4gen.switch.running import scratch
+from p4gen.vocabulary.topology import load_topology
 
 from .processes import MISSING, TARGETS, SwitchRig
 

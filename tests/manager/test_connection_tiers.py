@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from p4gen.families.themis.spec import Spread, ThemisSpec
 from p4gen.manager.api import Code, ConnectionSpec, ConnectionState, HostInfo
 from p4gen.manager.manager import IncManager
+from p4gen.papers.themis.spec import Spread, ThemisSpec
 from p4gen.rocev2.headers import BTH, UDP, Ethernet, IPv4
 from p4gen.rocev2.layouts import ROCE
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket, problems
-from p4gen.spec.topology import load_topology
+from p4gen.vocabulary.topology import load_topology
 
 from .rig import Rig
 from .test_connections import _patient, link, port_of, refused  # noqa: F401

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE_S
 
-from p4gen.families.themis.spec import Mode, Spread, ThemisSpec
 from p4gen.manager import incmanager_pb2 as pb
 from p4gen.manager.api import (
     AgentError,
@@ -21,12 +20,13 @@ from p4gen.manager.api import (
     LinkPort,
     ManagerError,
 )
-from p4gen.manager.client import ManagerClient
 from p4gen.manager.manager import IncManager
-from p4gen.manager.messages import from_message
-from p4gen.manager.service import ManagerServer
-from p4gen.spec import ProgramSpec
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.manager.remote.client import ManagerClient
+from p4gen.manager.remote.messages import from_message
+from p4gen.manager.remote.service import ManagerServer
+from p4gen.papers.themis.spec import Mode, Spread, ThemisSpec
+from p4gen.vocabulary import ProgramSpec
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 from .rig import Rig, group, small
 
@@ -44,7 +44,7 @@ def spread(topology: TopologySpec, leaf: ProgramSpec = LEAF, spine: ProgramSpec 
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is, switches of tests that do not fail answer in time."""
     for name in ("CONSENT", "WRITING"):
-        monkeypatch.setattr(f"p4gen.manager.connections.{name}", PATIENCE_S)
+        monkeypatch.setattr(f"p4gen.manager.connections.connections.{name}", PATIENCE_S)
 
 
 def rig_of(store: Path | str = ":memory:", leaf: ThemisSpec = LEAF, **options: object) -> Rig:

@@ -7,8 +7,17 @@ from typing import Any
 
 import pytest
 
-from p4gen.manager import conversations
-from p4gen.manager.conversations import Begun, Conversation, Conversations, Ended, Ignored, Noted, Outcome, Party
+from p4gen.manager.connections import conversations
+from p4gen.manager.connections.conversations import (
+    Begun,
+    Conversation,
+    Conversations,
+    Ended,
+    Ignored,
+    Noted,
+    Outcome,
+    Party,
+)
 from p4gen.rocev2.cm import Kind, Message, Sent, gid_of
 from p4gen.rocev2.headers import ipv4
 

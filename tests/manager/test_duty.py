@@ -12,11 +12,11 @@ import pytest
 
 from p4gen.errors import InputError
 from p4gen.manager.api import Code, GroupSpec, ManagerError
-from p4gen.manager.messages import from_message, to_message
-from p4gen.placement.policy import Candidate, FabricView, GroupView, SwitchRoom
-from p4gen.placement.sharing import TimeShared
-from p4gen.placement.tree import IncTree, build_tree
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.manager.remote.messages import from_message, to_message
+from p4gen.plan.placement.policy import Candidate, FabricView, GroupView, SwitchRoom
+from p4gen.plan.placement.sharing import TimeShared
+from p4gen.plan.placement.tree import IncTree, build_tree
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 from .rig import Rig, group, small
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from p4gen.groups.group import Memory
-from p4gen.host.collectives.control import Collective
 from p4gen.manager.api import Code, GroupState, ManagerError
-from p4gen.net.config import Call
-from p4gen.spec.topology import load_topology
+from p4gen.net.collectives.config import Call
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import load_topology
 
 from .cluster import Cluster
 from .collectives import Wires, news_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from p4gen.manager.givenup import LONGEST, GivenUp
+from p4gen.manager.switches.givenup import LONGEST, GivenUp
 
 EDGE = 7
 

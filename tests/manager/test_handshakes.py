@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from p4gen.families.themis.spec import Cm
-from p4gen.manager import handshakes
 from p4gen.manager.api import ConnectionSpec, ConnectionState, HostAddresses, HostInfo
-from p4gen.manager.client import ManagerClient
+from p4gen.manager.connections import handshakes
 from p4gen.manager.manager import IncManager
-from p4gen.manager.service import ManagerServer
+from p4gen.manager.remote.client import ManagerClient
+from p4gen.manager.remote.service import ManagerServer
+from p4gen.papers.themis.spec import Cm
 from p4gen.rocev2.cm import Kind, Message, Sent, gid_of
 from p4gen.rocev2.headers import BTH, Ethernet
 from p4gen.rocev2.packet import RocePacket

@@ -9,10 +9,10 @@ from patience import until
 
 from p4gen.errors import InputError
 from p4gen.host.collectives.arrays import array_type
-from p4gen.host.collectives.control import Collective
 from p4gen.manager.api import Code, ManagerError
-from p4gen.net.config import Call
-from p4gen.spec import DType
+from p4gen.net.collectives.config import Call
+from p4gen.vocabulary import DType
+from p4gen.vocabulary.message import Collective
 
 from .cluster import Cluster
 from .test_member import ALL, begin, check, members, run, spec_of, values

@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import MS
 from p4gen.manager.api import AgentError, Code, GroupState, ManagerError
-from p4gen.net.config import Call
-from p4gen.net.values import invoke
-from p4gen.placement import pools
+from p4gen.net.collectives.config import Call
+from p4gen.net.collectives.values import invoke
+from p4gen.plan.placement import pools
+from p4gen.vocabulary.message import Collective
 
 from .collectives import Wires, news_of
 from .rig import Rig, group, small

@@ -15,8 +15,8 @@ import pytest
 from patience import PATIENCE_S
 
 from p4gen.errors import FailedError
-from p4gen.manager import linkstate
-from p4gen.manager.linkstate import LinkMonitor, link_is_up
+from p4gen.manager.switches import linkstate
+from p4gen.manager.switches.linkstate import LinkMonitor, link_is_up
 
 from .processes import eventually
 
@@ -134,7 +134,7 @@ def in_namespace(script: str) -> str:
 def test_real_interfaces() -> None:
     said = in_namespace("""
         import subprocess, time
-        from p4gen.manager.linkstate import LinkMonitor, link_is_up
+        from p4gen.manager.switches.linkstate import LinkMonitor, link_is_up
 
         def ip(*words):
             subprocess.run(["ip", "link", *words], check=True)

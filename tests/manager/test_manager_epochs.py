@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from p4gen.host.collectives.control import Collective
 from p4gen.manager.api import Code, GroupState, ManagerError
-from p4gen.net.config import Call
+from p4gen.net.collectives.config import Call
+from p4gen.vocabulary.message import Collective
 
 from .collectives import EVERY, Wires
 from .rig import Rig, group, small

@@ -17,13 +17,14 @@ from patience import PATIENCE_S
 from p4gen.families import collective
 from p4gen.groups.group import placed_edges
 from p4gen.groups.ticks import tick
-from p4gen.host.collectives.control import Collective, Control
+from p4gen.host.collectives.control import Control
 from p4gen.host.transport.verbs import Peer
 from p4gen.host.transport.wire import Writer
 from p4gen.manager.api import AgentError, Code, GroupState, ManagerError, Membership
 from p4gen.manager.manager import IncManager
 from p4gen.manager.watch import Watch
-from p4gen.spec import DType, Op
+from p4gen.vocabulary import DType, Op
+from p4gen.vocabulary.message import Collective
 
 from .collectives import Wires
 from .rig import Rig, group, small

@@ -15,20 +15,20 @@ from patience import PATIENCE_S, until
 
 from p4gen.errors import FailedError, InputError
 from p4gen.families import collective, load_collective
-from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.host.collectives.arrays import Array
-from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import MS
 from p4gen.host.transport.verbs import Status
 from p4gen.manager.api import Code, GroupState, ManagerError, Membership
-from p4gen.manager.calls import CallResult
-from p4gen.manager.follower import KEPT
-from p4gen.manager.host import Member
-from p4gen.net.config import Call
-from p4gen.net.faults import DirectionFaults, Fate, Impairment
-from p4gen.net.kinds import Kinds
-from p4gen.net.values import draw, expected
-from p4gen.spec import CollectiveSpec
+from p4gen.manager.ranks.calls import CallResult
+from p4gen.manager.ranks.follower import KEPT
+from p4gen.manager.ranks.host import Member
+from p4gen.net.collectives.config import Call
+from p4gen.net.collectives.kinds import Kinds
+from p4gen.net.collectives.values import draw, expected
+from p4gen.net.world.faults import DirectionFaults, Fate, Impairment
+from p4gen.papers.multiwrite.spec import MultiwriteSpec
+from p4gen.vocabulary import CollectiveSpec
+from p4gen.vocabulary.message import Collective
 
 from .cluster import Cluster
 

@@ -12,14 +12,15 @@ from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p4gen.families.epic.spec import EpicSpec
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.verbs import Peer
-from p4gen.manager import api, messages
+from p4gen.manager import api
 from p4gen.manager import incmanager_pb2 as pb
 from p4gen.manager.api import Code, GroupSpec, GroupState, ManagerError
-from p4gen.manager.messages import from_message, to_message
+from p4gen.manager.remote import messages
+from p4gen.manager.remote.messages import from_message, to_message
+from p4gen.papers.epic.spec import EpicSpec
+from p4gen.vocabulary.message import Collective
 
 from . import samples
 

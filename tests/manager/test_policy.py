@@ -12,9 +12,16 @@ import pytest
 
 from p4gen.errors import InputError
 from p4gen.manager.api import Code, GroupSpec, ManagerError
-from p4gen.placement import policy as module
-from p4gen.placement.policy import Candidate, FabricView, LowestCommonSwitch, PlacementPolicy, SwitchRoom, find_policy
-from p4gen.spec.topology import load_topology
+from p4gen.plan.placement import policy as module
+from p4gen.plan.placement.policy import (
+    Candidate,
+    FabricView,
+    LowestCommonSwitch,
+    PlacementPolicy,
+    SwitchRoom,
+    find_policy,
+)
+from p4gen.vocabulary.topology import load_topology
 
 from .rig import Rig, group, small
 

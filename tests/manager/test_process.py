@@ -18,10 +18,10 @@ import pytest
 from patience import PATIENCE_S
 
 from p4gen.manager.api import Code, GroupSpec, GroupState, HostInfo, LinkPort, ManagerError
-from p4gen.manager.client import ManagerClient
+from p4gen.manager.remote.client import ManagerClient
 from p4gen.p4rt.client import Client
-from p4gen.spec.topology import load_topology
 from p4gen.switch.running import scratch, started
+from p4gen.vocabulary.topology import load_topology
 
 from .processes import SPEC, SwitchRig, close_rigs, config, eventually, rigs
 

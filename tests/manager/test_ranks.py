@@ -9,7 +9,7 @@ from p4gen.groups.ranks import ACK_EVERY
 from p4gen.host.collectives.plan import SYMMETRIC, PsnSync
 from p4gen.host.transport.verbs import Peer, Recovery
 from p4gen.manager.api import HostAddresses, RankChannel, RankConfig
-from p4gen.manager.ranks import TIMEOUT, group_config
+from p4gen.manager.ranks.ranks import TIMEOUT, group_config
 
 PEER = Peer(0x0200_0001_0001, 0x0AFF_0001, 0x105, udp_src_port=0xD003)
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from p4gen.host.collectives.control import Collective
 from p4gen.manager.api import GroupSpec
-from p4gen.net.config import Call
-from p4gen.placement.policy import Candidate, FabricView
-from p4gen.placement.rate import Crowd, flows
-from p4gen.placement.tree import build_tree
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.net.collectives.config import Call
+from p4gen.plan.placement.policy import Candidate, FabricView
+from p4gen.plan.placement.rate import Crowd, flows
+from p4gen.plan.placement.tree import build_tree
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 from .collectives import Wires
 from .rig import Rig, group, small

@@ -10,10 +10,10 @@ import pytest
 
 from p4gen.errors import InputError
 from p4gen.manager.api import Code, GroupSpec, ManagerError
-from p4gen.placement.policy import Candidate, FabricView, GroupView, SwitchRoom, find_policy
-from p4gen.placement.sharing import EdgeDisjoint, TimeShared, WidestPath, trees_by_tier
-from p4gen.placement.tree import IncTree, build_tree, tree_links
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.plan.placement.policy import Candidate, FabricView, GroupView, SwitchRoom, find_policy
+from p4gen.plan.placement.sharing import EdgeDisjoint, TimeShared, WidestPath, trees_by_tier
+from p4gen.plan.placement.tree import IncTree, build_tree, tree_links
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 from .rig import Rig, group, small
 

@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 from placement.networks import spec_for, topologies
 
 from p4gen.errors import InputError
-from p4gen.families.epic.spec import Mode
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.verbs import Peer
 from p4gen.manager.api import GroupSpec, GroupState, HostInfo, LinkPort, SwitchInfo
-from p4gen.manager.encoding import decode, encode
-from p4gen.manager.schema import APPLICATION
-from p4gen.manager.store import Store, StoredGroup, StoreError
-from p4gen.placement.network import place
-from p4gen.placement.placed import GroupRequest, PlacedGroup, PlacedTrees, RankEnd
-from p4gen.placement.pools import Kind, Spans
-from p4gen.placement.tree import NodeKey
-from p4gen.spec.topology import load_topology
+from p4gen.manager.store.encoding import decode, encode
+from p4gen.manager.store.schema import APPLICATION
+from p4gen.manager.store.store import Store, StoredGroup, StoreError
+from p4gen.papers.epic.spec import Mode
+from p4gen.plan.placement.network import place
+from p4gen.plan.placement.placed import GroupRequest, PlacedGroup, PlacedTrees, RankEnd
+from p4gen.plan.placement.pools import Kind, Spans
+from p4gen.plan.placement.tree import NodeKey
+from p4gen.vocabulary.topology import load_topology
 
 from .rig import added_since, small
 

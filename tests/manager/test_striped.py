@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 
 from p4gen.errors import InputError
 from p4gen.groups.ranks import ACK_EVERY
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.collectives.striped import StripedCommunicator, divided
 from p4gen.manager.api import Code, GroupSpec, ManagerError, RankConfig
 from p4gen.model import EngineName
 from p4gen.model.entries import Entry
-from p4gen.net.config import Call
-from p4gen.placement.policy import Candidate, FabricView, Stripe
-from p4gen.placement.tree import IncTree, build_tree
-from p4gen.route.policy import Aro
-from p4gen.route.stripeplan import StripedPlan
-from p4gen.spec import CollectiveSpec
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.net.collectives.config import Call
+from p4gen.plan.placement.policy import Candidate, FabricView, Stripe
+from p4gen.plan.placement.tree import IncTree, build_tree
+from p4gen.plan.route.policy import Aro
+from p4gen.plan.route.stripeplan import StripedPlan
+from p4gen.vocabulary import CollectiveSpec
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 from .collectives import Wires, news_of
 from .plans import pair, passing, spines

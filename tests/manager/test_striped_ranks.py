@@ -10,13 +10,13 @@ from patience import until
 
 from p4gen.errors import FailedError, InputError
 from p4gen.families import collective
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.striped import StripedCommunicator
 from p4gen.host.transport.verbs import Status
-from p4gen.manager.host import Host, Member
-from p4gen.net.config import Call
-from p4gen.net.values import draw
-from p4gen.spec import CollectiveSpec
+from p4gen.manager.ranks.host import Host, Member
+from p4gen.net.collectives.config import Call
+from p4gen.net.collectives.values import draw
+from p4gen.vocabulary import CollectiveSpec
+from p4gen.vocabulary.message import Collective
 
 from .plans import spines
 from .plant import RigSwitches, plant

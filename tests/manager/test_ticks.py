@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from p4gen.groups.ticks import tick
-from p4gen.manager.ticks import MOST_PER_SECOND, TickSender
-from p4gen.spec.ticks import PORT
+from p4gen.manager.switches.ticks import MOST_PER_SECOND, TickSender
+from p4gen.vocabulary.ticks import PORT
 
 from .processes import eventually, placement
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from p4gen.families.epic.capabilities import lack
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.manager.api import Code, GroupState, ManagerError
-from p4gen.net.config import Call
+from p4gen.net.collectives.config import Call
+from p4gen.papers.epic.capabilities import lack
+from p4gen.vocabulary.message import Collective
 
 from .collectives import Wires
 from .rig import Rig, group, small

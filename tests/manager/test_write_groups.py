@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from p4gen.families.multiwrite.hosts import Member
-from p4gen.families.multiwrite.layout import Layout
-from p4gen.families.multiwrite.placing import Addresses, End
-from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.groups.group import Memory, SwitchConfig
-from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.memory import ProtectionDomain
 from p4gen.manager.api import Code, GroupSpec, GroupState, HostInfo, ManagerError, RankConfig
-from p4gen.manager.messages import from_message, to_message
-from p4gen.net.faults import Faults
-from p4gen.net.network import Network
+from p4gen.manager.remote.messages import from_message, to_message
+from p4gen.net.world.faults import Faults
+from p4gen.net.world.network import Network
+from p4gen.papers.multiwrite.placing import Addresses, End
+from p4gen.papers.multiwrite.ranks.hosts import Member
+from p4gen.papers.multiwrite.ranks.layout import Layout
+from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.program.compilation import compile_spec
+from p4gen.vocabulary.message import Collective
 
 from .rig import Rig, group, small
 

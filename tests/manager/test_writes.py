@@ -14,15 +14,15 @@ import pytest
 from patience import PATIENCE_S, until
 
 from p4gen.errors import FailedError
-from p4gen.families.multiwrite.calls import Call, Dispatch, Gather
-from p4gen.families.multiwrite.lab import Rank
-from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.host.transport.clock import MS
 from p4gen.host.transport.nic import Nic
 from p4gen.manager.api import GroupState
-from p4gen.manager.writes import WriteMember, WriteResult
-from p4gen.net.faults import DirectionFaults, Impairment
-from p4gen.net.kinds import Kinds
+from p4gen.manager.ranks.writes import WriteMember, WriteResult
+from p4gen.net.collectives.kinds import Kinds
+from p4gen.net.world.faults import DirectionFaults, Impairment
+from p4gen.papers.multiwrite.lab import Rank
+from p4gen.papers.multiwrite.ranks.calls import Call, Dispatch, Gather
+from p4gen.papers.multiwrite.spec import MultiwriteSpec
 
 from .cluster import Cluster
 

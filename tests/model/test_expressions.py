@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from p4gen.chips.v1model.externs import V1MODEL
 from p4gen.model.interp import Interpreter
 from p4gen.model.state import ModelState
 from p4gen.model.values import zero
@@ -16,7 +17,7 @@ from p4gen.p4 import types as t
 
 from .handmade import POS, Maker, binary, bit, lit, var
 
-INTERPRETER = Interpreter(Maker().program(), ModelState(Maker().program()))
+INTERPRETER = Interpreter(Maker().program(), ModelState(Maker().program()), V1MODEL)
 
 
 def evaluate(e: ir.Expr, **values: Any) -> Any:

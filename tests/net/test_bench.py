@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from p4gen.bench.net import measure_net
-from p4gen.families.epic.spec import EpicSpec
+from p4gen.papers.epic.spec import EpicSpec
 
 
 def test_a_measurement_counts_every_hop() -> None:

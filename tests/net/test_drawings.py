@@ -8,14 +8,14 @@ from io import BytesIO
 import pytest
 from scapy.utils import RawPcapNgReader
 
-from p4gen.families.epic.spec import EpicSpec
-from p4gen.net.capture import Capture
-from p4gen.net.drawing import Series, chart_svg, topology_svg
-from p4gen.net.faults import Faults, Script
-from p4gen.net.ladder import Ladder
-from p4gen.net.link import Passage
-from p4gen.net.simulation import SimConfig, Simulation
-from p4gen.spec.topology import load_topology, packaged_folder
+from p4gen.net.collectives.simulation import SimConfig, Simulation
+from p4gen.net.figures.drawing import Series, chart_svg, topology_svg
+from p4gen.net.views.capture import Capture
+from p4gen.net.views.ladder import Ladder
+from p4gen.net.world.faults import Faults, Script
+from p4gen.net.world.link import Passage
+from p4gen.papers.epic.spec import EpicSpec
+from p4gen.vocabulary.topology import load_topology, packaged_folder
 
 CONFIG = SimConfig(
     load_topology("star-4"),

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.families.themis.figure_5 import SCALES, Cell, Scale, cells, config, report
-from p4gen.families.themis.spec import Spread
 from p4gen.host.transport.clock import US
-from p4gen.net.cells import Cell as Run
-from p4gen.net.cells import perform
-from p4gen.net.figure import Order, report_csv
-from p4gen.net.traffic import Pattern
-from p4gen.net.traffic_simulation import TrafficSimulation
+from p4gen.net.figures.cells import Cell as Run
+from p4gen.net.figures.cells import perform
+from p4gen.net.figures.figure import Order, report_csv
+from p4gen.net.traffic.traffic import Pattern
+from p4gen.net.traffic.traffic_simulation import TrafficSimulation
+from p4gen.papers.themis.figures.figure_5 import SCALES, Cell, Scale, cells, config, report
+from p4gen.papers.themis.spec import Spread
 
 TINY = Scale(4, 100, 1 << 19, 10, ti=(900, 10), td=(4,))
 

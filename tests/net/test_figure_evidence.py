@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from p4gen.families.themis import figure_evidence
-from p4gen.families.themis.figure_evidence import LAST, OFTEN, Outcome, Run, perform, report
-from p4gen.families.themis.spec import Evidence
-from p4gen.families.themis.verdicts import Verdict
-from p4gen.net.figure import Order
+from p4gen.net.figures.figure import Order
+from p4gen.papers.themis.figures import figure_evidence
+from p4gen.papers.themis.figures.figure_evidence import LAST, OFTEN, Outcome, Run, perform, report
+from p4gen.papers.themis.spec import Evidence
+from p4gen.papers.themis.verdicts import Verdict
 
 ORDER = Order("tiny", 1)
 SIZE = 512 << 10

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from p4gen.families.themis.figure_loss import QUEUE, SCHEMES, Cell, Scale, Scheme, config, perform, report
 from p4gen.host.transport.clock import US
-from p4gen.net import traffic_simulation
-from p4gen.net.faults import Faults, Impairment, Outage
-from p4gen.net.figure import Order
-from p4gen.net.repairs import Cause, Repairs
-from p4gen.net.traffic import TrafficConfig
-from p4gen.net.traffic_simulation import TrafficResult, TrafficSimulation
+from p4gen.net.figures.figure import Order
+from p4gen.net.traffic import traffic_simulation
+from p4gen.net.traffic.repairs import Cause, Repairs
+from p4gen.net.traffic.traffic import TrafficConfig
+from p4gen.net.traffic.traffic_simulation import TrafficResult, TrafficSimulation
+from p4gen.net.world.faults import Faults, Impairment, Outage
 from p4gen.p4.compile import Compiled, compile_text
+from p4gen.papers.themis.figures.figure_loss import QUEUE, SCHEMES, Cell, Scale, Scheme, config, perform, report
 from p4gen.program import compose, render
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 TINY = Scale(256 << 10, (2, 3), (0, 0.01), tuple(s for s in SCHEMES if s.name in ("Themis", "Themis, ACK", "late")))
 SIZE = 512 << 10

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from p4gen.errors import InputError
 from p4gen.host.transport.verbs import Peer
 from p4gen.host.transport.wire import Writer
-from p4gen.net.faults import DirectionFaults, Impairment, Outage, Script, ScriptState, parse_outage, parse_place
-from p4gen.net.kinds import Kinds
-from p4gen.net.link import Direction, LinkTraits, Passage
-from p4gen.net.loop import EventLoop
+from p4gen.net.collectives.kinds import Kinds
+from p4gen.net.world.faults import DirectionFaults, Impairment, Outage, Script, ScriptState, parse_outage, parse_place
+from p4gen.net.world.link import Direction, LinkTraits, Passage
+from p4gen.net.world.loop import EventLoop
 from p4gen.rocev2.packet import parse, problems
-from p4gen.spec.topology import Ecn
+from p4gen.vocabulary.topology import Ecn
 
 HOST, TREE = 0x0A000001, 0x0AFF0001
 KINDS = Kinds({HOST: 0}, {TREE: 0})

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.families.multiwrite.hosts import Member
-from p4gen.families.multiwrite.layout import RECORD
-from p4gen.families.multiwrite.simulation import Layer, WriteConfig, WriteSimulation
-from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Completion, Recovery, SendWr
-from p4gen.net.faults import Faults, Impairment, Outage
-from p4gen.net.link import Passage
+from p4gen.net.world.faults import Faults, Impairment, Outage
+from p4gen.net.world.link import Passage
+from p4gen.papers.multiwrite.ranks.hosts import Member
+from p4gen.papers.multiwrite.ranks.layout import RECORD
+from p4gen.papers.multiwrite.simulation import Layer, WriteConfig, WriteSimulation
+from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.rocev2.opcodes import is_write
 from p4gen.rocev2.packet import parse
-from p4gen.spec.topology import TopologySpec, load_topology, packaged
+from p4gen.vocabulary.topology import TopologySpec, load_topology, packaged
 
 TOKENS, TOKEN_BYTES, BLOCK = 20, 100, 10
 TROUBLES = {

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.families.multiwrite import arithmetic
-from p4gen.families.multiwrite.dispatching import (
+from p4gen.net.figures.figure import Order, figure_named
+from p4gen.papers.multiwrite.figures import FACET
+from p4gen.papers.multiwrite.figures.dispatch import expected_copies
+from p4gen.papers.multiwrite.figures.dispatching import (
     BY_EXPERT,
     BY_RANK,
     MULTIWRITE,
@@ -20,15 +22,13 @@ from p4gen.families.multiwrite.dispatching import (
     dispatch,
     remote,
 )
-from p4gen.families.multiwrite.figures import FACET
-from p4gen.families.multiwrite.figures_dispatch import expected_copies
-from p4gen.families.multiwrite.gathering import DIRECT, FULL, IN_HOSTS, LINK, RELAY, UNICAST, WAYS, gather
-from p4gen.families.multiwrite.gathering import MULTIWRITE as RELAYED
-from p4gen.families.multiwrite.paths import Paths, Piece
-from p4gen.families.multiwrite.placing import straight
-from p4gen.families.multiwrite.spec import MultiwriteSpec
-from p4gen.net.figure import Order, figure_named
-from p4gen.spec.topology import load_topology
+from p4gen.papers.multiwrite.figures.paths import Paths, Piece
+from p4gen.papers.multiwrite.placing import straight
+from p4gen.papers.multiwrite.ranks import arithmetic
+from p4gen.papers.multiwrite.ranks.gathering import DIRECT, FULL, IN_HOSTS, LINK, RELAY, UNICAST, WAYS, gather
+from p4gen.papers.multiwrite.ranks.gathering import MULTIWRITE as RELAYED
+from p4gen.papers.multiwrite.spec import MultiwriteSpec
+from p4gen.vocabulary.topology import load_topology
 
 
 def test_the_arithmetic_of_the_paper() -> None:

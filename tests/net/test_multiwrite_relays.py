@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4gen.errors import InputError
-from p4gen.families.multiwrite.relaying import Rank, Relay, Relayed, Scheme
-from p4gen.families.multiwrite.runs import FACET, WriteRun
-from p4gen.families.multiwrite.simulation import WriteConfig, WriteSimulation
-from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.host.transport.verbs import Recovery
-from p4gen.net.faults import Faults, Impairment, Script
 from p4gen.net.own import RunOrder
-from p4gen.spec.topology import load_topology
+from p4gen.net.world.faults import Faults, Impairment, Script
+from p4gen.papers.multiwrite.ranks.relaying import Rank, Relay, Relayed, Scheme
+from p4gen.papers.multiwrite.runs import FACET, WriteRun
+from p4gen.papers.multiwrite.simulation import WriteConfig, WriteSimulation
+from p4gen.papers.multiwrite.spec import MultiwriteSpec
+from p4gen.vocabulary.topology import load_topology
 
 SPEC = {"payload": 128, "slots": 16}
 TROUBLES = {

@@ -10,17 +10,17 @@ from click.testing import CliRunner
 
 from p4gen.cli.app import cli
 from p4gen.families import family_of
-from p4gen.families.themis.spec import Blocked, ThemisSpec
-from p4gen.net.faults import Faults, Impairment
-from p4gen.net.ladder import Ladder
-from p4gen.net.notes import PacketNotes, observe
-from p4gen.net.traffic import Pattern, Traffic, TrafficConfig
-from p4gen.net.traffic_simulation import TrafficSimulation
+from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig
+from p4gen.net.traffic.traffic_simulation import TrafficSimulation
+from p4gen.net.views.ladder import Ladder
+from p4gen.net.views.notes import PacketNotes, observe
+from p4gen.net.world.faults import Faults, Impairment
+from p4gen.papers.themis.spec import Blocked, ThemisSpec
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, IPv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec.topology import load_topology
 from p4gen.switch.drops import dropped
+from p4gen.vocabulary.topology import load_topology
 
 TOPOLOGY = load_topology("leaf-spine")
 SPEC = ThemisSpec(connections=16, queue=16, queue_banks=4)

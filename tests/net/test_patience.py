@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from p4gen.families.epic.spec import EpicSpec
-from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import MS, SECOND, US
-from p4gen.net.config import SimConfig
-from p4gen.net.faults import Faults, Outage
-from p4gen.net.loop import EventLoop
-from p4gen.net.patience import Patience
-from p4gen.net.simulation import simulate
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.net.collectives.config import SimConfig
+from p4gen.net.collectives.simulation import simulate
+from p4gen.net.world.faults import Faults, Outage
+from p4gen.net.world.loop import EventLoop
+from p4gen.net.world.patience import Patience
+from p4gen.papers.epic.spec import EpicSpec
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 
 class Run:

@@ -9,14 +9,14 @@ import numpy.typing as npt
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.families.scin.codes import Status
-from p4gen.families.scin.control import Pattern
-from p4gen.families.scin.simulation import PullConfig, PullSimulation
-from p4gen.families.scin.spec import ScinSpec
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery, Resumption
-from p4gen.net.faults import Faults, Impairment, Outage
-from p4gen.spec.topology import load_topology, packaged
+from p4gen.net.world.faults import Faults, Impairment, Outage
+from p4gen.papers.scin.codes import Status
+from p4gen.papers.scin.control import Pattern
+from p4gen.papers.scin.simulation import PullConfig, PullSimulation
+from p4gen.papers.scin.spec import ScinSpec
+from p4gen.vocabulary.topology import load_topology, packaged
 
 SPEC = ScinSpec(lanes=8, waves=4, wave=4, contexts=4, edges=4, patience=200)
 STAR = load_topology(packaged("star-4"))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from p4gen.families.scin import figure_fpga
-from p4gen.families.scin.figures import FACET
-from p4gen.families.scin.spec import ScinSpec, Variant
-from p4gen.families.scin.study import capacity, star, timed
-from p4gen.net.figure import Order
+from p4gen.net.figures.figure import Order
+from p4gen.papers.scin.figures import FACET, figure_fpga
+from p4gen.papers.scin.figures.study import capacity, star, timed
+from p4gen.papers.scin.spec import ScinSpec, Variant
 
 SPEC = ScinSpec(lanes=64, waves=4, wave=4, contexts=1, edges=4, ports=8)
 LINK_US, SWITCH_US = 1.0, 0.3

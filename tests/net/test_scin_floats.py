@@ -7,12 +7,12 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from p4gen.families.scin.calls import Call, draw
-from p4gen.families.scin.control import Pattern
-from p4gen.families.scin.orders import accepted
-from p4gen.families.scin.spec import ScinSpec
 from p4gen.host.collectives.arrays import Array, folded
-from p4gen.spec import Op
+from p4gen.papers.scin.control import Pattern
+from p4gen.papers.scin.ranks.calls import Call, draw
+from p4gen.papers.scin.ranks.orders import accepted
+from p4gen.papers.scin.spec import ScinSpec
+from p4gen.vocabulary import Op
 
 FLOATS = ("float32", "float16", "bfloat16")
 PACKET = 8

@@ -11,24 +11,24 @@ import numpy as np
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.families.scin import control, simulation, words
-from p4gen.families.scin.calls import CALL, Call, draw
-from p4gen.families.scin.codes import Status
-from p4gen.families.scin.control import Pattern, PullContext
-from p4gen.families.scin.runs import FACET, PullRun, fitted
-from p4gen.families.scin.simulation import PullConfig, PullSimulation
-from p4gen.families.scin.spec import ScinSpec
-from p4gen.families.scin.study import star
 from p4gen.groups import SwitchConfig
-from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import SECOND, US
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Recovery
-from p4gen.net.faults import Faults, Impairment, Outage, Script
-from p4gen.net.link import Passage
 from p4gen.net.own import Outcome, RunOrder
+from p4gen.net.world.faults import Faults, Impairment, Outage, Script
+from p4gen.net.world.link import Passage
+from p4gen.papers.scin import control, simulation, words
+from p4gen.papers.scin.codes import Status
+from p4gen.papers.scin.control import Pattern, PullContext
+from p4gen.papers.scin.figures.study import star
+from p4gen.papers.scin.ranks.calls import CALL, Call, draw
+from p4gen.papers.scin.runs import FACET, PullRun, fitted
+from p4gen.papers.scin.simulation import PullConfig, PullSimulation
+from p4gen.papers.scin.spec import ScinSpec
 from p4gen.rocev2 import psn as serial
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 TROUBLES = {
     "loss of 0.1 %": Faults((Impairment(loss=0.001),)),

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.families.scin.calls import CALL
-from p4gen.families.scin.control import Pattern
-from p4gen.families.scin.memory import Layout, block_type, quantised
-from p4gen.families.scin.numbers import NUMBERS
-from p4gen.families.scin.runs import FACET, PullRun
-from p4gen.families.scin.simulation import PullConfig, PullSimulation
-from p4gen.families.scin.spec import ScinSpec
-from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
-from p4gen.net.faults import Faults, Impairment, Outage
 from p4gen.net.own import Outcome, RunOrder
-from p4gen.spec.topology import load_topology
+from p4gen.net.world.faults import Faults, Impairment, Outage
+from p4gen.papers.scin.control import Pattern
+from p4gen.papers.scin.ranks.calls import CALL
+from p4gen.papers.scin.ranks.memory import Layout, block_type, quantised
+from p4gen.papers.scin.ranks.numbers import NUMBERS
+from p4gen.papers.scin.runs import FACET, PullRun
+from p4gen.papers.scin.simulation import PullConfig, PullSimulation
+from p4gen.papers.scin.spec import ScinSpec
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import load_topology
 
 STAR = load_topology("star-4")
 SMALL = {

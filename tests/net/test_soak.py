@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from p4gen.families.multiwrite.runs import WriteRun
-from p4gen.families.scin.runs import FACET, PullRun
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
-from p4gen.net.faults import Faults, Impairment
+from p4gen.net.world.faults import Faults, Impairment
+from p4gen.papers.multiwrite.runs import WriteRun
+from p4gen.papers.scin.runs import FACET, PullRun
 
 from . import test_multiwrite_runs as writes
 from . import test_scin_runs as pulls

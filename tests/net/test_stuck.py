@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from p4gen.families.epic.spec import EpicSpec
-from p4gen.families.themis.spec import Evidence, Spread, ThemisSpec
-from p4gen.families.themis.state import queued
 from p4gen.host.transport.wire import DEST_QP, PSN
-from p4gen.net.state import connection_state
-from p4gen.net.traffic import Pattern, Traffic, TrafficConfig
-from p4gen.net.traffic_simulation import TrafficSimulation
-from p4gen.spec.topology import load_topology
+from p4gen.net.collectives.state import connection_state
+from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig
+from p4gen.net.traffic.traffic_simulation import TrafficSimulation
+from p4gen.papers.epic.spec import EpicSpec
+from p4gen.papers.themis.spec import Evidence, Spread, ThemisSpec
+from p4gen.papers.themis.state import queued
+from p4gen.vocabulary.topology import load_topology
 
 PACKETS = 24
 NEEDED: dict[str, Any] = {"paths": 2, "path_sets": 1, "connections": 4, "ports": 4}

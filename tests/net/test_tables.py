@@ -8,18 +8,18 @@ from dataclasses import replace
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.families.epic.spec import EpicSpec, Mode
-from p4gen.families.epic.studies.sweep import assumptions, congested, perform, points, table_points
-from p4gen.families.epic.studies.tables import PAPER, REAL_NICS, Solution
-from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
-from p4gen.net.faults import Faults, Impairment, Script
-from p4gen.net.rings import simulate_ring
-from p4gen.net.simulation import SimConfig, SimResult, simulate
-from p4gen.net.study import Axis, Cell, to_csv
-from p4gen.spec.collective import Reliability
-from p4gen.spec.topology import load_topology
+from p4gen.net.collectives.rings import simulate_ring
+from p4gen.net.collectives.simulation import SimConfig, SimResult, simulate
+from p4gen.net.figures.study import Axis, Cell, to_csv
+from p4gen.net.world.faults import Faults, Impairment, Script
+from p4gen.papers.epic.spec import EpicSpec, Mode
+from p4gen.papers.epic.studies.sweep import assumptions, congested, perform, points, table_points
+from p4gen.papers.epic.studies.tables import PAPER, REAL_NICS, Solution
+from p4gen.vocabulary.collective import Reliability
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import load_topology
 
 BASE = SimConfig(
     load_topology("star-4"),

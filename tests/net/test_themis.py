@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from p4gen.cli.app import cli
 from p4gen.errors import InputError
-from p4gen.families.themis.spec import Evidence, Spread, ThemisSpec
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
-from p4gen.net.faults import Faults, Impairment
-from p4gen.net.figure import Check, Figure, Report, report_csv
-from p4gen.net.traffic import Pattern, Traffic, TrafficConfig, by_position
-from p4gen.net.traffic_simulation import TrafficSimulation
-from p4gen.spec.clos import clos_fields
-from p4gen.spec.topology import TopologySpec
+from p4gen.net.figures.figure import Check, Figure, Report, report_csv
+from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig, by_position
+from p4gen.net.traffic.traffic_simulation import TrafficSimulation
+from p4gen.net.world.faults import Faults, Impairment
+from p4gen.papers.themis.spec import Evidence, Spread, ThemisSpec
+from p4gen.vocabulary.clos import clos_fields
+from p4gen.vocabulary.topology import TopologySpec
 
 
 @lru_cache

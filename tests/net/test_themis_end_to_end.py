@@ -14,14 +14,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from p4gen.families.themis.spec import Blocked, Evidence, Spread, ThemisSpec
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery, Status
-from p4gen.net.faults import Faults, Impairment
-from p4gen.net.traffic import Pattern, Traffic, TrafficConfig, by_position
-from p4gen.net.traffic_simulation import TrafficResult, TrafficSimulation
-from p4gen.spec.clos import clos_fields
-from p4gen.spec.topology import TopologySpec
+from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig, by_position
+from p4gen.net.traffic.traffic_simulation import TrafficResult, TrafficSimulation
+from p4gen.net.world.faults import Faults, Impairment
+from p4gen.papers.themis.spec import Blocked, Evidence, Spread, ThemisSpec
+from p4gen.vocabulary.clos import clos_fields
+from p4gen.vocabulary.topology import TopologySpec
 
 SAMPLE, FULL = 12, 1_000
 RETRIES = 7

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p4gen.errors import InputError
-from p4gen.families.themis.spec import Mode, Spread, ThemisSpec
 from p4gen.host.transport.clock import US
-from p4gen.net.faults import Faults, Impairment
-from p4gen.net.repairs import Cause, Repairs
-from p4gen.net.traffic import Pattern, Traffic, TrafficConfig, by_position
-from p4gen.net.traffic_simulation import TrafficSimulation
-from p4gen.spec.clos import clos_fields
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.net.traffic.repairs import Cause, Repairs
+from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig, by_position
+from p4gen.net.traffic.traffic_simulation import TrafficSimulation
+from p4gen.net.world.faults import Faults, Impairment
+from p4gen.papers.themis.spec import Mode, Spread, ThemisSpec
+from p4gen.vocabulary.clos import clos_fields
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 MAPPED = ThemisSpec(paths=16, tiers=3, path_sets=4, connections=16, queue=256, ports=16)
 PLAIN = ThemisSpec(spread=Spread.ECMP, paths=2, path_sets=1, connections=16, ports=16)

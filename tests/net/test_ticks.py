@@ -5,9 +5,9 @@ from __future__ import annotations
 from p4gen.groups.group import Edge, Endpoint, PlacedEdge
 from p4gen.groups.ticks import tick
 from p4gen.host.transport.clock import US
-from p4gen.net.loop import EventLoop
-from p4gen.net.nodes import SwitchNode
-from p4gen.net.ticks import INTERVAL, Ticker
+from p4gen.net.world.loop import EventLoop
+from p4gen.net.world.nodes import SwitchNode
+from p4gen.net.world.ticks import INTERVAL, Ticker
 from p4gen.rocev2 import icrc
 
 NEAR, FAR = Endpoint(0x02_00_00_00_00_01, 0x0AFF0001, 0x100), Endpoint(0x02_00_00_00_00_02, 0x0A000001, 0x200)

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.families.epic.spec import EpicSpec
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
 from p4gen.host.transport.verbs import Recovery
-from p4gen.net.faults import Faults, Impairment
-from p4gen.net.series import points, series_csv, series_svg
-from p4gen.net.traffic import Pattern, Traffic, TrafficConfig, by_position
-from p4gen.net.traffic_simulation import TrafficSimulation
-from p4gen.spec.clos import clos_fields
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.net.traffic.series import points, series_csv, series_svg
+from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig, by_position
+from p4gen.net.traffic.traffic_simulation import TrafficSimulation
+from p4gen.net.world.faults import Faults, Impairment
+from p4gen.papers.epic.spec import EpicSpec
+from p4gen.vocabulary.clos import clos_fields
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 PROGRAM = EpicSpec(lanes=8, window=1, message=1, groups=1)
 LOSSY = Faults((Impairment("leaf0", loss=0.08),))

@@ -14,12 +14,12 @@ from typing import Final
 
 import pytest
 
-from p4gen.families.themis.spec import Mode, Spread, ThemisSpec
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig, TimedReactionPoint
-from p4gen.net.traffic import Pattern, Traffic, TrafficConfig
-from p4gen.net.traffic_simulation import TrafficSimulation
-from p4gen.spec.topology import TopologySpec
+from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig
+from p4gen.net.traffic.traffic_simulation import TrafficSimulation
+from p4gen.papers.themis.spec import Mode, Spread, ThemisSpec
+from p4gen.vocabulary.topology import TopologySpec
 
 LINE: Final = 100_000.0
 """Bits in a microsecond: 100 Gb/s. Times are in microseconds."""

@@ -1,4 +1,4 @@
-"""A fold (``p4gen.spec.folds``), applied to arrays: a packet has a row of lanes for each source."""
+"""A fold (``p4gen.vocabulary.folds``), applied to arrays: a packet has a row of lanes for each source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from p4gen.model import Model
 from p4gen.model.jit import Batch
 from p4gen.p4.compile import compile_text
 from p4gen.resources import resource
-from p4gen.spec.folds import Fold
+from p4gen.vocabulary.folds import Fold
 
 Words = npt.NDArray[np.uint32]
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p4gen.families.epic.spec import EpicSpec
 from p4gen.model import Model
 from p4gen.model.jit import Batch
 from p4gen.p4.compile import compile_text
+from p4gen.papers.epic.spec import EpicSpec
 from p4gen.program.compose import compose
 from p4gen.program.text import render
 

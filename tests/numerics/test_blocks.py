@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p4gen.families.scin.blocks import add, from_mxint8, to_mxint8
-from p4gen.families.scin.codes import GUARD, LARGEST, NOT_A_NUMBER
-from p4gen.families.scin.figures import FACET
-from p4gen.net.figure import Order
+from p4gen.net.figures.figure import Order
+from p4gen.papers.scin.codes import GUARD, LARGEST, NOT_A_NUMBER
+from p4gen.papers.scin.figures import FACET
+from p4gen.papers.scin.ranks.blocks import add, from_mxint8, to_mxint8
 
 BLOCK = 4
 ELEMENTS = st.lists(st.integers(-LARGEST, LARGEST), min_size=BLOCK, max_size=BLOCK)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p4gen.families.scin.blocks_float16 import GUARD, INFINITE, NOT_A_NUMBER, TOP, add, from_int8, to_int8
-from p4gen.families.scin.codes import LARGEST
+from p4gen.papers.scin.codes import LARGEST
+from p4gen.papers.scin.ranks.blocks_float16 import GUARD, INFINITE, NOT_A_NUMBER, TOP, add, from_int8, to_int8
 
 BLOCK = 4
 ELEMENTS = st.lists(st.integers(-128, LARGEST), min_size=BLOCK, max_size=BLOCK)

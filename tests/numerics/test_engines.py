@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from p4gen.p4 import p4c
-from p4gen.spec import DType, Op
-from p4gen.spec.folds import Fold
-from p4gen.spec.reductions import Numbers
 from p4gen.switch import bmv2
 from p4gen.switch.dataplane import Dataplane
 from p4gen.switch.running import Program, scratch
+from p4gen.vocabulary import DType, Op
+from p4gen.vocabulary.folds import Fold
+from p4gen.vocabulary.reductions import Numbers
 
 from .folds import Switch, Words, harness
 

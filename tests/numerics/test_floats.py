@@ -7,9 +7,9 @@ import os
 import numpy as np
 import pytest
 
-from p4gen.families.epic.spec import EpicSpec
 from p4gen.model import Model
-from p4gen.spec import DType, Op
+from p4gen.papers.epic.spec import EpicSpec
+from p4gen.vocabulary import DType, Op
 
 from .functions import LANES, Words, applied, model
 

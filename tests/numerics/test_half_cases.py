@@ -7,14 +7,14 @@ import sys
 import numpy as np
 import pytest
 
-from p4gen.families.epic.conformance.faults_floats import HALF_FAULTS, HALF_PROGRAMS
 from p4gen.model import Model
 from p4gen.p4.compile import compile_text
+from p4gen.papers.epic.conformance.faults_floats import HALF_FAULTS, HALF_PROGRAMS
 from p4gen.ptf.mutations import Mutation
 from p4gen.resources import resource
-from p4gen.spec import DType, Op
-from p4gen.spec.folds import Fold
-from p4gen.spec.reductions import Numbers
+from p4gen.vocabulary import DType, Op
+from p4gen.vocabulary.folds import Fold
+from p4gen.vocabulary.reductions import Numbers
 
 from .folds import Switch, harness
 from .test_halves import halves_of, lanes_of

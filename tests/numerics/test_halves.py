@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pytest
 
 from p4gen.host.collectives.arrays import array_type
-from p4gen.spec import DType, Op
-from p4gen.spec.folds import Fold
-from p4gen.spec.reductions import Numbers
+from p4gen.vocabulary import DType, Op
+from p4gen.vocabulary.folds import Fold
+from p4gen.vocabulary.reductions import Numbers
 
 from .folds import Switch, Words
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from p4gen.spec import DType, Op
-from p4gen.spec.folds import Fold
-from p4gen.spec.reductions import Numbers
+from p4gen.vocabulary import DType, Op
+from p4gen.vocabulary.folds import Fold
+from p4gen.vocabulary.reductions import Numbers
 
 from .folds import Switch
 from .test_halves import LANES, drawn, halves_of, lanes_of

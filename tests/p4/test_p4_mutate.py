@@ -6,8 +6,6 @@ import re
 
 import pytest
 
-from p4gen.families.epic.conformance.small import small
-from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.model import Model
 from p4gen.model.entries import Action, Entry, Exact
 from p4gen.p4 import ir
@@ -15,6 +13,8 @@ from p4gen.p4.compile import Compiled, compile_text
 from p4gen.p4.mutate.mutants import DROPPED, Mutant, mutants
 from p4gen.p4.show import statement
 from p4gen.p4.walk import walk
+from p4gen.papers.epic.conformance.small import small
+from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.program import compose
 from p4gen.program.compilation import compile_spec
 from p4gen.ptf.memory import TestedSwitch

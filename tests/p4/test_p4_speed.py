@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from types import FrameType
 
-from p4gen.families.epic.spec import EpicSpec
 from p4gen.p4.compile import compile_text
+from p4gen.papers.epic.spec import EpicSpec
 from p4gen.program import compose, render
 
 

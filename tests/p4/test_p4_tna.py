@@ -6,7 +6,7 @@ import pytest
 from tna_programs import ACTION, PARAMS, REGISTER, TAIL, compiled, errors, ingress, program
 
 from p4gen.arch import architecture, of_package
-from p4gen.arch.tna import Tofino
+from p4gen.chips.tna import Tofino
 from p4gen.p4 import ir
 from p4gen.p4.parse import ast
 from p4gen.p4.parse.parser import parse

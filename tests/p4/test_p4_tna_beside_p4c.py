@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from p4gen.arch.tna.resources.compiled import compiled
-from p4gen.arch.tna.resources.estimate import PHV, ROWS, STAGES, estimate
+from p4gen.chips.tna.resources.compiled import compiled
+from p4gen.chips.tna.resources.estimate import PHV, ROWS, STAGES, estimate
 from p4gen.p4.compile import compile_file
 from p4gen.p4.resources import Amount, Report
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from tna_programs import ACTION, compiled, ingress
 
-from p4gen.arch.tna.resources.compiled import OTHERS
-from p4gen.arch.tna.resources.compiled import compiled as read
+from p4gen.chips.tna.resources.compiled import OTHERS
+from p4gen.chips.tna.resources.compiled import compiled as read
 from p4gen.errors import InputError
 from p4gen.p4 import ir
 

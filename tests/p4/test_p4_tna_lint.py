@@ -8,7 +8,7 @@ import pytest
 from test_p4_tna_samples import checkout
 from tna_programs import ACTION, HEAD, LOCAL, PARAMS, REGISTER, TAIL, compiled, ingress, program
 
-from p4gen.arch.tna.lint import lint
+from p4gen.chips.tna.lint import lint
 from p4gen.errors import Pos
 from p4gen.p4.compile import compile_file
 

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 from tna_programs import ACTION, ingress, program
 
-from p4gen.arch.tna.p4c import LOG, VARIABLE, command, compile_for_tofino, compiling, find
 from p4gen.builder import build
+from p4gen.chips.tna.p4c import LOG, VARIABLE, command, compile_for_tofino, compiling, find
 from p4gen.cli.check import command as check
 from p4gen.errors import FailedError, InputError, MissingToolError, Pos
 from p4gen.families import parse_spec

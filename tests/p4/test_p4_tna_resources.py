@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tna_programs import compiled, ingress, program
 
-from p4gen.arch.tna.resources.chips import TOFINO, TOFINO2
-from p4gen.arch.tna.resources.estimate import chip_of, estimate
+from p4gen.chips.tna.resources.chips import TOFINO, TOFINO2
+from p4gen.chips.tna.resources.estimate import chip_of, estimate
 from p4gen.p4.compile import compile_file
 from p4gen.p4.resources import Report
 

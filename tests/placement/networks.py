@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from p4gen.families.epic.spec import EpicSpec, Mode
-from p4gen.host.collectives.control import Collective
 from p4gen.model.entries import Action, Exact, Lpm
-from p4gen.placement.network import Placement, contexts_needed
-from p4gen.placement.placed import Channel, GroupRequest
-from p4gen.spec.topology import TopologySpec
+from p4gen.papers.epic.spec import EpicSpec, Mode
+from p4gen.plan.placement.network import Placement, contexts_needed
+from p4gen.plan.placement.placed import Channel, GroupRequest
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import TopologySpec
 
 Value = Counter[int]
 CODES = {Collective.ALLREDUCE: 1, Collective.REDUCE: 2, Collective.BROADCAST: 3, Collective.BARRIER: 4}

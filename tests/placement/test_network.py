@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4gen.errors import InputError
-from p4gen.families.epic.spec import EpicSpec, Mode
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
-from p4gen.placement.network import Placement, contexts_needed, place
-from p4gen.placement.placed import Channel, GroupRequest, PlacedGroup
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.papers.epic.spec import EpicSpec, Mode
+from p4gen.plan.placement.network import Placement, contexts_needed, place
+from p4gen.plan.placement.placed import Channel, GroupRequest, PlacedGroup
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 from .networks import Fabric, spec_for, topologies
 

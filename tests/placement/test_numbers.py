@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.groups import SwitchConfig
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
-from p4gen.placement.network import Placement, place
-from p4gen.placement.placed import GroupRequest
-from p4gen.spec.topology import load_topology
+from p4gen.papers.epic.spec import EpicSpec, Mode
+from p4gen.plan.placement.network import Placement, place
+from p4gen.plan.placement.placed import GroupRequest
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import load_topology
 
 NAMES = re.compile(r"\b[A-Za-z_.]+(?==|\()")
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from p4gen.groups.group import Edge, Endpoint, GroupContext, Pattern
-from p4gen.host.collectives.control import Collective
-from p4gen.placement.pools import (
+from p4gen.plan.placement.pools import (
     EPOCHS,
     HOST_QP,
     History,
@@ -26,6 +25,7 @@ from p4gen.placement.pools import (
     gaps,
     held_by,
 )
+from p4gen.vocabulary.message import Collective
 
 LIMITS = Limits(contexts=3, edges=10, slots=32)
 HERE = Endpoint(0, 0, 0)

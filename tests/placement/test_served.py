@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from p4gen.families.epic.spec import EpicSpec
 from p4gen.families.load import parse_spec
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
-from p4gen.placement.served import missing, served
+from p4gen.papers.epic.spec import EpicSpec
+from p4gen.plan.placement.served import missing, served
+from p4gen.vocabulary.message import Collective
 
 RANKS = ("h0", "h1", "h2", "h3")
 REDUCTIONS = frozenset({Collective.ALLREDUCE, Collective.BARRIER, Collective.REDUCE, Collective.REDUCE_SCATTER})

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.families.themis.spec import Mode, Spread, ThemisSpec
 from p4gen.groups.connections import Tier
-from p4gen.placement.tiers import choosing_tiers, connection_tiers, hash_shift
-from p4gen.spec import ProgramSpec
-from p4gen.spec.clos import clos_fields
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.papers.themis.spec import Mode, Spread, ThemisSpec
+from p4gen.plan.placement.tiers import choosing_tiers, connection_tiers, hash_shift
+from p4gen.vocabulary import ProgramSpec
+from p4gen.vocabulary.clos import clos_fields
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 MAPPED = ThemisSpec(paths=16, tiers=3)
 PLAIN = ThemisSpec(spread=Spread.ECMP)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4gen.errors import InputError
-from p4gen.placement.tree import IncTree, NodeKey, Role, build_tree
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.plan.placement.tree import IncTree, NodeKey, Role, build_tree
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 from .networks import topologies
 

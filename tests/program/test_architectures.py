@@ -20,13 +20,13 @@ from p4gen.builder import build
 from p4gen.choices import ENGINES
 from p4gen.errors import FailedError
 from p4gen.families import load_spec
-from p4gen.families.epic import modules
-from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.p4.compile import compile_file
+from p4gen.papers.epic import modules
+from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.program import compose, render, undeclared_features
 from p4gen.ptf.family import conformance_of
-from p4gen.spec import Reliability
 from p4gen.switch.device import Device
+from p4gen.vocabulary import Reliability
 
 INIT = '''
     """BMv2's architecture, as a switch that can neither clone nor take more than 64 ports."""
@@ -36,7 +36,7 @@ INIT = '''
     from typing import ClassVar
 
     from p4gen.arch import Feature
-    from p4gen.arch.v1model import ARCHITECTURE as V1MODEL, V1Model
+    from p4gen.chips.v1model import ARCHITECTURE as V1MODEL, V1Model
 
 
     @dataclass(frozen=True)
@@ -91,7 +91,7 @@ MODEL = '''
     """v1model's processing, with fewer ports."""
 
     from p4gen.model.behaviour import Behaviour
-    from p4gen.model.v1model import V1Model
+    from p4gen.chips.v1model.switch import V1Model
 
 
     class PlainModel(V1Model):
@@ -303,7 +303,7 @@ WRONG = {
     ),
     "no architecture": (
         ("--arch", "./empty"),
-        r"empty/__init__\.py: error: ARCHITECTURE is not an p4gen\.arch\.Architecture",
+        r"empty/__init__\.py: error: ARCHITECTURE is not an p4gen\.arch\.architecture\.Architecture",
     ),
     "taken": (("--arch", "./taken"), r"p4gen: error: there are two architectures called v1model: in .*"),
 }  # fmt: skip

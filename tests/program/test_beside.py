@@ -12,15 +12,15 @@ from p4gen.cli.options import arguments_of
 from p4gen.dataflow import undeclared
 from p4gen.errors import InputError
 from p4gen.families import load_spec, parse_spec
-from p4gen.families.epic.spec import EpicSpec, Mode
-from p4gen.families.themis.spec import Mode as Half
-from p4gen.families.themis.spec import ThemisSpec
 from p4gen.groups import configure
 from p4gen.p4 import p4c
 from p4gen.p4.compile import compile_text
 from p4gen.p4.lint.rules import lint
+from p4gen.papers.epic.spec import EpicSpec, Mode
+from p4gen.papers.themis.spec import Mode as Half
+from p4gen.papers.themis.spec import ThemisSpec
 from p4gen.program import compose, manifest, render, undeclared_features
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 SMALL: dict[str, Any] = {"lanes": 8, "window": 2, "message": 2, "fan_in": 4, "ports": 8}
 FEW: dict[str, Any] = {"paths": 4, "queue": 16, "queue_banks": 4, "connections": 4}

@@ -7,11 +7,11 @@ import dataclasses
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.families.epic import modules as m
-from p4gen.families.epic.program import MODES
-from p4gen.families.epic.spec import EpicSpec, Fold, Mode
+from p4gen.papers.epic import modules as m
+from p4gen.papers.epic.program import MODES
+from p4gen.papers.epic.spec import EpicSpec, Fold, Mode
 from p4gen.program import Metadata, Size, compose
-from p4gen.spec import Icrc, Op, Overflow, Reliability
+from p4gen.vocabulary import Icrc, Op, Overflow, Reliability
 
 
 def in_order(spec: EpicSpec, *names: str) -> bool:

@@ -12,12 +12,12 @@ from p4gen import builder
 from p4gen.builder import build
 from p4gen.dataflow import accesses, undeclared, unused
 from p4gen.errors import FailedError
-from p4gen.families.epic.conformance.matrix import every_program
-from p4gen.families.epic.spec import EpicSpec, Fold, Mode, Variant
 from p4gen.p4.compile import compile_text
+from p4gen.papers.epic.conformance.matrix import every_program
+from p4gen.papers.epic.spec import EpicSpec, Fold, Mode, Variant
 from p4gen.program import Composition, compose, render
 from p4gen.program.compilation import compile_spec
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 SPECS = [
     *(spec for mode in Mode for spec in every_program(mode)[::29]),

@@ -40,7 +40,7 @@ INIT = '''
     from pydantic import Field
 
     from p4gen.families import Family
-    from p4gen.spec import ProgramSpec
+    from p4gen.vocabulary import ProgramSpec
 
 
     class GateSpec(ProgramSpec):
@@ -298,7 +298,7 @@ BROKEN: dict[str, tuple[dict[str, str], tuple[str, ...], str]] = {
     "no family": (
         {"init": "FAMILY = 3\n"},
         HERE,
-        r"gate/__init__\.py: error: FAMILY is not a p4gen\.families\.Family",
+        r"gate/__init__\.py: error: FAMILY is not a p4gen\.families\.family\.Family",
     ),
     "no facet": ({"program": "FACET = None\n"}, HERE, r"p4gen: error: .*program\.FACET is not a ProgramParts"),
     "syntax": (
@@ -390,7 +390,7 @@ def test_a_facet_that_is_missing_is_named(gate: Path, kind: type[Facet]) -> None
 def test_modes_are_named_in_epics_folder_only() -> None:
     named = re.compile(r"\bMode\.(II|III)\b")
     found = {file for file in (ROOT / "p4gen").rglob("*.py") if named.search(file.read_text(encoding="utf-8"))}
-    epic = ROOT / "p4gen" / "families" / "epic"
+    epic = ROOT / "p4gen" / "papers" / "epic"
     assert found
     assert sorted(str(file) for file in found if epic not in file.parents) == []
 

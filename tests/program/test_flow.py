@@ -8,9 +8,9 @@ import pytest
 
 from p4gen.errors import InputError
 from p4gen.families import family_of
-from p4gen.families.epic import modules as m
-from p4gen.families.epic import program as epic
-from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.papers.epic import modules as m
+from p4gen.papers.epic import program as epic
+from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.program import compose
 from p4gen.program.compose import Flows, ProgramParts
 from p4gen.program.flow import Apply, Do, Flow, Step, When, when

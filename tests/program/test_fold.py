@@ -10,22 +10,22 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from p4gen.arch.tna.machine import TofinoModel
 from p4gen.builder import build
+from p4gen.chips.tna.machine import TofinoModel
 from p4gen.cli.options import flags_of
 from p4gen.errors import InputError
-from p4gen.families.epic.folding import FOLD, report
-from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.groups.config import configure
 from p4gen.groups.group import Edge, Endpoint, GroupContext, NextHop, Pattern, Route
-from p4gen.host.collectives.control import Collective
 from p4gen.model import Model, Trace
+from p4gen.papers.epic.spec import EpicSpec, Mode
+from p4gen.papers.epic.tofino.folding import FOLD, report
 from p4gen.program import compose
 from p4gen.program.compilation import compile_spec
 from p4gen.rocev2.headers import BTH, UDP, Ethernet, IPv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket, parse
-from p4gen.spec import Icrc
+from p4gen.vocabulary import Icrc
+from p4gen.vocabulary.message import Collective
 
 BTH_END = 54
 SMALL: dict[str, object] = {"lanes": 8, "window": 2, "message": 2, "groups": 2, "fan_in": 4, "ports": 256}

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from p4gen.families.epic.memory import buffers, formulas
-from p4gen.families.epic.spec import EpicSpec, Fold, Mode
+from p4gen.papers.epic.memory import buffers, formulas
+from p4gen.papers.epic.spec import EpicSpec, Fold, Mode
 from p4gen.program import compose, manifest, render
-from p4gen.spec import Op
+from p4gen.vocabulary import Op
 
 SPEC = EpicSpec(mode=Mode.I, lanes=64, window=16, message=4, fan_in=8)
 

@@ -11,17 +11,17 @@ import pytest
 from p4gen.builder import build
 from p4gen.errors import InputError
 from p4gen.families import load_spec
-from p4gen.families.multiwrite.control import Window, WriteContext, WriteEdge, configuration
-from p4gen.families.multiwrite.headers import mweth
-from p4gen.families.multiwrite.simulation import Layer, WriteConfig, WriteSimulation
-from p4gen.families.multiwrite.spec import MultiwriteSpec, Place, Repair, Replicate
 from p4gen.groups.group import Endpoint
 from p4gen.model import Model
-from p4gen.net.faults import Faults, Impairment
+from p4gen.net.world.faults import Faults, Impairment
+from p4gen.papers.multiwrite.control import Window, WriteContext, WriteEdge, configuration
+from p4gen.papers.multiwrite.headers import mweth
+from p4gen.papers.multiwrite.simulation import Layer, WriteConfig, WriteSimulation
+from p4gen.papers.multiwrite.spec import MultiwriteSpec, Place, Repair, Replicate
 from p4gen.program import compose, render
 from p4gen.program.compilation import compile_spec
-from p4gen.spec import Icrc
-from p4gen.spec.topology import load_topology, packaged
+from p4gen.vocabulary import Icrc
+from p4gen.vocabulary.topology import load_topology, packaged
 
 SMALL = MultiwriteSpec(payload=64, contexts=2, edges=3, slots=4, ports=4)
 PORTS = {1: 0, 2: 1, 3: 2}

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import pytest
 
-from p4gen.families.multiwrite.conformance import small
-from p4gen.families.multiwrite.control import WriteContext
-from p4gen.families.multiwrite.frames import Star, answer, write
-from p4gen.families.multiwrite.spec import Repair
 from p4gen.model import Model
 from p4gen.model.passes import HELD
 from p4gen.p4.compile import compile_text
+from p4gen.papers.multiwrite.conformance import small
+from p4gen.papers.multiwrite.control import WriteContext
+from p4gen.papers.multiwrite.spec import Repair
+from p4gen.papers.multiwrite.traffic.frames import Star, answer, write
 from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
 from p4gen.rocev2 import psn as serial

@@ -11,16 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from p4gen.families.epic import headers as epic_headers
-from p4gen.families.epic.spec import EpicSpec, Mode
-from p4gen.host.collectives.control import Collective
 from p4gen.layout import Header, HeaderField, Word
+from p4gen.papers.epic import headers as epic_headers
+from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.program import compose, manifest, render
 from p4gen.rocev2 import layouts
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, RnrNak
-from p4gen.spec import DType
-from p4gen.spec.message import MESSAGE
-from p4gen.spec.reductions import single_ops
+from p4gen.vocabulary import DType
+from p4gen.vocabulary.message import MESSAGE, Collective
+from p4gen.vocabulary.reductions import single_ops
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "wire-format.md"
 each_mode = pytest.mark.parametrize("mode", Mode)

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from p4gen.cli.diff import command
-from p4gen.families.epic.program import REUSE
-from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.papers.epic.program import REUSE
+from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.program import compose, render
 from p4gen.program.reuse import Comparison, Count, Fate, Part, compare
-from p4gen.spec import Op
+from p4gen.vocabulary import Op
 
 TWO, THREE = EpicSpec(), EpicSpec(mode=Mode.III)
 

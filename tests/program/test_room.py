@@ -16,7 +16,7 @@ from p4gen.families import family_of, parse_spec
 from p4gen.families.hardware import Hardware
 from p4gen.p4.resources import Resources
 from p4gen.program.compilation import compile_spec
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 
 def spec(**fields: object) -> ProgramSpec:

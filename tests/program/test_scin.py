@@ -11,10 +11,10 @@ import pytest
 from p4gen.builder import build
 from p4gen.errors import InputError
 from p4gen.families import load_spec
-from p4gen.families.scin.control import PullContext, PullEdge, configuration
-from p4gen.families.scin.spec import ScinSpec
 from p4gen.groups.group import Endpoint
 from p4gen.model import Model
+from p4gen.papers.scin.control import PullContext, PullEdge, configuration
+from p4gen.papers.scin.spec import ScinSpec
 from p4gen.program import compose
 from p4gen.program.compilation import compile_spec
 

@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
-from p4gen.families.epic.spec import Congestion, EpicSpec, Fold, Mode, Variant
+from p4gen.papers.epic.spec import Congestion, EpicSpec, Fold, Mode, Variant
 from p4gen.program import compose, manifest, render
 from p4gen.resources import resource
-from p4gen.spec import DType, Icrc, Op, Overflow, Reliability
+from p4gen.vocabulary import DType, Icrc, Op, Overflow, Reliability
 
 SPECS = [
     EpicSpec(),

@@ -11,10 +11,15 @@ from typing import Any
 import pytest
 
 from p4gen.builder import build
+from p4gen.chips.v1model import switch as v1model
 from p4gen.difftest.events import Mirroring, Packet, Request
 from p4gen.errors import InputError
 from p4gen.families import load_spec, parse_spec
-from p4gen.families.themis.control import (
+from p4gen.groups import NextHop, Route
+from p4gen.groups.config import routing
+from p4gen.groups.connections import Tier
+from p4gen.model import Model
+from p4gen.papers.themis.control import (
     Connection,
     PathSet,
     Peer,
@@ -26,14 +31,10 @@ from p4gen.families.themis.control import (
     slice_route,
     spray_entry,
 )
-from p4gen.families.themis.memory import paper_bytes, queue_entries
-from p4gen.families.themis.spec import Blocked, Evidence, Mode, Spread, ThemisSpec, Variant
-from p4gen.families.themis.traffic import RandomTraffic
-from p4gen.families.themis.verdicts import TALLIES, Verdict
-from p4gen.groups import NextHop, Route
-from p4gen.groups.config import routing
-from p4gen.groups.connections import Tier
-from p4gen.model import Model, v1model
+from p4gen.papers.themis.memory import paper_bytes, queue_entries
+from p4gen.papers.themis.spec import Blocked, Evidence, Mode, Spread, ThemisSpec, Variant
+from p4gen.papers.themis.traffic import RandomTraffic
+from p4gen.papers.themis.verdicts import TALLIES, Verdict
 from p4gen.program import compose, render
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, IPv4, ipv4
 from p4gen.rocev2.opcodes import Opcode

@@ -10,14 +10,14 @@ import pytest
 from p4gen.builder import build
 from p4gen.cli.app import cli
 from p4gen.errors import InputError
-from p4gen.families.themis import faults_narrow
-from p4gen.families.themis.control import clone_sessions
-from p4gen.families.themis.spec import Evidence, ThemisSpec
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
 from p4gen.p4.resources import Resources
+from p4gen.papers.themis.conformance import faults_narrow
+from p4gen.papers.themis.control import clone_sessions
+from p4gen.papers.themis.spec import Evidence, ThemisSpec
 from p4gen.program import compose, render
-from p4gen.spec import Icrc
+from p4gen.vocabulary import Icrc
 
 ARCHITECTURES = ("tna", "t2na")
 

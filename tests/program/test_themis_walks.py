@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from p4gen.families.themis.control import Connection, PathSet, Peer, clone_sessions, filter_entries, path_set_entries
-from p4gen.families.themis.spec import ThemisSpec
-from p4gen.families.themis.state import queued
 from p4gen.groups import Endpoint, NextHop, Route, connections
 from p4gen.groups.config import routing
 from p4gen.groups.connections import ConnectionHere
 from p4gen.model import Model
-from p4gen.net.state import connection_state
+from p4gen.net.collectives.state import connection_state
+from p4gen.papers.themis.control import Connection, PathSet, Peer, clone_sessions, filter_entries, path_set_entries
+from p4gen.papers.themis.spec import ThemisSpec
+from p4gen.papers.themis.state import queued
 from p4gen.program.compilation import compile_spec
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, IPv4, ipv4
 from p4gen.rocev2.opcodes import Opcode

@@ -14,18 +14,18 @@ from pydantic import ValidationError
 from p4gen.builder import build
 from p4gen.cli.build import command
 from p4gen.errors import InputError
-from p4gen.families.epic.control import FACET
-from p4gen.families.epic.spec import EpicSpec
 from p4gen.groups.config import configure
 from p4gen.groups.group import Edge, Endpoint, GroupContext, NextHop, Pattern, Route
-from p4gen.host.collectives.control import Collective
 from p4gen.model import Model
 from p4gen.model.entries import Action, Entry, Exact, Ternary
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
+from p4gen.papers.epic.control import FACET
+from p4gen.papers.epic.spec import EpicSpec
 from p4gen.program import compose, render
 from p4gen.rocev2.codes import ARP_REQUEST
-from p4gen.spec import DType, Icrc, Op, Overflow, Reliability
+from p4gen.vocabulary import DType, Icrc, Op, Overflow, Reliability
+from p4gen.vocabulary.message import Collective
 
 ARCHITECTURES = ("tna", "t2na")
 PROGRAMS = [

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from p4gen.arch.tna.p4c import absent, find
 from p4gen.builder import build
-from p4gen.families.epic.spec import EpicSpec
+from p4gen.chips.tna.p4c import absent, find
+from p4gen.papers.epic.spec import EpicSpec
 
 
 @pytest.mark.parametrize(("arch", "lanes"), [("t2na", 16), ("t2na", 32), ("tna", 16), ("tna", 32)])

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from p4gen.arch.tna.replication import copies_of_session
 from p4gen.builder import build
+from p4gen.chips.tna.replication import copies_of_session
 from p4gen.errors import InputError
-from p4gen.families.epic import static_iii
-from p4gen.families.epic.spec import EpicSpec, Mode
-from p4gen.families.epic.traffic.across import AcrossTraffic
 from p4gen.groups.config import configure
 from p4gen.groups.group import Edge, Endpoint, GroupContext, Pattern
-from p4gen.host.collectives.control import Collective
 from p4gen.model.entries import CloneSession, Exact
 from p4gen.p4 import ir
+from p4gen.papers.epic.spec import EpicSpec, Mode
+from p4gen.papers.epic.tofino import iii as static_iii
+from p4gen.papers.epic.traffic.across import AcrossTraffic
 from p4gen.program import compose
-from p4gen.spec import Icrc, Reliability
+from p4gen.vocabulary import Icrc, Reliability
+from p4gen.vocabulary.message import Collective
 
 
 def of(arch: str = "t2na", **fields: Any) -> EpicSpec:

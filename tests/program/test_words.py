@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4gen.errors import InputError
-from p4gen.families.epic.program import MODES
-from p4gen.families.epic.spec import EpicSpec, Fold, Mode
-from p4gen.families.epic.words import receive, reorder_window, slot
 from p4gen.layout import Field, Word
+from p4gen.papers.epic.program import MODES
+from p4gen.papers.epic.spec import EpicSpec, Fold, Mode
+from p4gen.papers.epic.words import receive, reorder_window, slot
 from p4gen.program import Module, Register, Size, compose, manifest, render
-from p4gen.spec import Op, Reliability
+from p4gen.vocabulary import Op, Reliability
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "state.md"
 SPECS = [

@@ -9,7 +9,7 @@ import pytest
 
 from p4gen.cli.app import cli
 from p4gen.families import load_spec
-from p4gen.families.epic.spec import EpicSpec
+from p4gen.papers.epic.spec import EpicSpec
 from p4gen.program import compose, render
 from p4gen.ptf.family import conformance_of, modules_of, scenario_modules, suite_of
 from p4gen.resources import resource

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 import pytest
 
-from p4gen.families.epic.conformance.runs_ii import ARITHMETIC, mode_ii_runs
-from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.papers.epic.conformance.runs_ii import ARITHMETIC, mode_ii_runs
+from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.ptf.conformance import ConformanceResult, drawn_runs
 from p4gen.ptf.family import SuiteRun, conformance_of, scenario_modules
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult
-from p4gen.spec import DType, Icrc, Op, Overflow, Reliability
-from p4gen.spec.program import COMMON_ICRC
+from p4gen.vocabulary import DType, Icrc, Op, Overflow, Reliability
+from p4gen.vocabulary.program import COMMON_ICRC
 
 SPECS = [
     EpicSpec(),

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from p4gen.families.epic.conformance.matrix import every_program
-from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.p4 import ir
+from p4gen.papers.epic.conformance.matrix import every_program
+from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.program.compilation import compile_spec
 from p4gen.ptf.family import scenario_modules, suite_of
 from p4gen.ptf.judge import Finding, Trial, judge

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from p4gen.families.epic.conformance.small import small
-from p4gen.families.epic.spec import EpicSpec
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
+from p4gen.papers.epic.conformance.small import small
+from p4gen.papers.epic.spec import EpicSpec
 from p4gen.program.compilation import compile_spec
 from p4gen.ptf.judge import Finding, Trial, judge
 from p4gen.ptf.memory import Scenarios, load_suite

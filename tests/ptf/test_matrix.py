@@ -7,14 +7,14 @@ import itertools
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.families.epic.conformance.matrix import AXES, every_program
-from p4gen.families.epic.spec import Congestion, EpicSpec, Mode
+from p4gen.papers.epic.conformance.matrix import AXES, every_program
+from p4gen.papers.epic.spec import Congestion, EpicSpec, Mode
 from p4gen.ptf.family import conformance_of, modules_of, scenario_modules, suite_of
 from p4gen.ptf.matrix import axes_of, chosen_programs, sample
 from p4gen.ptf.memory import load_suite
 from p4gen.ptf.scenarios import scenarios_of
-from p4gen.spec import DType, Op, Overflow, Reliability
-from p4gen.spec.program import COMMON_ICRC
+from p4gen.vocabulary import DType, Op, Overflow, Reliability
+from p4gen.vocabulary.program import COMMON_ICRC
 
 COUNTS = {Mode.I: 3 * 2 * 3, Mode.II: 2 * 3 * 3, Mode.III: 3 * 3 * 2 * 3}
 """Reliabilities, ICRC settings, congestion notification, numbers of pipelines."""

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from p4gen.families.epic.conformance.runs_iii import mode_iii_runs
-from p4gen.families.epic.conformance.small import small
-from p4gen.families.epic.spec import Congestion, EpicSpec, Mode, Variant
+from p4gen.papers.epic.conformance.runs_iii import mode_iii_runs
+from p4gen.papers.epic.conformance.small import small
+from p4gen.papers.epic.spec import Congestion, EpicSpec, Mode, Variant
 from p4gen.program import compose, render
 from p4gen.ptf.family import scenario_modules
 from p4gen.ptf.runner import run_suite
-from p4gen.spec import Icrc, Op, Reliability
-from p4gen.spec.program import COMMON_ICRC
 from p4gen.switch.running import Program
+from p4gen.vocabulary import Icrc, Op, Reliability
+from p4gen.vocabulary.program import COMMON_ICRC
 
 SPECS = [
     EpicSpec(mode=Mode.III),

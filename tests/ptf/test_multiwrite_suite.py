@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from p4gen.families.multiwrite.control import Window, WriteContext, WriteEdge, configuration
-from p4gen.families.multiwrite.faults import SEEDING
-from p4gen.families.multiwrite.spec import MultiwriteSpec, Replicate
 from p4gen.groups.group import Endpoint
 from p4gen.model import EngineName, Model
+from p4gen.papers.multiwrite.conformance.faults import SEEDING
+from p4gen.papers.multiwrite.control import Window, WriteContext, WriteEdge, configuration
+from p4gen.papers.multiwrite.spec import MultiwriteSpec, Replicate
 from p4gen.program import compose, render
 from p4gen.program.compilation import compile_spec
 from p4gen.ptf.mutations import Mutation

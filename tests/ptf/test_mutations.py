@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from p4gen.errors import FailedError
-from p4gen.families.epic.conformance import faults_i, faults_ii, faults_iii, faults_static, faults_static_iii
-from p4gen.families.epic.conformance.small import small
-from p4gen.families.epic.spec import EpicSpec, Mode, Variant
 from p4gen.p4.compile import compile_text
+from p4gen.papers.epic.conformance import faults_i, faults_ii, faults_iii, faults_static, faults_static_iii
+from p4gen.papers.epic.conformance.small import small
+from p4gen.papers.epic.spec import EpicSpec, Mode, Variant
 from p4gen.program import compose, render
 from p4gen.ptf.family import scenario_modules
 from p4gen.ptf.judge import Finding

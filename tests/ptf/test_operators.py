@@ -10,13 +10,13 @@ from collections import Counter
 import pytest
 
 from p4gen.families import parse_spec
-from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.ptf.equivalents import Equivalent, Equivalents, equivalents_in
 from p4gen.ptf.family import conformance_of
 from p4gen.ptf.judge import Finding
 from p4gen.ptf.operators import Subject, faults_of, sample, subjects
 from p4gen.ptf.scores import Score, score
-from p4gen.spec import Reliability
+from p4gen.vocabulary import Reliability
 
 
 @pytest.fixture(scope="module")

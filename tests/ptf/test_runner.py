@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from p4gen.errors import FailedError
-from p4gen.families.epic.spec import EpicSpec
+from p4gen.papers.epic.spec import EpicSpec
 from p4gen.ptf import runner
 from p4gen.ptf.conformance import run_conformance
 from p4gen.ptf.family import SuiteRun

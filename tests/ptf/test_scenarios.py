@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from p4gen.errors import FailedError, InputError
-from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.ptf.scenarios import Scenario, are_there, check_names, drawn_names, scenarios
-from p4gen.spec import Icrc, Op
+from p4gen.vocabulary import Icrc, Op
 
 SUITE = '''
 from p4gen.ptf.testcase import ReportedTest

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from p4gen.families.scin.conformance import small
-from p4gen.families.scin.faults import SEEDING
-from p4gen.families.scin.spec import ScinSpec, Variant
+from p4gen.papers.scin.conformance import small
+from p4gen.papers.scin.conformance.faults import SEEDING
+from p4gen.papers.scin.spec import ScinSpec, Variant
 from p4gen.program import compose, render
 from p4gen.ptf.family import suite_of
 from p4gen.ptf.mutations import Mutation

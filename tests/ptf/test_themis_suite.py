@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from p4gen.cli.app import cli
-from p4gen.families.themis.faults import SEEDING
-from p4gen.families.themis.spec import ThemisSpec
+from p4gen.papers.themis.conformance.faults import SEEDING
+from p4gen.papers.themis.spec import ThemisSpec
 from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
 

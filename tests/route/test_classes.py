@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from p4gen.route.classes import class_bound, class_plans
-from p4gen.route.dividing import divided_by_rates
-from p4gen.route.instance import Instance, LeafSpine
-from p4gen.route.plan import Plan
-from p4gen.route.several import everything, jointly
-from p4gen.route.solve import optimum
-from p4gen.route.tasks import Joint, Tasks, draw_tasks, overloads, rated
+from p4gen.plan.route.classes import class_bound, class_plans
+from p4gen.plan.route.dividing import divided_by_rates
+from p4gen.plan.route.instance import Instance, LeafSpine
+from p4gen.plan.route.plan import Plan
+from p4gen.plan.route.several import everything, jointly
+from p4gen.plan.route.solve import optimum
+from p4gen.plan.route.tasks import Joint, Tasks, draw_tasks, overloads, rated
 
 
 def small(seed: int) -> Tasks:

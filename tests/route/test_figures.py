@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.route.figures import FIGURES, Figure, Mean, Table, draw_figure
-from p4gen.route.study import ALGORITHMS, JOINT_ALGORITHMS
+from p4gen.plan.route.figures import FIGURES, Figure, Mean, Table, draw_figure
+from p4gen.plan.route.study import ALGORITHMS, JOINT_ALGORITHMS
 
 RATES: dict[str, dict[str, Sequence[float]]] = {
     "7a": {"random": [7.9], "grid": [1.75], "aggtree": [8.8], "aro-acc": [25], "aro": [26.3]},

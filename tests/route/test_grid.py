@@ -8,9 +8,9 @@ from collections import Counter
 
 import pytest
 
-from p4gen.route.grid import SERVER, SERVER_TAKES, Route, SingleAggregation, candidates, grid, shares
-from p4gen.route.instance import Instance, LeafSpine, draw
-from p4gen.route.study import PAPER, Effort, solve, summary
+from p4gen.plan.route.grid import SERVER, SERVER_TAKES, Route, SingleAggregation, candidates, grid, shares
+from p4gen.plan.route.instance import Instance, LeafSpine, draw
+from p4gen.plan.route.study import PAPER, Effort, solve, summary
 
 
 def small(number: int, pipelines: int) -> Instance:

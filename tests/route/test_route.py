@@ -12,13 +12,13 @@ import highspy
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.route.baselines import aggregation_tree, random_spine
-from p4gen.route.drawing import plot_plans
-from p4gen.route.instance import MAPPINGS, Instance, LeafSpine, draw
-from p4gen.route.plan import Plan
-from p4gen.route.pruning import accelerated
-from p4gen.route.solve import optimum, programmed, route
-from p4gen.route.study import PAPER, Effort, solve, summary
+from p4gen.plan.route.baselines import aggregation_tree, random_spine
+from p4gen.plan.route.drawing import plot_plans
+from p4gen.plan.route.instance import MAPPINGS, Instance, LeafSpine, draw
+from p4gen.plan.route.plan import Plan
+from p4gen.plan.route.pruning import accelerated
+from p4gen.plan.route.solve import optimum, programmed, route
+from p4gen.plan.route.study import PAPER, Effort, solve, summary
 
 
 def small(seed: int, *, pipelines: int = 2) -> Instance:

@@ -9,13 +9,13 @@ from collections import Counter
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.route.expansion import expanded
-from p4gen.route.instance import Instance, LeafSpine
-from p4gen.route.plan import Plan
-from p4gen.route.pruning import accelerated_jointly, kept
-from p4gen.route.several import jointly
-from p4gen.route.study import USUAL, Effort, joint_summary, solve_jointly
-from p4gen.route.tasks import Joint, Tasks, draw_tasks, overloads, rated
+from p4gen.plan.route.expansion import expanded
+from p4gen.plan.route.instance import Instance, LeafSpine
+from p4gen.plan.route.plan import Plan
+from p4gen.plan.route.pruning import accelerated_jointly, kept
+from p4gen.plan.route.several import jointly
+from p4gen.plan.route.study import USUAL, Effort, joint_summary, solve_jointly
+from p4gen.plan.route.tasks import Joint, Tasks, draw_tasks, overloads, rated
 
 
 def small(seed: int) -> Tasks:

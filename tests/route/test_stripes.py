@@ -12,17 +12,17 @@ import pytest
 from p4gen.errors import InputError
 from p4gen.families import load_collective
 from p4gen.groups.wire import payload_share
-from p4gen.host.collectives.control import Collective
-from p4gen.net.config import Call, SimConfig
-from p4gen.net.simulation import Simulation
-from p4gen.route.exact import fastest
-from p4gen.route.fabric import Fabric
-from p4gen.route.planfile import TreePlan
-from p4gen.route.program import Program
-from p4gen.route.stripeplan import StripedPlan, read_striped
-from p4gen.route.stripes import striped
-from p4gen.route.treedrawing import places, plot_trees
-from p4gen.spec.topology import load_topology
+from p4gen.net.collectives.config import Call, SimConfig
+from p4gen.net.collectives.simulation import Simulation
+from p4gen.plan.route.exact import fastest
+from p4gen.plan.route.fabric import Fabric
+from p4gen.plan.route.planfile import TreePlan
+from p4gen.plan.route.program import Program
+from p4gen.plan.route.stripeplan import StripedPlan, read_striped
+from p4gen.plan.route.stripes import striped
+from p4gen.plan.route.treedrawing import places, plot_trees
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import load_topology
 
 from .test_trees import all_shapes, drawn, possible
 

@@ -15,21 +15,21 @@ import pytest
 
 from p4gen.errors import InputError
 from p4gen.families import load_collective
-from p4gen.net.config import Call, SimConfig, Work
-from p4gen.net.simulation import Simulation
-from p4gen.placement.network import place
-from p4gen.placement.placed import GroupRequest
-from p4gen.placement.placer import parted
-from p4gen.placement.tree import build_tree
-from p4gen.route.confirm import USUAL, confirm, draw_fabric, measure, program
-from p4gen.route.exact import fastest
-from p4gen.route.fabric import Fabric, Shape
-from p4gen.route.greedy import quick
-from p4gen.route.planfile import TreePlan, tree_of
-from p4gen.route.present import as_shape, one_root, present
-from p4gen.route.stripeplan import read_striped
-from p4gen.route.trees import compare
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.net.collectives.config import Call, SimConfig, Work
+from p4gen.net.collectives.simulation import Simulation
+from p4gen.plan.placement.network import place
+from p4gen.plan.placement.placed import GroupRequest
+from p4gen.plan.placement.placer import parted
+from p4gen.plan.placement.tree import build_tree
+from p4gen.plan.route.confirm import USUAL, confirm, draw_fabric, measure, program
+from p4gen.plan.route.exact import fastest
+from p4gen.plan.route.fabric import Fabric, Shape
+from p4gen.plan.route.greedy import quick
+from p4gen.plan.route.planfile import TreePlan, tree_of
+from p4gen.plan.route.present import as_shape, one_root, present
+from p4gen.plan.route.stripeplan import read_striped
+from p4gen.plan.route.trees import compare
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 
 def drawn(seed: int, form: str, ranks: int, inc: int) -> Fabric:

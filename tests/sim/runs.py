@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from p4gen.families.epic.spec import EpicSpec
-from p4gen.host.collectives.control import Collective
-from p4gen.net.config import Call
-from p4gen.net.faults import Faults, Impairment, Script
-from p4gen.net.simulation import SimConfig, SimResult, Simulation
-from p4gen.spec.topology import TopologySpec
+from p4gen.net.collectives.config import Call
+from p4gen.net.collectives.simulation import SimConfig, SimResult, Simulation
+from p4gen.net.world.faults import Faults, Impairment, Script
+from p4gen.papers.epic.spec import EpicSpec
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import TopologySpec
 
 CASES = int(os.environ.get("P4GEN_SIM_CASES", "25"))
 """A fixed subset by default; P4GEN_SIM_CASES=10000 is the nightly's."""

@@ -7,17 +7,17 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from p4gen.errors import InputError
-from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.groups.ranks import RECOVERIES
-from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Recovery
 from p4gen.model import ENGINES, EngineName
-from p4gen.net.faults import Faults, parse_outage
-from p4gen.net.simulation import SimConfig, Simulation, simulate
-from p4gen.spec import DType, Op, Overflow
-from p4gen.spec.topology import TopologySpec, load_topology, packaged_folder
+from p4gen.net.collectives.simulation import SimConfig, Simulation, simulate
+from p4gen.net.world.faults import Faults, parse_outage
+from p4gen.papers.epic.spec import EpicSpec, Mode
+from p4gen.vocabulary import DType, Op, Overflow
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import TopologySpec, load_topology, packaged_folder
 
 from .runs import CASES, SMALL, run, scripted, star, trouble
 

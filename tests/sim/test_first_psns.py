@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4gen.families import load_collective
-from p4gen.families.epic.spec import Mode
 from p4gen.groups.psns import stream_psn
 from p4gen.groups.ranks import host_config
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import US
-from p4gen.net.config import SimConfig, Work
-from p4gen.net.simulation import Simulation, simulate
-from p4gen.placement.network import Placement, place
-from p4gen.placement.placed import GroupRequest
-from p4gen.spec.topology import load_topology
+from p4gen.net.collectives.config import SimConfig, Work
+from p4gen.net.collectives.simulation import Simulation, simulate
+from p4gen.papers.epic.spec import Mode
+from p4gen.plan.placement.network import Placement, place
+from p4gen.plan.placement.placed import GroupRequest
+from p4gen.vocabulary.topology import load_topology
 
 from .runs import all_six, star, tiny, trouble
 
@@ -100,7 +100,7 @@ def test_a_connection_may_wrap_anywhere(behind: int, monkeypatch: pytest.MonkeyP
         return (1 << 24) - 1 - (behind + 3 * source + destination) % 11
 
     monkeypatch.setattr("p4gen.groups.ranks.stream_psn", near_the_end)
-    monkeypatch.setattr("p4gen.placement.placer.stream_psn", near_the_end)
+    monkeypatch.setattr("p4gen.plan.placement.placer.stream_psn", near_the_end)
     config = SimConfig(
         TREE, tiny(mode=Mode.I), work=(Work(all_six(len(TREE.rank_hosts))),), seed=behind, engine="jit",
         faults=trouble(loss=0.02),

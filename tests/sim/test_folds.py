@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from p4gen.families.epic.spec import Fold, Mode
 from p4gen.host.collectives.arrays import Tree, array_type, folded
-from p4gen.host.collectives.control import Collective
-from p4gen.net.faults import Faults, Impairment
-from p4gen.net.simulation import SimConfig, Simulation
-from p4gen.spec import DType, Op
-from p4gen.spec.topology import TopologySpec
+from p4gen.net.collectives.simulation import SimConfig, Simulation
+from p4gen.net.world.faults import Faults, Impairment
+from p4gen.papers.epic.spec import Fold, Mode
+from p4gen.vocabulary import DType, Op
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import TopologySpec
 
 from .runs import star, tiny
 

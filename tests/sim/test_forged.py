@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from p4gen.families.epic.spec import EpicSpec, Mode
-from p4gen.net.config import SimConfig
-from p4gen.net.link import Passage
-from p4gen.net.simulation import Simulation
+from p4gen.net.collectives.config import SimConfig
+from p4gen.net.collectives.simulation import Simulation
+from p4gen.net.world.link import Passage
+from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.rocev2.packet import parse
-from p4gen.spec.topology import load_topology
+from p4gen.vocabulary.topology import load_topology
 
 FORGER = 0
 """The port of h0."""

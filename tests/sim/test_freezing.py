@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 
-from p4gen.families.epic.spec import Mode
-from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.requester import Requester
 from p4gen.host.transport.verbs import Recovery
 from p4gen.model import EngineName
-from p4gen.net.config import Call, Work
-from p4gen.net.faults import DirectionFaults, Faults, Impairment, Script
-from p4gen.net.freezing import Frozen
-from p4gen.net.link import Passage
-from p4gen.net.nodes import SwitchNode
-from p4gen.net.rings import RingSimulation
-from p4gen.net.simulation import STEP, SimConfig, Simulation
-from p4gen.spec.collective import Reliability
-from p4gen.spec.topology import load_topology
+from p4gen.net.collectives.config import Call, Work
+from p4gen.net.collectives.rings import RingSimulation
+from p4gen.net.collectives.simulation import STEP, SimConfig, Simulation
+from p4gen.net.world.faults import DirectionFaults, Faults, Impairment, Script
+from p4gen.net.world.freezing import Frozen
+from p4gen.net.world.link import Passage
+from p4gen.net.world.nodes import SwitchNode
+from p4gen.papers.epic.spec import Mode
+from p4gen.vocabulary.collective import Reliability
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import load_topology
 
 from .runs import all_six, star, tiny, trouble
 

@@ -6,7 +6,7 @@ import pytest
 
 from p4gen.groups.ranks import RECOVERIES
 from p4gen.host.transport.verbs import Recovery
-from p4gen.net import diagnosis
+from p4gen.net.collectives import diagnosis
 
 from .runs import run, scripted
 

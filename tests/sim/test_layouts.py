@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from p4gen.families.epic import state
-from p4gen.families.epic.spec import EpicSpec
 from p4gen.layout import Word
-from p4gen.net.config import Work
+from p4gen.net.collectives.config import Work
+from p4gen.papers.epic import state
+from p4gen.papers.epic.spec import EpicSpec
 from p4gen.program import Register, repair
 from p4gen.program.compilation import compile_spec
-from p4gen.spec import ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 
 from .runs import all_six, run, scripted, tiny, trouble
 

@@ -10,16 +10,16 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from p4gen.errors import InputError
-from p4gen.families.epic.spec import Congestion, EpicSpec, Fold, Mode
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
-from p4gen.net.config import Call, SimConfig, Work
-from p4gen.net.faults import Faults, Impairment, Outage
-from p4gen.net.simulation import Simulation, simulate
-from p4gen.spec import DType, Op, Reliability
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.net.collectives.config import Call, SimConfig, Work
+from p4gen.net.collectives.simulation import Simulation, simulate
+from p4gen.net.world.faults import Faults, Impairment, Outage
+from p4gen.papers.epic.spec import Congestion, EpicSpec, Fold, Mode
+from p4gen.vocabulary import DType, Op, Reliability
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 from .runs import CASES, all_six, star, tiny, trouble
 

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.families.epic.spec import EpicSpec, Mode
-from p4gen.host.collectives.control import Collective
 from p4gen.model import EngineName, Model
 from p4gen.model.between import GO, HOLD, ROUND, SETTLE, Between
 from p4gen.model.passes import HELD
-from p4gen.net.loop import EventLoop
-from p4gen.net.nodes import SwitchNode
-from p4gen.net.simulation import SimConfig, Simulation
+from p4gen.net.collectives.simulation import SimConfig, Simulation
+from p4gen.net.world.loop import EventLoop
+from p4gen.net.world.nodes import SwitchNode
 from p4gen.p4.compile import compile_text
+from p4gen.papers.epic.spec import EpicSpec, Mode
+from p4gen.vocabulary.message import Collective
 
 from .runs import star, tiny, trouble
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import MS, US
-from p4gen.net.config import SimConfig
-from p4gen.net.simulation import simulate
-from p4gen.spec import Reliability
-from p4gen.spec.topology import load_topology
+from p4gen.net.collectives.config import SimConfig
+from p4gen.net.collectives.simulation import simulate
+from p4gen.vocabulary import Reliability
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import load_topology
 
 from .runs import tiny
 

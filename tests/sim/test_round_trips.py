@@ -12,24 +12,24 @@ from typing import Any
 
 import pytest
 
-from p4gen.families.multiwrite.runs import FACET as WRITES
-from p4gen.families.multiwrite.runs import WriteRun
-from p4gen.families.multiwrite.spec import MultiwriteSpec
-from p4gen.families.scin.runs import FACET as PULLS
-from p4gen.families.scin.runs import PullRun
-from p4gen.families.scin.spec import ScinSpec
-from p4gen.families.themis.spec import Evidence, Spread, ThemisSpec
 from p4gen.host.transport.clock import SECOND, US
-from p4gen.net.config import SimConfig
-from p4gen.net.faults import Faults
+from p4gen.net.collectives.config import SimConfig
+from p4gen.net.collectives.simulation import simulate
 from p4gen.net.own import RunOrder
-from p4gen.net.simulation import simulate
-from p4gen.net.traffic import Pattern, Traffic, TrafficConfig, by_position
-from p4gen.net.traffic_simulation import TrafficSimulation
-from p4gen.spec import ProgramSpec, units
-from p4gen.spec.clos import clos_fields
-from p4gen.spec.topology import TopologySpec
+from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig, by_position
+from p4gen.net.traffic.traffic_simulation import TrafficSimulation
+from p4gen.net.world.faults import Faults
+from p4gen.papers.multiwrite.runs import FACET as WRITES
+from p4gen.papers.multiwrite.runs import WriteRun
+from p4gen.papers.multiwrite.spec import MultiwriteSpec
+from p4gen.papers.scin.runs import FACET as PULLS
+from p4gen.papers.scin.runs import PullRun
+from p4gen.papers.scin.spec import ScinSpec
+from p4gen.papers.themis.spec import Evidence, Spread, ThemisSpec
 from p4gen.switch.drops import dropped
+from p4gen.vocabulary import ProgramSpec, units
+from p4gen.vocabulary.clos import clos_fields
+from p4gen.vocabulary.topology import TopologySpec
 
 from .runs import tiny
 

@@ -14,17 +14,17 @@ from dataclasses import replace
 
 import pytest
 
-from p4gen.families.epic.spec import Mode
 from p4gen.groups.ranks import RECOVERIES
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
-from p4gen.net.config import Call, SimConfig, Work
-from p4gen.net.faults import Faults, Impairment
-from p4gen.net.simulation import simulate
-from p4gen.spec.collective import Reliability
-from p4gen.spec.topology import load_topology
+from p4gen.net.collectives.config import Call, SimConfig, Work
+from p4gen.net.collectives.simulation import simulate
+from p4gen.net.world.faults import Faults, Impairment
+from p4gen.papers.epic.spec import Mode
+from p4gen.vocabulary.collective import Reliability
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import load_topology
 
 from .runs import CASES, star, tiny
 

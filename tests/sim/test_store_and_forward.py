@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from p4gen.families.epic.latency import MESSAGES, RECIRCULATING, TIERS, measured
-from p4gen.spec.topology import load_topology
+from p4gen.papers.epic.latency import MESSAGES, RECIRCULATING, TIERS, measured
+from p4gen.vocabulary.topology import load_topology
 
 
 @pytest.mark.sample(3)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from p4gen.families.epic.spec import Mode
-from p4gen.net.config import SimConfig, Work
-from p4gen.net.simulation import simulate
-from p4gen.spec.topology import load_topology
+from p4gen.net.collectives.config import SimConfig, Work
+from p4gen.net.collectives.simulation import simulate
+from p4gen.papers.epic.spec import Mode
+from p4gen.vocabulary.topology import load_topology
 
 from .runs import all_six, tiny, trouble
 

@@ -8,15 +8,15 @@ import sys
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.families.epic.capabilities import lack
-from p4gen.families.epic.spec import EpicSpec
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import US
-from p4gen.net.config import Call, SimConfig, Work
-from p4gen.net.faults import Faults, Impairment
-from p4gen.net.simulation import SimResult, Simulation
-from p4gen.spec.topology import load_topology
+from p4gen.net.collectives.config import Call, SimConfig, Work
+from p4gen.net.collectives.simulation import SimResult, Simulation
+from p4gen.net.world.faults import Faults, Impairment
+from p4gen.papers.epic.capabilities import lack
+from p4gen.papers.epic.spec import EpicSpec
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import load_topology
 
 from .runs import star
 

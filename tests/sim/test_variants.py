@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from p4gen.families.epic.spec import Mode, Variant
 from p4gen.host.collectives.plan import Flow
 from p4gen.host.transport.clock import NS
-from p4gen.net.faults import Faults, Outage
-from p4gen.net.simulation import SimConfig, SimResult, simulate
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.net.collectives.simulation import SimConfig, SimResult, simulate
+from p4gen.net.world.faults import Faults, Outage
+from p4gen.papers.epic.spec import Mode, Variant
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 from .runs import scripted, star, tiny
 

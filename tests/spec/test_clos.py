@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p4gen.errors import InputError
-from p4gen.placement.placer import Names
-from p4gen.spec.clos import clos_fields
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.plan.placement.placer import Names
+from p4gen.vocabulary.clos import clos_fields
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 
 @settings(max_examples=25, deadline=None)

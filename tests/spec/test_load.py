@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.families import load_collective, load_spec
-from p4gen.families.epic.spec import Congestion, EpicSpec, Mode, Variant
-from p4gen.spec import DType, Icrc, Op, Overflow, Reliability
+from p4gen.papers.epic.spec import Congestion, EpicSpec, Mode, Variant
+from p4gen.vocabulary import DType, Icrc, Op, Overflow, Reliability
 
 
 def refusals(path: Path | None = None, /, **flags: object) -> list[Diagnostic]:

@@ -15,12 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from p4gen.families.epic.spec import EpicSpec
 from p4gen.host.collectives.arrays import differing
-from p4gen.host.collectives.control import Collective, Control
-from p4gen.spec import DType, Op
-from p4gen.spec.formats import NUMBERS_LAYOUT, NumberFormat, integer
-from p4gen.spec.reductions import Reduction, all_numbers, numbers_of, single_ops
+from p4gen.host.collectives.control import Control
+from p4gen.papers.epic.spec import EpicSpec
+from p4gen.vocabulary import DType, Op
+from p4gen.vocabulary.formats import NUMBERS_LAYOUT, NumberFormat, integer
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.reductions import Reduction, all_numbers, numbers_of, single_ops
 
 ROOT = Path(__file__).parents[2]
 
@@ -94,8 +95,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from p4gen.families import Family
-from p4gen.families.epic import FAMILY as EPIC
-from p4gen.families.epic.spec import EpicSpec
+from p4gen.papers.epic import FAMILY as EPIC
+from p4gen.papers.epic.spec import EpicSpec
 
 
 class XorSpec(EpicSpec):
@@ -155,7 +156,7 @@ def test_codes_do_not_depend_on_what_else_is_registered(with_xor: Path) -> None:
     """More formats and reductions leave the codes of others what they are."""
     code = (
         "from pathlib import Path; from p4gen.families import add_folder; add_folder(Path('xor'));"
-        "from p4gen.spec.reductions import all_numbers; print({n.symbol: n.code for n in all_numbers()})"
+        "from p4gen.vocabulary.reductions import all_numbers; print({n.symbol: n.code for n in all_numbers()})"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     ran = subprocess.run(

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.spec import units
-from p4gen.spec.topology import load_topology, packaged_folder
+from p4gen.vocabulary import units
+from p4gen.vocabulary.topology import load_topology, packaged_folder
 
 GOOD = """\
 name: two

@@ -9,8 +9,8 @@ import pytest
 
 from p4gen.errors import InputError
 from p4gen.families import load_spec
-from p4gen.spec.positions import MAX_BYTES, MAX_DEPTH, read_yaml
-from p4gen.spec.topology import load_topology
+from p4gen.vocabulary.positions import MAX_BYTES, MAX_DEPTH, read_yaml
+from p4gen.vocabulary.topology import load_topology
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n + 1}: &a{n + 1} [*a{n}, *a{n}]\n" for n in range(40))
 CASES = {

@@ -12,7 +12,7 @@ from scapy.layers.l2 import Ether
 from scapy.utils import PcapNgWriter, RawPcapWriter
 
 from p4gen.errors import InputError
-from p4gen.net.capture import PcapngWriter as OurPcapngWriter
+from p4gen.net.views.capture import PcapngWriter as OurPcapngWriter
 from p4gen.stf.captures import read_capture
 from p4gen.switch.pcap import PcapWriter as OurPcapWriter
 

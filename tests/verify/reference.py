@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from p4gen.verify.events import HELD
+from p4gen.verify.search.events import HELD
 from p4gen.verify.system import Effect, System
 
 State = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, int, int, int, int]]

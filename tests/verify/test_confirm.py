@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from p4gen.cli.app import cli
 from p4gen.errors import InputError, MissingToolError
 from p4gen.p4 import p4c
-from p4gen.spec import CollectiveSpec
 from p4gen.switch import bmv2
-from p4gen.verify.confirm import confirm, local_steps
-from p4gen.verify.confirm_bmv2 import NO_THRIFT, UNWRITABLE, confirm_on_bmv2
-from p4gen.verify.faults import program_of, seeding_of
-from p4gen.verify.search import Search
+from p4gen.verify.faults.faults import program_of, seeding_of
+from p4gen.verify.findings.confirm import confirm, local_steps
+from p4gen.verify.findings.confirm_bmv2 import NO_THRIFT, UNWRITABLE, confirm_on_bmv2
+from p4gen.verify.parts.walks import walks
+from p4gen.verify.search.search import Search
 from p4gen.verify.system import System
-from p4gen.verify.walks import walks
 from p4gen.verify.world import Budget
+from p4gen.vocabulary import CollectiveSpec
 from verify.scopes import scope
 
 needs_bmv2 = pytest.mark.skipif(

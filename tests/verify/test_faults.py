@@ -17,11 +17,11 @@ from p4gen.families import load_collective, load_spec
 from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
 from p4gen.verify.family import verification_of
-from p4gen.verify.faults import Found, Hunt, beyond, doubt, placed, program_of, seeding_of
-from p4gen.verify.kept import Kept, Verdict
-from p4gen.verify.ladder import WRAP, ladder
-from p4gen.verify.results import Problem
-from p4gen.verify.search import Search
+from p4gen.verify.faults.faults import Found, Hunt, beyond, doubt, placed, program_of, seeding_of
+from p4gen.verify.faults.kept import Kept, Verdict
+from p4gen.verify.faults.ladder import WRAP, ladder
+from p4gen.verify.findings.results import Problem
+from p4gen.verify.search.search import Search
 from p4gen.verify.system import System
 
 STATES = 400_000

@@ -10,13 +10,13 @@ from click.testing import CliRunner
 from p4gen.cli.app import cli
 from p4gen.errors import InputError
 from p4gen.families import load_spec
-from p4gen.spec.topology import load_topology
-from p4gen.verify.flows import FlowScope
-from p4gen.verify.results import Result
-from p4gen.verify.search import Search
-from p4gen.verify.story import Story, events_of
+from p4gen.verify.findings.results import Result
+from p4gen.verify.findings.story import Story, events_of
+from p4gen.verify.parts.flows import FlowScope
+from p4gen.verify.search.search import Search
 from p4gen.verify.system import System
 from p4gen.verify.world import Budget
+from p4gen.vocabulary.topology import load_topology
 
 SMALL = {"mode": "themis", "ports": 4, "paths": 2, "connections": 4}
 QUEUE = {"queue": 8, "queue_banks": 4}

@@ -13,20 +13,20 @@ from click.testing import CliRunner
 from p4gen.cli.app import cli
 from p4gen.errors import InputError
 from p4gen.families import load_spec
-from p4gen.families.multiwrite.searching import TOPOLOGY as STAR
-from p4gen.families.multiwrite.searching import WriteScope
-from p4gen.families.scin.control import Pattern
-from p4gen.families.scin.searching import PullScope
+from p4gen.papers.multiwrite.verification.searching import TOPOLOGY as STAR
+from p4gen.papers.multiwrite.verification.searching import WriteScope
+from p4gen.papers.scin.control import Pattern
+from p4gen.papers.scin.verification.searching import PullScope
 from p4gen.rocev2.opcodes import Ack, Nak, Opcode, RnrNak
 from p4gen.rocev2.packet import parse
-from p4gen.spec import ticks
-from p4gen.spec.topology import load_topology
-from p4gen.verify.counterexample import played, save, told
-from p4gen.verify.faults import seeding_of
-from p4gen.verify.kernel import ARRIVE
-from p4gen.verify.search import Search
+from p4gen.verify.faults.faults import seeding_of
+from p4gen.verify.findings.counterexample import played, save, told
+from p4gen.verify.search.kernel import ARRIVE
+from p4gen.verify.search.search import Search
 from p4gen.verify.system import System
 from p4gen.verify.world import Budget, Explored
+from p4gen.vocabulary import ticks
+from p4gen.vocabulary.topology import load_topology
 from verify.scopes import scope
 
 ONE = Budget(forgeries=1)

@@ -7,11 +7,11 @@ import errno
 import numpy as np
 import pytest
 
-from p4gen.verify import frontier
-from p4gen.verify.frontier import Frontier
-from p4gen.verify.search import Search
+from p4gen.verify.search import frontier
+from p4gen.verify.search.frontier import Frontier
+from p4gen.verify.search.search import Search
+from p4gen.verify.search.worker import Worker
 from p4gen.verify.system import System
-from p4gen.verify.worker import Worker
 from p4gen.verify.world import Budget
 from verify.scopes import scope
 

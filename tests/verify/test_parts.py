@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from p4gen.net.simulation import Simulation
-from p4gen.verify.story import Event, Story
+from p4gen.net.collectives.simulation import Simulation
+from p4gen.verify.findings.story import Event, Story
 from p4gen.verify.system import System, corrupted
 from p4gen.verify.world import Budget
 from verify.scopes import scope

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from p4gen.cli.app import cli
-from p4gen.verify.search import Search
+from p4gen.verify.search.search import Search
 from p4gen.verify.system import System
 from p4gen.verify.world import Budget
 from verify.scopes import scope

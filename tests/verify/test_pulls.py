@@ -10,25 +10,25 @@ from typing import Any
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.families.scin.control import Pattern, Role
-from p4gen.families.scin.faults import SEEDING
-from p4gen.families.scin.judging import Pulls
-from p4gen.families.scin.operands import operand, operands, pieces, result, results
-from p4gen.families.scin.searching import PullScope
-from p4gen.families.scin.shown import ladder
-from p4gen.families.scin.spec import ScinSpec
-from p4gen.families.scin.unsearched import unsearched
-from p4gen.families.scin.verification import SMALL, small
+from p4gen.papers.scin.conformance.faults import SEEDING
+from p4gen.papers.scin.control import Pattern, Role
+from p4gen.papers.scin.spec import ScinSpec
+from p4gen.papers.scin.verification import SMALL, small
+from p4gen.papers.scin.verification.judging import Pulls
+from p4gen.papers.scin.verification.operands import operand, operands, pieces, result, results
+from p4gen.papers.scin.verification.searching import PullScope
+from p4gen.papers.scin.verification.shown import ladder
+from p4gen.papers.scin.verification.unsearched import unsearched
 from p4gen.rocev2.headers import BTH, RETH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec.topology import load_topology
-from p4gen.verify.confirm import confirm
-from p4gen.verify.counterexample import played, save, told
-from p4gen.verify.scenario import write
-from p4gen.verify.search import Search
+from p4gen.verify.findings.confirm import confirm
+from p4gen.verify.findings.counterexample import played, save, told
+from p4gen.verify.findings.scenario import write
+from p4gen.verify.search.search import Search
 from p4gen.verify.system import System
 from p4gen.verify.world import Budget
+from p4gen.vocabulary.topology import load_topology
 
 LOSS = Budget(losses=1)
 MIXED = Pattern(0b011, 0b110)

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from p4gen.errors import FailedError, InputError
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import Flow
-from p4gen.verify import knowledge
-from p4gen.verify.results import Result
+from p4gen.verify.findings.results import Result
 from p4gen.verify.scope import Scope
-from p4gen.verify.search import Search
+from p4gen.verify.search import knowledge
+from p4gen.verify.search.search import Search
 from p4gen.verify.system import System
 from p4gen.verify.world import Budget
+from p4gen.vocabulary.message import Collective
 from verify.reference import search
 from verify.scopes import scope
 

@@ -8,13 +8,13 @@ import pytest
 
 from p4gen.cli.verify.scope import reductions
 from p4gen.errors import InputError
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import Flow
-from p4gen.verify.search import Search
-from p4gen.verify.story import Story, events_of
-from p4gen.verify.symmetry import turns_of
+from p4gen.verify.findings.story import Story, events_of
+from p4gen.verify.search.search import Search
+from p4gen.verify.search.symmetry import turns_of
 from p4gen.verify.system import System
 from p4gen.verify.world import Budget
+from p4gen.vocabulary.message import Collective
 from verify.scopes import scope
 
 SCOPES: dict[str, dict[str, Any]] = {

@@ -10,18 +10,18 @@ from click.testing import CliRunner
 
 from p4gen.cli.app import cli
 from p4gen.errors import InputError
-from p4gen.families.multiwrite.faults import SEEDING
-from p4gen.families.multiwrite.searching import Sets, WriteScope, named
-from p4gen.families.multiwrite.spec import MultiwriteSpec
-from p4gen.families.multiwrite.unsearched import unsearched
-from p4gen.spec.topology import load_topology, packaged
-from p4gen.verify.counterexample import played, save
-from p4gen.verify.faults import Hunt
-from p4gen.verify.results import Result
-from p4gen.verify.search import Search
-from p4gen.verify.story import Story, events_of
+from p4gen.papers.multiwrite.conformance.faults import SEEDING
+from p4gen.papers.multiwrite.spec import MultiwriteSpec
+from p4gen.papers.multiwrite.verification.searching import Sets, WriteScope, named
+from p4gen.papers.multiwrite.verification.unsearched import unsearched
+from p4gen.verify.faults.faults import Hunt
+from p4gen.verify.findings.counterexample import played, save
+from p4gen.verify.findings.results import Result
+from p4gen.verify.findings.story import Story, events_of
+from p4gen.verify.search.search import Search
 from p4gen.verify.system import System
 from p4gen.verify.world import Budget
+from p4gen.vocabulary.topology import load_topology, packaged
 
 
 def scope(name: str = "star-3", packets: int = 2, budget: Budget | None = None, **fields: Any) -> WriteScope:

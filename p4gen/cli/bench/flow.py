@@ -13,7 +13,7 @@ from p4gen.bench.flow import measure_flow
 from p4gen.cli.bench.options import seed_option
 from p4gen.cli.options import json_option
 from p4gen.cli.verb import verb
-from p4gen.flow.policies import POLICIES
+from p4gen.plan.flow.policies import POLICIES
 
 _MOST_JOBS = 1000
 _STEPS = (1, 2, 4, 8)

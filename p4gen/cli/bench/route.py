@@ -13,7 +13,7 @@ from p4gen.bench.route import measure_route
 from p4gen.cli.bench.options import seed_option
 from p4gen.cli.options import json_option
 from p4gen.cli.verb import FiniteRange, verb
-from p4gen.route.study import ALGORITHMS
+from p4gen.plan.route.study import ALGORITHMS
 
 _SCALES = (1, 2, 3, 5, 7, 10)
 

@@ -19,10 +19,10 @@ from p4gen.cli.seeds import drawn, seed_option
 from p4gen.cli.values import parsed
 from p4gen.cli.verb import verb
 from p4gen.errors import FailedError
-from p4gen.flow.policies import POLICIES
-from p4gen.flow.together import together
-from p4gen.lab.report import size_text
-from p4gen.spec import units
+from p4gen.lab.runs.report import size_text
+from p4gen.plan.flow.policies import POLICIES
+from p4gen.plan.flow.together import together
+from p4gen.vocabulary import units
 
 NEAR: Final = 0.2
 """How far a ratio of the lab's may be from the simulator's, as a share of it."""

@@ -16,12 +16,12 @@ from p4gen.cli.files import write_text, writing
 from p4gen.cli.options import json_option, report_console
 from p4gen.cli.seeds import drawn, seed_option
 from p4gen.cli.verb import verb
-from p4gen.flow.fabric import FABRICS
-from p4gen.flow.jobs import Job
-from p4gen.flow.policies import POLICIES
-from p4gen.flow.report import jobs_csv, plot_cdf
-from p4gen.flow.simulate import Result, Setting, Simulation
-from p4gen.flow.workload import load_workload
+from p4gen.plan.flow.fabric import FABRICS
+from p4gen.plan.flow.jobs import Job
+from p4gen.plan.flow.policies import POLICIES
+from p4gen.plan.flow.report import jobs_csv, plot_cdf
+from p4gen.plan.flow.simulate import Result, Setting, Simulation
+from p4gen.plan.flow.workload import load_workload
 
 
 @verb(

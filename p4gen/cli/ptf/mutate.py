@@ -27,7 +27,7 @@ from p4gen.ptf.judge import Finding, Trial
 from p4gen.ptf.mutants import Sound, run_mutants
 from p4gen.ptf.operators import PIPELINES, RELIABILITIES, Fault, faults_of, run_operators, sample, subjects
 from p4gen.ptf.scores import Score, score
-from p4gen.spec import CollectiveSpec, ProgramSpec, Reliability
+from p4gen.vocabulary import CollectiveSpec, ProgramSpec, Reliability
 
 _STYLES = {Finding.CAUGHT: "green", Finding.SURVIVED: "red", Finding.UNCLEAR: "yellow", Finding.INVALID: "dim"}
 T = TypeVar("T")

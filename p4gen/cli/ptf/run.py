@@ -43,10 +43,10 @@ from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult
 from p4gen.ptf.scenarios import are_there, check_names, drawn_names, scenarios
 from p4gen.scratch import scratch
-from p4gen.spec import ProgramSpec
-from p4gen.spec.program import DEFAULT_ARCH
 from p4gen.switch import targets
 from p4gen.switch.running import Program, Running
+from p4gen.vocabulary import ProgramSpec
+from p4gen.vocabulary.program import DEFAULT_ARCH
 
 
 @verb(

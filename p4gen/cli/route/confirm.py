@@ -15,8 +15,8 @@ from p4gen.cli.seeds import drawn, seed_option
 from p4gen.cli.values import parsed
 from p4gen.cli.verb import verb
 from p4gen.model import ENGINES
-from p4gen.route.confirm import HIGH, LOW, Confirmed, confirm
-from p4gen.spec import units
+from p4gen.plan.route.confirm import HIGH, LOW, Confirmed, confirm
+from p4gen.vocabulary import units
 
 
 @verb(

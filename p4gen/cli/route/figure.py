@@ -16,8 +16,8 @@ from p4gen.cli.seeds import drawn, seed_option
 from p4gen.cli.verb import verb
 from p4gen.errors import InputError
 from p4gen.inputs import shown
-from p4gen.net.figure import Report, report_csv
-from p4gen.route.figures import FIGURES, Drawn, draw_figure
+from p4gen.net.figures.figure import Report, report_csv
+from p4gen.plan.route.figures import FIGURES, Drawn, draw_figure
 
 
 @verb(

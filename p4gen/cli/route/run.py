@@ -20,12 +20,12 @@ from p4gen.cli.values import parsed
 from p4gen.cli.verb import FiniteRange, verb
 from p4gen.errors import InputError
 from p4gen.inputs import shown
-from p4gen.route.content import content, joint_content
-from p4gen.route.drawing import plot_plans
-from p4gen.route.figures import Setting
-from p4gen.route.instance import MAPPINGS, Instance, LeafSpine
-from p4gen.route.plan import Plan
-from p4gen.route.study import (
+from p4gen.plan.route.content import content, joint_content
+from p4gen.plan.route.drawing import plot_plans
+from p4gen.plan.route.figures import Setting
+from p4gen.plan.route.instance import MAPPINGS, Instance, LeafSpine
+from p4gen.plan.route.plan import Plan
+from p4gen.plan.route.study import (
     ALGORITHMS,
     JOINT_ALGORITHMS,
     PAPER,
@@ -39,7 +39,7 @@ from p4gen.route.study import (
     solve_jointly,
     summary,
 )
-from p4gen.spec import units
+from p4gen.vocabulary import units
 
 _FORM = re.compile(r"([0-9]{1,3})x([0-9]{1,3})x([0-9]{1,3})")
 

@@ -16,14 +16,14 @@ from p4gen.cli.seeds import drawn, seed_option
 from p4gen.cli.values import TOPOLOGY, parsed
 from p4gen.cli.verb import FiniteRange, verb
 from p4gen.errors import Diagnostic, InputError
-from p4gen.route.fabric import Fabric
-from p4gen.route.planfile import TreePlan
-from p4gen.route.stripeplan import StripedPlan
-from p4gen.route.stripes import striped
-from p4gen.route.treedrawing import plot_trees
-from p4gen.route.trees import Compared, compare
-from p4gen.spec import units
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.plan.route.fabric import Fabric
+from p4gen.plan.route.planfile import TreePlan
+from p4gen.plan.route.stripeplan import StripedPlan
+from p4gen.plan.route.stripes import striped
+from p4gen.plan.route.treedrawing import plot_trees
+from p4gen.plan.route.trees import Compared, compare
+from p4gen.vocabulary import units
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 
 @verb(

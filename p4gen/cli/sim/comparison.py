@@ -14,10 +14,10 @@ from rich.table import Table
 from p4gen.cli.files import write_text
 from p4gen.errors import InputError
 from p4gen.families import family_of
-from p4gen.net.config import SimConfig
-from p4gen.net.drawing import Series, chart_svg
-from p4gen.net.study import Axis, Cell, Point, Studies, to_csv
-from p4gen.spec import CollectiveSpec
+from p4gen.net.collectives.config import SimConfig
+from p4gen.net.figures.drawing import Series, chart_svg
+from p4gen.net.figures.study import Axis, Cell, Point, Studies, to_csv
+from p4gen.vocabulary import CollectiveSpec
 
 _NAMES = {
     Axis.SIZE: "message size",

@@ -15,18 +15,18 @@ from p4gen.cli.sim.comparison import studies_of
 from p4gen.cli.sim.options import DEFAULT_SIZE, DEFAULT_TIMEOUT, STUDIED_SIZE
 from p4gen.cli.values import parsed
 from p4gen.errors import Diagnostic, InputError
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Recovery
 from p4gen.inputs import shown
 from p4gen.model import ENGINES, EngineName
-from p4gen.net.faults import Faults, Impairment, Script, parse_outage, parse_place
-from p4gen.net.simulation import SimConfig
-from p4gen.net.study import Axis
-from p4gen.spec import units
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.net.collectives.simulation import SimConfig
+from p4gen.net.figures.study import Axis
+from p4gen.net.world.faults import Faults, Impairment, Script, parse_outage, parse_place
+from p4gen.vocabulary import units
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 _SHORTEST_TIMER = US
 _MOST_VALUES = 100

@@ -20,7 +20,7 @@ from p4gen.cli.verb import verb
 from p4gen.errors import InputError
 from p4gen.inputs import shown
 from p4gen.model import ENGINES
-from p4gen.net.figure import Order, Report, Value, all_figures, figure_named, report_csv
+from p4gen.net.figures.figure import Order, Report, Value, all_figures, figure_named, report_csv
 
 
 class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only

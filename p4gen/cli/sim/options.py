@@ -13,10 +13,10 @@ from p4gen.cli.seeds import seed_option
 from p4gen.cli.values import TOPOLOGY
 from p4gen.cli.verb import FiniteRange
 from p4gen.groups.ranks import RECOVERIES
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.model import ENGINES
-from p4gen.net.faults import MAX_BURST
+from p4gen.net.world.faults import MAX_BURST
+from p4gen.vocabulary.message import Collective
 
 DEFAULT_TIMEOUT, DEFAULT_SIZE, STUDIED_SIZE = "50us", "1M", "4M"
 F = TypeVar("F", bound=Callable[..., Any])

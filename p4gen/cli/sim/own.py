@@ -17,8 +17,8 @@ from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Recovery
 from p4gen.inputs import shown
 from p4gen.net.own import OwnRun, OwnRuns, RunOrder
-from p4gen.spec import CollectiveSpec, ProgramSpec, units
-from p4gen.spec.topology import load_topology
+from p4gen.vocabulary import CollectiveSpec, ProgramSpec, units
+from p4gen.vocabulary.topology import load_topology
 
 _OF_GROUPS: Final[Mapping[str, Any]] = {"root": 0, "sync": "subgroups", "concurrent": 1}
 """Options that only collectives of IncTrees have, with their defaults."""

@@ -13,10 +13,10 @@ from p4gen.cli.options import collective_from, spec_fields
 from p4gen.cli.sim.config import configuration
 from p4gen.errors import Diagnostic, InputError
 from p4gen.groups.wire import payload_share
-from p4gen.host.collectives.control import Collective
-from p4gen.net.simulation import SimConfig, SimResult
-from p4gen.route.stripeplan import StripedPlan, read_striped
-from p4gen.spec.topology import load_topology
+from p4gen.net.collectives.simulation import SimConfig, SimResult
+from p4gen.plan.route.stripeplan import StripedPlan, read_striped
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import load_topology
 
 
 def planned(

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from p4gen.host.transport.clock import SECOND, duration_text
+from p4gen.net.collectives.simulation import SimResult
 from p4gen.net.own import Outcome
-from p4gen.net.simulation import SimResult
 
 _BUSIEST: Final = 8
 

@@ -23,16 +23,16 @@ from p4gen.cli.sim.schedule import play_schedule
 from p4gen.cli.verb import verb
 from p4gen.families import family_of
 from p4gen.host.collectives.arrays import agreement
-from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import SECOND, duration_text
-from p4gen.net.capture import Capture
-from p4gen.net.ladder import Ladder
-from p4gen.net.link import Passage, Watcher
-from p4gen.net.network import Network
-from p4gen.net.notes import observe
+from p4gen.net.collectives.simulation import SimResult, Simulation
 from p4gen.net.own import OwnRun, OwnRuns
-from p4gen.net.simulation import SimResult, Simulation
-from p4gen.spec import ProgramSpec
+from p4gen.net.views.capture import Capture
+from p4gen.net.views.ladder import Ladder
+from p4gen.net.views.notes import observe
+from p4gen.net.world.link import Passage, Watcher
+from p4gen.net.world.network import Network
+from p4gen.vocabulary import ProgramSpec
+from p4gen.vocabulary.message import Collective
 
 R = TypeVar("R")
 

@@ -13,7 +13,7 @@ from p4gen.cli.sim.comparison import compare, swept
 from p4gen.cli.sim.config import configuration, values_of
 from p4gen.cli.sim.options import STUDIED_SIZE, comparison_options, simulation_options
 from p4gen.cli.verb import verb
-from p4gen.net.study import Axis
+from p4gen.net.figures.study import Axis
 
 
 @verb(

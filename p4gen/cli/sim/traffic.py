@@ -26,13 +26,13 @@ from p4gen.host.transport.clock import duration_text
 from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
 from p4gen.host.transport.verbs import Recovery
 from p4gen.inputs import shown
-from p4gen.net.ladder import Ladder
-from p4gen.net.notes import observe
-from p4gen.net.series import series_csv, series_svg
-from p4gen.net.traffic import Pattern, Traffic, TrafficConfig, by_position
-from p4gen.net.traffic_simulation import TrafficResult, TrafficSimulation
-from p4gen.spec import units
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.net.traffic.series import series_csv, series_svg
+from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig, by_position
+from p4gen.net.traffic.traffic_simulation import TrafficResult, TrafficSimulation
+from p4gen.net.views.ladder import Ladder
+from p4gen.net.views.notes import observe
+from p4gen.vocabulary import units
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 _SIZE, _TIMEOUT, _INTERVAL, _TI, _TD = "1M", "1ms", "10us", "900us", "4us"
 _SHOWN: Final = 16

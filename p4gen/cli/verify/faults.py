@@ -52,8 +52,8 @@ def command(
     that disagree can show; the suite catches them, and a reason is printed.
     Exit status 1 if another one is not found.
     """
-    from p4gen.verify.faults import Hunt, seeding_of  # noqa: PLC0415 - the search needs Numba, which is slow to load
-    from p4gen.verify.kept import Kept, Verdict  # noqa: PLC0415
+    from p4gen.verify.faults.faults import Hunt, seeding_of  # noqa: PLC0415 - the search needs Numba, which is slow to load
+    from p4gen.verify.faults.kept import Kept, Verdict  # noqa: PLC0415
 
     seeding = seeding_of(spec_from(spec_file, flags))
     known = {fault.name: fault for fault in seeding.mutations}

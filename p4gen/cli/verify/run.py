@@ -18,8 +18,8 @@ from p4gen.cli.verify.scope import reductions, scope_of
 from p4gen.errors import Diagnostic, InputError
 from p4gen.groups.ranks import RECOVERIES
 from p4gen.host.collectives.plan import Flow, PsnSync
-from p4gen.spec import units
 from p4gen.switch.targets import BMV2, check
+from p4gen.vocabulary import units
 
 VIOLATED, INCOMPLETE = 1, 3
 
@@ -138,14 +138,14 @@ def command(
     printed), 3 when the search did not finish.
     """
     # The search needs Numba, which takes a while to load.
-    from p4gen.verify.cluster import Cluster  # noqa: PLC0415
-    from p4gen.verify.confirm import confirm  # noqa: PLC0415
-    from p4gen.verify.confirm_bmv2 import confirm_on_bmv2  # noqa: PLC0415
-    from p4gen.verify.counterexample import save, told  # noqa: PLC0415
-    from p4gen.verify.promela import promela  # noqa: PLC0415
-    from p4gen.verify.results import Progress  # noqa: PLC0415
-    from p4gen.verify.scenario import write  # noqa: PLC0415
-    from p4gen.verify.search import Search  # noqa: PLC0415
+    from p4gen.verify.findings.confirm import confirm  # noqa: PLC0415
+    from p4gen.verify.findings.confirm_bmv2 import confirm_on_bmv2  # noqa: PLC0415
+    from p4gen.verify.findings.counterexample import save, told  # noqa: PLC0415
+    from p4gen.verify.findings.promela import promela  # noqa: PLC0415
+    from p4gen.verify.findings.results import Progress  # noqa: PLC0415
+    from p4gen.verify.findings.scenario import write  # noqa: PLC0415
+    from p4gen.verify.search.cluster import Cluster  # noqa: PLC0415
+    from p4gen.verify.search.search import Search  # noqa: PLC0415
     from p4gen.verify.system import System  # noqa: PLC0415
 
     memory = parsed("--memory", units.size, options["memory"])

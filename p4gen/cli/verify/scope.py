@@ -10,19 +10,19 @@ from p4gen.cli.options import collective_from, spec_fields, spec_from
 from p4gen.cli.values import parsed
 from p4gen.errors import Diagnostic, InputError
 from p4gen.groups.connections import connection_entries
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.host.transport.verbs import Recovery
 from p4gen.inputs import shown
 from p4gen.ptf.family import conformance_of
 from p4gen.ptf.mutations import Mutation
 from p4gen.rocev2.psn import PSN_MASK
-from p4gen.spec import CollectiveSpec, ProgramSpec
-from p4gen.spec.topology import TopologySpec, load_topology
 from p4gen.verify.family import ScopeOrder, verification_of
-from p4gen.verify.flows import FlowScope
+from p4gen.verify.parts.flows import FlowScope
 from p4gen.verify.scope import Scope
 from p4gen.verify.world import Budget, Explored
+from p4gen.vocabulary import CollectiveSpec, ProgramSpec
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 TREE, FLOWS = "tree-3-2", "clos:2x2x1"
 """The topologies of groups, and of connections, if none is named."""

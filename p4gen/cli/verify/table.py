@@ -15,11 +15,11 @@ from p4gen.cli.verify.scope import small_program
 from p4gen.errors import Diagnostic, InputError
 from p4gen.families import families
 from p4gen.inputs import shown
-from p4gen.spec import units
-from p4gen.spec.topology import load_topology
 from p4gen.verify.family import PaperTable, Verification
 from p4gen.verify.scope import Scope
 from p4gen.verify.world import Budget
+from p4gen.vocabulary import units
+from p4gen.vocabulary.topology import load_topology
 
 
 @verb(
@@ -44,7 +44,7 @@ def command(
 
     Exit status 1 when something is violated, 3 when a search did not finish.
     """
-    from p4gen.verify.search import Search  # noqa: PLC0415 - the search needs Numba, which is slow to load
+    from p4gen.verify.search.search import Search  # noqa: PLC0415 - the search needs Numba, which is slow to load
     from p4gen.verify.system import System  # noqa: PLC0415
 
     most = parsed("--memory", units.size, memory)

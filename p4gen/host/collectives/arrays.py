@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p4gen.errors import InputError, MissingToolError
-from p4gen.spec import DType, Op, Overflow
+from p4gen.vocabulary import DType, Op, Overflow
 
 Array = npt.NDArray[Any]
 """An array of a dtype that collectives work on, of any shape."""

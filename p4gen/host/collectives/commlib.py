@@ -16,7 +16,6 @@ import numpy as np
 
 from p4gen.host.collectives.arrays import Array, check_root, combine, divide, dtype_of, from_wire, room_for, to_wire
 from p4gen.host.collectives.channel import Channel, PhaseRun
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.plan import (
     SYMMETRIC,
@@ -32,7 +31,8 @@ from p4gen.host.collectives.plan import (
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Status
-from p4gen.spec import DType, Op, Overflow
+from p4gen.vocabulary import DType, Op, Overflow
+from p4gen.vocabulary.message import Collective
 
 __all__ = [
     "SYMMETRIC",

@@ -1,46 +1,17 @@
 """The in-band control message (EPIC §3.3.2): 32 bits of immediate data that a rank sends before its data.
 
-``p4gen.spec.message`` has the layout of these bits, docs/wire-format.md the table.
+``p4gen.vocabulary.message`` has the layout of these bits, docs/wire-format.md the table.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 from p4gen.errors import InputError
-from p4gen.spec import DType, Numbers, Op
-from p4gen.spec.message import MESSAGE, PACKETS, ROOT
-from p4gen.spec.reductions import numbers_of
-
-MAX_PACKETS: Final = (1 << PACKETS.bits) - 1
-"""The most packets that one control message can announce. CommLib announces more in several phases."""
-MAX_RANKS: Final = 1 << ROOT.bits
-
-
-class Collective(StrEnum):
-    """EPIC's six primitives (§3.1, §A), each with its code in control messages, which is never reused for another.
-
-    0 announces nothing, 7 is reserved. Control messages announce the phases of REDUCE_SCATTER and ALLGATHER, not these.
-    """
-
-    code: int
-
-    ALLREDUCE = "allreduce", 1
-    REDUCE = "reduce", 2
-    BROADCAST = "broadcast", 3
-    BARRIER = "barrier", 4
-    REDUCE_SCATTER = "reducescatter", 5
-    ALLGATHER = "allgather", 6
-
-    def __new__(cls, name: str, code: int = 0) -> Collective:
-        """A member: its value is the name. ``Collective(name)`` looks one up without calling this."""
-        member = str.__new__(cls, name)
-        member._value_ = name
-        member.code = code
-        return member
-
+from p4gen.vocabulary import DType, Numbers, Op
+from p4gen.vocabulary.message import MAX_PACKETS, MAX_RANKS, MESSAGE, Collective
+from p4gen.vocabulary.reductions import numbers_of
 
 _BY_CODE: Final = {collective.code: collective for collective in Collective}
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from p4gen.errors import FailedError
 from p4gen.host.collectives.arrays import Array
-from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.verbs import Status
+from p4gen.vocabulary.message import Collective
 
 
 @dataclass

@@ -31,10 +31,11 @@ from enum import StrEnum
 from typing import ClassVar, Final
 
 from p4gen.errors import InputError
-from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
+from p4gen.host.collectives.control import Control
 from p4gen.host.transport.verbs import Peer, QpConfig
-from p4gen.spec import DType, Op, Overflow
-from p4gen.spec.reductions import single_ops
+from p4gen.vocabulary import DType, Op, Overflow
+from p4gen.vocabulary.message import MAX_PACKETS, Collective
+from p4gen.vocabulary.reductions import single_ops
 
 ChannelKey = tuple[Collective, int]
 """The pattern and its root: (ALLREDUCE, 0), (REDUCE, r), (BROADCAST, r)."""

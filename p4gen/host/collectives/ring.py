@@ -17,14 +17,14 @@ import numpy as np
 
 from p4gen.errors import InputError
 from p4gen.host.collectives.arrays import Array, check_root, combine, divide, dtype_of
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.plan import Connection
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Completion, RecvWr, SendWr, Status
-from p4gen.spec import Op, Overflow
-from p4gen.spec.reductions import single_ops
+from p4gen.vocabulary import Op, Overflow
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.reductions import single_ops
 
 CHUNK: Final = 128 << 10
 """Size of a chunk in bytes; it reproduces Tables 26 and 28."""

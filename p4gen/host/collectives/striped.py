@@ -18,13 +18,13 @@ import numpy as np
 
 from p4gen.host.collectives.arrays import Array, check_root, divide, dtype_of
 from p4gen.host.collectives.commlib import Communicator
-from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.plan import GroupConfig
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Status
-from p4gen.spec import Op
+from p4gen.vocabulary import Op
+from p4gen.vocabulary.message import Collective
 
 Begin = Callable[[Communicator, Array], Invocation]
 """Makes a call on one tree."""

@@ -35,7 +35,7 @@ class FramePort(Protocol):
 
 
 class Fate(Protocol):
-    """What happens to a frame; ``p4gen.net.faults.Fate`` is one."""
+    """What happens to a frame; ``p4gen.net.world.faults.Fate`` is one."""
 
     @property
     def copies(self) -> Sequence[tuple[int, bytes]]:
@@ -49,7 +49,7 @@ class Fate(Protocol):
 
 
 Trouble = Callable[[bytes, int], Fate]
-"""A function from (frame, now) to the frame's fate; ``p4gen.net.faults.DirectionFaults.fate`` is one."""
+"""A function from (frame, now) to the frame's fate; ``p4gen.net.world.faults.DirectionFaults.fate`` is one."""
 
 
 class RawNic:

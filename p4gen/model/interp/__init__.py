@@ -1,7 +1,7 @@
 """The reference interpreter: the typed IR as Python closures, following the specification literally.
 
 ``Interpreter`` compiles a program's blocks once; running one takes a frame whose slot 0 is the packet's ``Context``.
-The architecture around the blocks is in ``p4gen.model.v1model``.
+The architecture has the externs, and what happens around the blocks.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping
 
-from p4gen.model.interp import calls, expressions, extern_calls, parsers, statements
+from p4gen.model.interp import calls, expressions, parsers, statements
 from p4gen.model.interp.build import Build, Handlers
 from p4gen.model.interp.context import Context, Exec, ExitSignal, Frame, Reject
 from p4gen.model.interp.extern_args import Externs
@@ -31,9 +31,9 @@ class Interpreter:
         self,
         program: ir.Program,
         state: ModelState,
+        externs: Externs,
         *,
         traced: bool = False,
-        externs: Externs = extern_calls.V1MODEL,
         blocks: Mapping[str, ir.Parser | ir.Control] | None = None,
     ) -> None:
         handlers = Handlers(

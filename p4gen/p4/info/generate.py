@@ -6,25 +6,19 @@ P4Info.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from p4.config.v1 import p4info_pb2
 
-from p4gen.arch import of_package
 from p4gen.p4 import ir
-from p4gen.p4.info import ids, tna
+from p4gen.p4.info import ids
 from p4gen.p4.info.needless import needed
+from p4gen.p4.info.rules import OF_PROFILES, rules_of
 from p4gen.p4.info.types import TypeInfo, annotate, control_width, document, external_name, flattened, to_bytes
 from p4gen.p4.live import Live
 from p4gen.p4.types import Annotation, Bits, Enum, Header, NewType, SerEnum, Struct, Type
-from p4gen.p4.walk import walk
 
 DEFAULT_TABLE_SIZE = 1024
-_EXTERNS = {
-    "counter": ids.COUNTER, "direct_counter": ids.DIRECT_COUNTER, "meter": ids.METER, "direct_meter": ids.DIRECT_METER,
-    "register": ids.REGISTER, "action_profile": ids.ACTION_PROFILE, "action_selector": ids.ACTION_PROFILE,
-}  # fmt: skip
 _MATCH = {
     "exact": p4info_pb2.MatchField.EXACT,
     "lpm": p4info_pb2.MatchField.LPM,
@@ -35,7 +29,7 @@ _MATCH = {
 
 
 def generate(program: ir.Program) -> p4info_pb2.P4Info:
-    """The P4Info message of a program with the externs of v1model or TNA."""
+    """The P4Info message of a program; its architecture says what its externs are there."""
     return _Writer(program).write()
 
 
@@ -64,11 +58,10 @@ class _Writer:
             called = {c.instance for u in self.used for c in needed(u.bodies)}
             self.externs = [e for e in self.externs if not e.aliased or e in called]
         self.value_sets = [v for v in program.value_sets if any(v in u.value_sets for u in self.used)]
-        self.kinds = _EXTERNS
-        if program.arch in tna.ARCHITECTURES:
-            self.kinds = tna.KINDS
-            self.externs = [e for e in self.externs if e.extern != "ActionSelector" or tna.profile_of(e) is e]
-        self.digests = self._digests()
+        self.rules = rules_of(program)
+        self.kinds = self.rules.kinds
+        self.externs = [e for e in self.externs if self.rules.listed(e)]
+        self.digests = self.rules.digests(program, self.used, self.actions, self.externs)
         self.controller = [
             (h, a)
             for h in program.headers
@@ -79,9 +72,7 @@ class _Writer:
 
     def write(self) -> p4info_pb2.P4Info:
         if self.program.blocks:
-            arch = of_package(self.program.package, self.program.arch, self.program.blocks)
-            if arch is not None:
-                self.info.pkg_info.arch = arch.name
+            self.info.pkg_info.arch = self.rules.architecture
             self._package()
         self._collect()
         for table in self.tables:
@@ -135,10 +126,10 @@ class _Writer:
         self.symbols.assign()
 
     def _add(self, kind: int, name: str, annotations: tuple[Annotation, ...] = ()) -> None:
-        self.symbols.add(kind, tna.symbol(self.program, kind, name), annotations)
+        self.symbols.add(kind, self.rules.symbol(self.program, kind, name), annotations)
 
     def _id(self, kind: int, name: str) -> int:
-        return self.symbols.id(kind, tna.symbol(self.program, kind, name))
+        return self.symbols.id(kind, self.rules.symbol(self.program, kind, name))
 
     def _preamble(
         self,
@@ -150,7 +141,7 @@ class _Writer:
     ) -> None:
         preamble.id = self._id(kind, name)
         preamble.name = name
-        preamble.alias = self.symbols.alias(tna.symbol(self.program, kind, name))
+        preamble.alias = self.symbols.alias(self.rules.symbol(self.program, kind, name))
         annotate(preamble, annotations, skip)
         document(preamble, annotations)
 
@@ -196,7 +187,7 @@ class _Writer:
         out.is_const_table = table.const_entries
         out.has_initial_entries = bool(table.entries)
         if table.implementation is not None:
-            profile = tna.profile_of(table.implementation)
+            profile = self.rules.profile_of(table.implementation)
             if profile is not None:
                 out.implementation_id = self._id(ids.ACTION_PROFILE, profile.name)
         for instance in table.direct:
@@ -289,47 +280,15 @@ class _Writer:
 
     def _profile(self, instance: ir.ExternInstance) -> None:
         out = self.info.action_profiles.add()
-        own = frozenset({"max_group_size", "selector_size_semantics", "max_member_weight"})
-        self._preamble(out.preamble, ids.ACTION_PROFILE, instance.name, instance.annotations, own)
-        if instance.extern in tna.PROFILES:
-            tna.profile(out, instance, self.program)
-        else:
-            self._v1model_profile(out, instance, own)
+        self._preamble(out.preamble, ids.ACTION_PROFILE, instance.name, instance.annotations, OF_PROFILES)
+        self.rules.profile(out, instance, self.program)
         used = ((t.name, t.implementation) for t in self.tables)
-        users = sorted(name for name, chosen in used if chosen is not None and tna.profile_of(chosen) is instance)
+        users = sorted(
+            name for name, chosen in used if chosen is not None and self.rules.profile_of(chosen) is instance
+        )
         out.table_ids.extend(self._id(ids.TABLE, name) for name in users)
 
-    def _v1model_profile(self, out: Any, instance: ir.ExternInstance, own: frozenset[str]) -> None:
-        out.with_selector = instance.extern == "action_selector"
-        out.size = int(instance.args[1 if out.with_selector else 0])
-        given = {a.name: a.args[0] for a in instance.annotations if a.name in own and a.args}
-        if out.with_selector and "max_group_size" in given:
-            out.max_group_size = int(given["max_group_size"])
-        semantics = str(given.get("selector_size_semantics", "")).lower()
-        if out.with_selector and semantics == "sum_of_weights":
-            out.sum_of_weights.SetInParent()
-        elif out.with_selector and semantics == "sum_of_members":
-            out.sum_of_members.SetInParent()
-            if "max_member_weight" in given:
-                out.sum_of_members.max_member_weight = int(given["max_member_weight"])
-
     # --- the rest ---
-
-    def _digests(self) -> list[tuple[str, Type]]:
-        if self.program.arch in tna.ARCHITECTURES:
-            return [(e.name, e.type_args[0]) for e in self.externs if e.extern == "Digest"]
-        found: dict[str, Type] = {}
-        for block, live in zip(self.program.blocks.values(), self.used, strict=True):
-            if not isinstance(block, ir.Control) or not any(c.method == "digest" for c in live.calls):
-                continue
-            bodies = [(a.body, True) for a in self.actions if a in live.functions]
-            for body, of_action in (*bodies, (block.body, False)):
-                for call in _digest_calls(live, body, of_action):
-                    type_ = call.type_args[0]
-                    named = isinstance(type_, Struct | Header) and type_.name
-                    name = external_name(type_.name, type_.annotations) if named else f"digest_{len(found)}"  # type: ignore[attr-defined]
-                    found.setdefault(name, type_)
-        return list(found.items())
 
     def _controller_header(self, header: Header, name: str) -> None:
         if _hidden(header.annotations):
@@ -377,19 +336,6 @@ class _Writer:
             out.other_match_type = kind
         annotate(out, annotations, frozenset({"match"}))
         document(out, annotations)
-
-
-def _digest_calls(live: Live, body: ir.Stmt, of_action: bool) -> Iterator[ir.ExternCall]:
-    """Digests sent by ``body`` and by what p4c inlines into it: blocks, functions and, into an action,
-    other actions."""
-    for node in walk(live.code(body)):
-        match node:
-            case ir.ExternCall(instance=None, method="digest", type_args=(_, *_)):
-                yield node
-            case ir.ApplyBlock(block=ir.Control(body=inner)):
-                yield from _digest_calls(live, inner, of_action)
-            case ir.Call(callee=callee) if of_action or not callee.is_action:
-                yield from _digest_calls(live, callee.body, of_action)
 
 
 def _hidden(annotations: tuple[Annotation, ...]) -> bool:

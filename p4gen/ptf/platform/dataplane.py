@@ -18,9 +18,9 @@ from ptf.dataplane import DataPlanePacketSourceIface, DataPlanePortIface
 
 from p4gen.model.between import REFUSED, SETTLE
 from p4gen.ptf import markers
-from p4gen.spec import ticks
 from p4gen.switch.dataplane import Dataplane, open_dataplane
 from p4gen.switch.veth import VethDataplane
+from p4gen.vocabulary import ticks
 
 MAX_FRAME = 65536
 

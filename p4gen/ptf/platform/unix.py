@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final
 from ptf.dataplane import DataPlanePacketSourceIface, DataPlanePortIface
 
 from p4gen.model.between import SETTLE
-from p4gen.spec import ticks
+from p4gen.vocabulary import ticks
 
 MAX_FRAME: Final = 65536
 """PTF's own 4096-byte receive buffer would cut RoCE frames with 4 KiB of payload."""

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from p4gen.errors import InputError
-from p4gen.families.epic.spec import EpicSpec
 from p4gen.p4.compile import compile_text
+from p4gen.papers.epic.spec import EpicSpec
 from p4gen.program.compilation import compile_spec
 
 from .agree import Pair

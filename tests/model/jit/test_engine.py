@@ -12,13 +12,13 @@ import pytest
 
 from p4gen.bench.workload import Workload, bursts
 from p4gen.errors import InputError
-from p4gen.families.epic.spec import EpicSpec
 from p4gen.model import Model, Trace
 from p4gen.model.entries import Action, Entry, Exact
 from p4gen.model.jit import Batch
 from p4gen.p4 import ir
 from p4gen.p4 import types as t
 from p4gen.p4.compile import compile_text
+from p4gen.papers.epic.spec import EpicSpec
 
 from ..handmade import POS, Maker, action, arg_out, assign, bit, extern, lit, register, table
 from .agree import everything

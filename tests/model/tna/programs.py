@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from p4gen.arch.tna.jit.engine import TofinoEngine
-from p4gen.arch.tna.machine import TofinoModel
+from p4gen.chips.tna.jit.engine import TofinoEngine
+from p4gen.chips.tna.machine import TofinoModel
 from p4gen.choices import EngineName
 from p4gen.model import Model
 from p4gen.model.state import Clock

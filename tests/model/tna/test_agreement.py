@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from p4gen.arch.tna.replication import MirrorSession, NodeReplica
 from p4gen.bench.workload import bursts
-from p4gen.families.epic.spec import EpicSpec
+from p4gen.chips.tna.replication import MirrorSession, NodeReplica
 from p4gen.model import Model, Trace
 from p4gen.model.entries import MulticastGroup, Replica
 from p4gen.p4.compile import compile_text
+from p4gen.papers.epic.spec import EpicSpec
 from p4gen.program.compilation import compile_spec
 
 from ..jit.agree import Pair, everything

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from p4gen.arch.tna.hashing import NAMED, XORS, Polynomial, calculation
+from p4gen.chips.tna.hashing import NAMED, XORS, Polynomial, calculation
 from p4gen.errors import InputError
 from p4gen.model import MeterConfig
 from p4gen.model.entries import Action, Entry, Indirect, Lpm

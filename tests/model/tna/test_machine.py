@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from p4gen.arch.tna.generator import Application
-from p4gen.arch.tna.replication import MirrorSession, NodeReplica
+from p4gen.chips.tna.generator import Application
+from p4gen.chips.tna.replication import MirrorSession, NodeReplica
 from p4gen.errors import InputError
 from p4gen.model import ControlError, Trace
 from p4gen.model.entries import CloneSession, MulticastGroup, Replica

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from p4gen.arch.tna.generator import Application
+from p4gen.chips.tna.generator import Application
 from p4gen.errors import InputError
 from p4gen.model import ControlError, Model
 from p4gen.model.jit import Batch

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from p4gen.arch.tna.generator import Application, Counts
-from p4gen.arch.tna.machine import TofinoModel
-from p4gen.arch.tna.replication import Branch, Ecmp, Lag, MirrorSession, Node, NodeReplica, Tree
+from p4gen.chips.tna.generator import Application, Counts
+from p4gen.chips.tna.machine import TofinoModel
+from p4gen.chips.tna.replication import Branch, Ecmp, Lag, MirrorSession, Node, NodeReplica, Tree
 from p4gen.model import Model
 from p4gen.model.entries import Action, CounterValue, Entry, Match, MulticastGroup, Replica, Ternary
 from p4gen.p4.compile import compile_file

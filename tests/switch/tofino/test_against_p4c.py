@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from p4gen.arch.tna.p4c import compile_for_tofino, find
+from p4gen.chips.tna.p4c import compile_for_tofino, find
 from p4gen.families import parse_spec
 from p4gen.p4.compile import compile_text
 from p4gen.p4.p4c import CompilerCall

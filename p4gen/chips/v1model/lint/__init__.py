@@ -1,0 +1,1 @@
+"""What BMv2 does not support of valid P4."""

@@ -1,0 +1,1 @@
+"""Hosts of a lab: their daemons, and the lab's side of these."""

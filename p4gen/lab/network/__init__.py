@@ -1,0 +1,1 @@
+"""The network of a lab: namespaces, links and their faults, captures."""

@@ -1,0 +1,1 @@
+"""What runs in a lab: calls, scenarios, suites, measurements, and reports of them."""

@@ -1,0 +1,1 @@
+"""Connections between hosts, as the manager keeps them."""

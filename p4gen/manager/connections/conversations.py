@@ -1,0 +1,246 @@
+"""What the messages of RDMA CM between hosts amount to: connections that begin and end (InfiniBand 12.6, 12.9).
+
+A REQ, the REP to it and the RTU to that, each from the right host and with the numbers of the message before, make a
+connection. A DREQ, a DREP or a REJ with the numbers of both ends ends it. Messages may be lost, repeated or late on
+the way to this module, too: what does not fit is ignored, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from p4gen.plan.placement.connections import QPNS
+from p4gen.rocev2.cm import PATH_MTUS, RELIABLE, Kind, Message, Sent, gid_of
+
+LIFETIME: Final = 120.0
+"""Seconds after which a handshake that has not been completed is forgotten: hosts have given up by then."""
+MOST_OPEN: Final = 4096
+"""Handshakes under way that are kept; the oldest is forgotten for a new one."""
+
+
+@dataclass(frozen=True)
+class Party:
+    """An end of a connection: IPv4 address, its number of the connection, its QP."""
+
+    ip: int
+    number: int
+    qp: int
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A connection that two hosts have agreed on, or are about to."""
+
+    requester: Party
+    """The sender of the REQ. Either end may send requests to the other later."""
+    responder: Party
+    """Its number and QP are 0 as long as there is no REP."""
+    mtu: int
+    tos: int
+    """DSCP of the connection's packets, as a byte with ECN 0."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A connection is ready to use; ``stale`` are connections whose QPs it has taken over."""
+
+    conversation: Conversation
+    stale: tuple[Conversation, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A connection has ended."""
+
+    conversation: Conversation
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """A message that changes nothing: ``kind`` in a word or two, for counters, and the whole reason."""
+
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A message that goes on with a handshake."""
+
+
+Outcome = Begun | Ended | Ignored | Noted
+_Key = tuple[int, int, int]
+"""Of an open handshake: the requester's address and number, and the responder's address."""
+_NOTED: Final = Noted()
+_REPEATED: Final = Ignored("repeated", "it has been seen before")
+
+
+@dataclass(frozen=True)
+class _Handshake:
+    """A connection that two hosts are about to agree on, and when its last message came, s."""
+
+    since: float
+    asked: Conversation
+    ready: int | None = None
+    """The responder's number in an RTU that came before the REP: copies of messages may overtake each other."""
+
+
+class Conversations:
+    """All handshakes and connections. ``known`` are connections of an earlier run."""
+
+    def __init__(self, known: Iterable[Conversation] = ()) -> None:
+        self._open: dict[_Key, _Handshake] = {}
+        self._made: dict[tuple[int, int], Conversation] = {}
+        """By (address, QP) of both ends."""
+        for conversation in known:
+            self._add(conversation)
+
+    def hear(self, sent: Sent, now: float) -> Outcome:
+        """Take a message. ``now`` is a time in seconds, which never goes back."""
+        for key in [key for key, handshake in self._open.items() if handshake.since + LIFETIME <= now]:
+            del self._open[key]
+        message = sent.message
+        match message.kind:
+            case Kind.REQ:
+                return self._requested(sent, now)
+            case Kind.REP:
+                return self._replied(sent, now)
+            case Kind.RTU:
+                return self._ready(sent)
+            case Kind.DREQ | Kind.DREP:
+                return self._ended(sent)
+            case Kind.REJ:
+                return self._rejected(sent)
+            case Kind.MRA:
+                return _NOTED
+
+    def forget(self, conversation: Conversation) -> None:
+        """Nothing of this connection is to be ended later."""
+        for party in (conversation.requester, conversation.responder):
+            if self._made.get((party.ip, party.qp)) == conversation:
+                del self._made[party.ip, party.qp]
+
+    def _requested(self, sent: Sent, now: float) -> Outcome:
+        message = sent.message
+        wrong = _wrong_request(sent)
+        if wrong is not None:
+            return wrong
+        requester = Party(sent.src, message["local_id"], message["local_qpn"])
+        made = self._made.get((requester.ip, requester.qp))
+        if made is not None and (made.requester, made.responder.ip) == (requester, sent.dst):
+            return _REPEATED
+        asked = Conversation(
+            requester, Party(sent.dst, 0, 0), PATH_MTUS[message["path_mtu"]], message["traffic_class"] & 0xFC
+        )
+        key = (sent.src, requester.number, sent.dst)
+        before = self._open.get(key)
+        if before is not None and replace(before.asked, responder=asked.responder) == asked:
+            self._open[key] = replace(before, since=now)
+            return _REPEATED
+        if before is None and len(self._open) >= MOST_OPEN:
+            del self._open[min(self._open, key=lambda other: self._open[other].since)]
+        self._open[key] = _Handshake(now, asked)
+        return _NOTED
+
+    def _replied(self, sent: Sent, now: float) -> Outcome:
+        message = sent.message
+        if message["local_qpn"] not in QPNS:
+            return Ignored("malformed", f"REP: QP {message['local_qpn']} is not an ordinary one")
+        responder = Party(sent.src, message["local_id"], message["local_qpn"])
+        key = (sent.dst, message["remote_id"], sent.src)
+        if key not in self._open:
+            made = self._made.get((responder.ip, responder.qp))
+            if made is not None and made.responder == responder and made.requester.number == message["remote_id"]:
+                return _REPEATED
+            return _unknown(message)
+        handshake = self._open[key]
+        agreed = replace(handshake.asked, responder=responder)
+        if handshake.ready == responder.number:
+            return self._begin(key, agreed)
+        self._open[key] = replace(handshake, since=now, asked=agreed)
+        return _REPEATED if handshake.asked.responder == responder else _NOTED
+
+    def _ready(self, sent: Sent) -> Outcome:
+        message = sent.message
+        key = (sent.src, message["local_id"], sent.dst)
+        handshake = self._open.get(key)
+        if handshake is not None and not handshake.asked.responder.qp:
+            self._open[key] = replace(handshake, ready=message["remote_id"])
+            return _REPEATED if handshake.ready == message["remote_id"] else _NOTED
+        if handshake is None or handshake.asked.responder.number != message["remote_id"]:
+            return _REPEATED if self._between(sent) else _unknown(message)
+        return self._begin(key, handshake.asked)
+
+    def _begin(self, key: _Key, found: Conversation) -> Begun:
+        del self._open[key]
+        ends = ((party.ip, party.qp) for party in (found.requester, found.responder))
+        stale = tuple(dict.fromkeys(self._made[end] for end in ends if end in self._made))
+        for old in stale:
+            self.forget(old)
+        self._add(found)
+        return Begun(found, stale)
+
+    def _ended(self, sent: Sent) -> Outcome:
+        message = sent.message
+        self._drop_open(sent)
+        found = self._between(sent)
+        if found is None:
+            return _NOTED if message.kind is Kind.DREP else _unknown(message)
+        receiver = found.responder if found.responder.ip == sent.dst else found.requester
+        if message.kind is Kind.DREQ and message["remote_qpn"] != receiver.qp:
+            return Ignored("contradictory", f"DREQ: QP {message['remote_qpn']} is not the connection's, {receiver.qp}")
+        self.forget(found)
+        return Ended(found)
+
+    def _rejected(self, sent: Sent) -> Outcome:
+        dropped = self._drop_open(sent)
+        found = self._between(sent)
+        if found is not None:
+            self.forget(found)
+            return Ended(found)
+        return _NOTED if dropped else _unknown(sent.message)
+
+    def _drop_open(self, sent: Sent) -> bool:
+        """Forget a handshake under way that this message ends; a REJ of a REQ may come without the responder's
+        number."""
+        message = sent.message
+        local, remote = message["local_id"], message["remote_id"]
+        for key, numbers in (((sent.src, local, sent.dst), (remote,)), ((sent.dst, remote, sent.src), (local,))):
+            if key in self._open:
+                number = self._open[key].asked.responder.number
+                if number in numbers or (not number and key[0] == sent.dst):
+                    del self._open[key]
+                    return True
+        return False
+
+    def _between(self, sent: Sent) -> Conversation | None:
+        """The connection of a message by the addresses and numbers of both ends, whoever of them has sent it."""
+        message = sent.message
+        ends = {(sent.src, message["local_id"]), (sent.dst, message["remote_id"])}
+        for made in self._made.values():
+            if {(made.requester.ip, made.requester.number), (made.responder.ip, made.responder.number)} == ends:
+                return made
+        return None
+
+    def _add(self, conversation: Conversation) -> None:
+        for party in (conversation.requester, conversation.responder):
+            self._made[party.ip, party.qp] = conversation
+
+
+def _wrong_request(sent: Sent) -> Ignored | None:
+    message = sent.message
+    if message["transport"] != RELIABLE:
+        return Ignored("other transport", f"REQ: transport {message['transport']} is not a reliable connection")
+    if message["local_qpn"] not in QPNS:
+        return Ignored("malformed", f"REQ: QP {message['local_qpn']} is not an ordinary one")
+    if message["path_mtu"] not in PATH_MTUS:
+        return Ignored("malformed", f"REQ: path MTU {message['path_mtu']} has no meaning")
+    if (message["local_gid"], message["remote_gid"]) != (gid_of(sent.src), gid_of(sent.dst)):
+        return Ignored("contradictory", "REQ: its GIDs are not the addresses of its packet")
+    return None
+
+
+def _unknown(message: Message) -> Ignored:
+    return Ignored("unknown", f"{message.kind.name}: no handshake or connection has these numbers")

@@ -1,0 +1,1 @@
+"""Groups in the manager: membership, life, leases, repair."""

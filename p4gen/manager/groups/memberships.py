@@ -1,0 +1,132 @@
+"""Groups as the manager shows them: their state to clients, and to hosts what their ranks need (EPIC §3.3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from p4gen.families import WrittenServing
+from p4gen.host.collectives.plan import ChannelKey, PsnSync
+from p4gen.host.transport.verbs import Peer
+from p4gen.plan.placement.request import GroupSpec
+
+
+@dataclass(frozen=True)
+class HostAddresses:
+    """Addresses that the manager assigns to a host: MAC (48 bits), IPv4, and the MAC of its switch."""
+
+    mac: int
+    ip: int
+    gateway: int
+
+
+class GroupState(StrEnum):
+    """The state of a group's life cycle."""
+
+    INSTALLING = "installing"
+    ACTIVE = "active"
+    BROKEN = "broken"
+    """There is currently no tree for it; it is placed again automatically when there is one."""
+    REMOVING = "removing"
+
+
+@dataclass(frozen=True)
+class RankChannel:
+    """A queue pair of a rank (``GroupConfig.channels``)."""
+
+    key: ChannelKey
+    qp: int
+    peer: Peer
+
+
+@dataclass(frozen=True)
+class RankTree:
+    """A rank's queue pairs on one of several trees of its group."""
+
+    channels: tuple[RankChannel, ...]
+    rate: float
+    """Bit/s that they send, with headers; calls are divided among the trees as their rates are."""
+
+
+@dataclass(frozen=True)
+class RankConfig:
+    """What InitGroup gives to the CommLib of one rank: its place, its endpoints, QPs and PSNs."""
+
+    group: str
+    generation: int
+    """Counts the placements of a group, from 1; queue pairs of an older one are invalid."""
+    rank: int
+    size: int
+    addresses: HostAddresses
+    channels: tuple[RankChannel, ...]
+    first_psn: int
+    slots: int
+    sync: PsnSync
+    spec: WrittenServing
+    """The program of the first switch: payload, W, M, op, dtype, mode, reliability."""
+    ring_qp: int = 0
+    """The first queue pair number of a ring of hosts, on which calls run in this generation; 0 if switches carry
+    them. ``p4gen.manager.ranks.ranks`` numbers the others."""
+    ips: tuple[int, ...] = ()
+    """Of a ring: the addresses of all ranks."""
+    leased: bool = False
+    """Whether rank 0 asks the manager before each call (``HostManager.begin_call``)."""
+    trees: tuple[RankTree, ...] = ()
+    """Of a group with several trees: all of them. Then ``channels`` has none."""
+
+    @property
+    def qps(self) -> tuple[int, ...]:
+        """Its queue pairs' numbers on all trees."""
+        every = (self.channels, *(tree.channels for tree in self.trees))
+        return tuple(channel.qp for channels in every for channel in channels)
+
+
+@dataclass(frozen=True)
+class Membership:
+    """A notification for a host: the current state of a group in which it is a rank.
+
+    ``config`` is None unless the group is active. ``reason`` says why it is broken. ``gone``: it was destroyed.
+    """
+
+    group: str
+    state: GroupState
+    generation: int
+    config: RankConfig | None = None
+    reason: str = ""
+    gone: bool = False
+
+
+@dataclass(frozen=True)
+class GroupTree:
+    """One of several trees of a group."""
+
+    tree: Mapping[str, str | None]
+    """Each of its switches with its parent switch (None: the root)."""
+    rate: float
+    """Bit/s of each rank over it, with headers."""
+
+
+@dataclass(frozen=True)
+class GroupStatus:
+    """The status of a group."""
+
+    spec: GroupSpec
+    state: GroupState
+    generation: int
+    reason: str = ""
+    tree: Mapping[str, str | None] = field(default_factory=dict)
+    """Each switch of its IncTree with its parent switch (None: the root); of several trees that of the first."""
+    slots: Mapping[str, int] = field(default_factory=dict)
+    """Number of slots used on each switch, over all pipes and pipelines."""
+    contexts: Mapping[str, int] = field(default_factory=dict)
+    """Number of contexts used on each switch."""
+    ring: bool = False
+    """Whether calls currently run on a ring of the hosts."""
+    trees: tuple[GroupTree, ...] = ()
+    """Of a group with several trees: all of them."""
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """The switches of all its trees."""
+        return tuple(dict.fromkeys(name for each in (self.tree, *(t.tree for t in self.trees)) for name in each))

@@ -1,0 +1,1 @@
+"""Ranks in real time, and what the manager tells them."""

@@ -1,0 +1,85 @@
+"""The calls of a rank: what they are made of, and how they end."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Final
+
+from p4gen.errors import FailedError
+from p4gen.host.collectives.arrays import Array, check_root, divide, dtype_of
+from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
+from p4gen.host.collectives.ring import Ring
+from p4gen.host.collectives.striped import StripedCommunicator
+from p4gen.vocabulary import Op
+from p4gen.vocabulary.message import Collective
+
+Library = Communicator | StripedCommunicator | Ring
+"""What carries a rank's calls in one generation: a tree, several, or a ring of the hosts."""
+ROOTED: Final = frozenset({Collective.REDUCE, Collective.BROADCAST})
+
+
+@dataclass(frozen=True)
+class CallResult:
+    """A successful call. Times are CLOCK_MONOTONIC, in ps."""
+
+    value: Array | None
+    """This rank's result; None if the collective gives it none."""
+    started: int
+    """The time at which it first began, in any generation of the group."""
+    finished: int
+    last_result: int | None
+    begun: int
+    """How often it was started: more than once if the group was placed again meanwhile."""
+    ring: bool = False
+    """Whether it ended on a ring of the hosts, without switches."""
+
+
+@dataclass(eq=False)
+class Call:
+    """A call that a rank has made, for as long as it takes, over all generations of its group."""
+
+    collective: Collective
+    values: Array
+    root: int
+    op: Op | None
+    future: Future[CallResult] = field(default_factory=Future)
+    begun: int = 0
+    asked: bool = False
+    """Whether the manager has answered in which generation it is to be made."""
+    invocation: Invocation | None = None
+    """Its last invocation."""
+    started: int | None = None
+    """The time at which it began in an earlier generation."""
+
+    def make(self, communicator: Library) -> Invocation:
+        """The call as an invocation of one generation's communicator, or of its ring."""
+        match self.collective:
+            case Collective.ALLREDUCE:
+                return communicator.all_reduce(self.values, self.op)
+            case Collective.REDUCE:
+                return communicator.reduce(self.values, self.root, self.op)
+            case Collective.BROADCAST:
+                return communicator.broadcast(self.values, self.root)
+            case Collective.REDUCE_SCATTER:
+                return communicator.reduce_scatter(self.values, self.op)
+            case Collective.ALLGATHER:
+                return communicator.all_gather(self.values)
+            case Collective.BARRIER:
+                return communicator.barrier()
+
+    def fail(self, reason: str) -> None:
+        """End it with an error, unless it has ended."""
+        if not self.future.done():
+            self.future.set_exception(FailedError(reason))
+
+
+def check_call(config: GroupConfig, collective: Collective, values: Array, root: int, op: Op | None) -> None:
+    """Raises ``InputError`` for a call that would be refused at every rank."""
+    if collective is Collective.BARRIER:
+        return
+    config.kind(dtype_of(values), op)
+    if collective in ROOTED:
+        check_root(root, config.size)
+    if collective is Collective.REDUCE_SCATTER:
+        divide(values, config.size)

@@ -1,0 +1,223 @@
+"""What every rank of a group does with the manager's news: it joins each generation, and leaves it.
+
+The manager may place a group again at any time (a *generation*). A rank then creates new queue pairs, reports to the
+manager how many calls it has completed, and gets the least number of all ranks: from that call on everything is
+repeated, with the inputs that were kept. A rank that has completed such a call has its result; the others need its
+contribution.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from p4gen.errors import FailedError
+from p4gen.host.transport.clock import MS, SECOND
+from p4gen.host.transport.raw import RawNic
+from p4gen.host.transport.rc import QueuePair
+from p4gen.manager.api import Code, GroupState, HostManager, ManagerError, Membership, RankConfig, RankReport
+from p4gen.manager.ranks.ranks import RING_QPS
+
+KEPT: Final = 8
+"""Number of completed calls whose inputs a rank keeps; no rank is further ahead of another."""
+REPORT_EVERY: Final = SECOND // 2
+_COUNTED: Final = ("sent", "resent", "timeouts", "naks", "cnps")
+_RETRY_S: Final = 0.5
+_RETRY: Final = 100 * MS
+_NOT_OURS: Final = frozenset({"not_udp_over_ipv4", "not_rocev2", "truncated"})
+"""Reasons of frames that the NIC refuses because they belong to the kernel."""
+
+
+class Follower(ABC):
+    """A rank of a group. Everything but ``report`` and ``rank`` happens on the loop."""
+
+    def __init__(self, group: str, nic: RawNic, manager: HostManager, submit: Callable[[RankReport], None]) -> None:
+        self.group = group
+        self.state = GroupState.INSTALLING
+        self.reason = ""
+        """The manager's reason why the group is broken."""
+        self.generation = 0
+        """The generation of the newest queue pairs; 0 before there are any."""
+        self.completed = 0
+        """Number of calls that this rank has completed."""
+        self._nic, self._loop, self._manager, self._submit = nic, nic.loop, manager, submit
+        self._wanted: RankConfig | None = None
+        self._last: RankConfig | None = None
+        """The newest configuration of an active generation."""
+        self._joined: RankConfig | None = None
+        """That of the generation whose queue pairs there are."""
+        self._running = False
+        """Whether all ranks are ready, so that calls are made."""
+        self._ended = ""
+        """Why no more calls are possible."""
+        self._past: Counter[str] = Counter()
+        """Counters of queue pairs that were destroyed."""
+        self._data_bytes = 0
+        self._reported: RankReport | None = None
+        self._report_set = False
+
+    @property
+    def rank(self) -> int | None:
+        """This host's rank; None before the group was active."""
+        return None if self._last is None else self._last.rank
+
+    @property
+    def size(self) -> int | None:
+        """The number of ranks; None before the group was active."""
+        return None if self._last is None else self._last.size
+
+    @abstractmethod
+    def progress(self) -> float:
+        """The fraction of the running call that is done, from 0 to 1. May be called from any thread."""
+
+    # --- what each kind of ranks does ---
+
+    @abstractmethod
+    def _unfit(self, config: RankConfig) -> str:
+        """Why this kind of ranks cannot be one of a group; "" if it can."""
+
+    @abstractmethod
+    def _create(self, config: RankConfig) -> None:
+        """Create the queue pairs of a generation."""
+
+    @abstractmethod
+    def _destroy(self) -> None:
+        """Destroy them; calls under way are made again in the next generation."""
+
+    @abstractmethod
+    def _go_on(self, again: int) -> None:
+        """All ranks are ready: repeat the last completed calls, this many, and make those that wait."""
+
+    @abstractmethod
+    def _fail_waiting(self, reason: str) -> None:
+        """Fail all calls that are not completed, and forget them and what was kept."""
+
+    @abstractmethod
+    def _pairs(self) -> Iterable[QueuePair]:
+        """The queue pairs of the current generation."""
+
+    @abstractmethod
+    def _waits(self) -> bool:
+        """Whether calls are not completed."""
+
+    # --- generations ---
+
+    def continues(self, news: Membership) -> bool:
+        """Whether a membership belongs to the same group, not to another one of the same name."""
+        last, config = self._last, news.config
+        return last is None or config is None or config == last or config.generation > last.generation
+
+    def follow(self, news: Membership) -> None:
+        """Handle a change of the group's membership."""
+        self.state, self.reason = news.state, news.reason
+        if news.gone:
+            self.end(f"group {self.group} was destroyed")
+        elif news.config is not None and (problem := self._unfit(news.config)):
+            self.end(problem)
+        elif news.state is GroupState.ACTIVE and news.config is not None:
+            self._wanted = self._last = news.config
+            if self._joined is None or news.config.generation != self.generation:
+                self._leave()
+                self._join(news.config)
+        elif news.state in (GroupState.BROKEN, GroupState.REMOVING):
+            self._wanted = None
+            self._leave()
+
+    def end(self, reason: str) -> None:
+        """End the rank: waiting calls fail, and so do later ones."""
+        if self._ended:
+            return
+        self._ended = reason
+        self._wanted = None
+        self._leave()
+        self._fail_waiting(reason)
+
+    def _join(self, config: RankConfig) -> None:
+        if config is not self._wanted:
+            return
+        self.generation = config.generation
+        if not config.spec.icrc.right:
+            self._nic.nic.checks_icrc = False
+        ring = range(config.ring_qp, config.ring_qp + RING_QPS * config.size if config.ring_qp else 0)
+        if not {*ring, *config.qps}.isdisjoint(self._nic.nic.pairs):
+            # Also for a group that is being destroyed, of which the manager has not notified this rank yet.
+            self._loop.at(self._loop.now + _RETRY, self._join, config)
+            return
+        self._create(config)
+        self._joined = config
+        arguments = config, self.completed
+        threading.Thread(target=self._get_ready, args=arguments, name=f"{self.group} ready", daemon=True).start()
+
+    def _get_ready(self, config: RankConfig, completed: int) -> None:
+        """Wait for the other ranks, on a separate thread."""
+        pause = threading.Event()
+        while config is self._joined:
+            try:
+                first = self._manager.ready(config.group, config.generation, config.rank, completed)
+                self._loop.call_soon_threadsafe(self._begin, (config, first))
+                return
+            except ManagerError as error:
+                if error.code in (Code.REFUSED, Code.NOT_FOUND):
+                    return  # this generation is over; another membership will arrive
+                pause.wait(_RETRY_S)
+            except FailedError:
+                return  # the loop has ended
+
+    def _begin(self, ready: tuple[RankConfig, int]) -> None:
+        config, first = ready
+        if config is not self._joined:
+            return
+        self._running = True
+        self._go_on(self.completed - first)
+        self._watch_counters()
+
+    def _leave(self) -> None:
+        self._running = False
+        if self._joined is not None:
+            self._past += _counted(self._pairs())
+            self._joined = None
+            self._destroy()
+
+    def _why(self) -> str:
+        """Why calls do not end."""
+        if self.state is GroupState.BROKEN:
+            return f"the group is broken: {self.reason}" if self.reason else "the group is broken"
+        if self._joined is None:
+            return "the group is not active"
+        if not self._running:
+            return f"not all ranks have joined generation {self.generation}"
+        return "other ranks have not called it, or packets are lost"
+
+    # --- counters ---
+
+    def report(self) -> RankReport:
+        """The counters of this rank and of its host's NIC. May be called from any thread."""
+        counts = Counter(self._past)
+        if self._joined is not None:
+            counts += _counted(self._pairs())
+        dropped = {reason: count for reason, count in self._nic.nic.dropped.items() if reason not in _NOT_OURS}
+        return RankReport(self.group, self.rank or 0, self.completed, self._data_bytes, **counts, dropped=dropped)
+
+    def _watch_counters(self) -> None:
+        if not self._report_set:
+            self._report_set = True
+            self._loop.at(self._loop.now + REPORT_EVERY, self._report)
+
+    def _report(self, _: object) -> None:
+        self._report_set = False
+        report = self.report()
+        if self._last is not None and not self._ended and (self._waits() or report != self._reported):
+            self._reported = report
+            self._submit(report)
+            self._watch_counters()
+
+
+def _counted(pairs: Iterable[QueuePair]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for pair in list(pairs):
+        for name in _COUNTED:
+            found[name] += getattr(pair.requester.stats, name)
+    return found

@@ -1,0 +1,220 @@
+"""A host that is controlled by a manager: it follows the state of its groups, and is a ``Member`` of each.
+
+Of a group whose ranks write to each other's memory it is a ``WriteMember``: the memory is offered first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections.abc import Iterator
+from typing import Final
+
+from p4gen.errors import FailedError
+from p4gen.groups.ranks import ACK_EVERY
+from p4gen.host.transport.raw import RawNic
+from p4gen.manager.api import Code, HostInfo, HostManager, ManagerError, Membership, RankReport
+from p4gen.manager.ranks.follower import Follower
+from p4gen.manager.ranks.member import Member
+from p4gen.manager.ranks.ranks import TIMEOUT
+from p4gen.manager.ranks.writes import Make, WriteMember
+
+__all__ = ["Host", "Member"]
+
+_RETRY_S: Final = 1.0
+
+
+class Host:
+    """The groups of the host ``name``, on its NIC. Register the host first: the manager's answer has its addresses.
+
+    ``timeout_ps`` is the retransmission timer of queue pairs; ``out_of_order`` is what ``HostInfo`` says of the NIC.
+    The caller keeps the loop and the objects of which the NIC is made.
+    """
+
+    def __init__(
+        self,
+        manager: HostManager,
+        name: str,
+        nic: RawNic,
+        *,
+        timeout_ps: int = TIMEOUT,
+        ack_every: int = ACK_EVERY,
+        out_of_order: bool = False,
+    ) -> None:
+        self.name = name
+        self._info = HostInfo(name, out_of_order)
+        self._manager, self._nic, self._loop = manager, nic, nic.loop
+        self._timeout_ps, self._ack_every = timeout_ps, ack_every
+        self._members: dict[str, Follower] = {}
+        self._changed = threading.Condition()
+        self._closed = threading.Event()
+        self._watching: Iterator[Membership] | None = None
+        self._reports: queue.SimpleQueue[RankReport | None] = queue.SimpleQueue()
+        self._loop.add_stop(self._loop_ended)
+        for work in (self._watch, self._send_reports):
+            threading.Thread(target=work, name=f"{name} {work.__name__}", daemon=True).start()
+
+    def __enter__(self) -> Host:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def member(self, group: str, timeout: float = 10.0) -> Member:
+        """This host's rank of a group, once the manager has announced it. Raises ``FailedError`` when it does not
+        within ``timeout`` seconds."""
+        found = self.follower(group, timeout)
+        if not isinstance(found, Member):
+            raise FailedError(f"the ranks of group {group} write to each other's memory, and make no other calls")
+        return found
+
+    def write_member(self, group: str) -> WriteMember:
+        """This host's rank of a group to which it has offered memory. Raises ``FailedError`` for another one."""
+        found = self.follower(group, 0)
+        if not isinstance(found, WriteMember):
+            raise FailedError(f"{self.name} has offered no memory to group {group}")
+        return found
+
+    def follower(self, group: str, timeout: float = 10.0) -> Follower:
+        """This host's rank of a group of any kind; see ``member``."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: group in self._members, timeout):
+                known = ", ".join(sorted(self._members)) or "none"
+                raise FailedError(f"{self.name} is not in group {group} (it is in: {known})")
+            return self._members[group]
+
+    def offer(self, group: str, make: Make, timeout: float = 10.0) -> WriteMember:
+        """Become a rank of a group whose ranks write to each other's memory, before the manager creates it; what
+        InitGroup has to know is the rank's ``memory``. If the group is not created, ``withdraw`` it.
+
+        Waits until this host has left an earlier group of this name; raises ``FailedError`` when it does not within
+        ``timeout`` seconds.
+        """
+        with self._changed:
+            if not self._changed.wait_for(lambda: group not in self._members, timeout):
+                raise FailedError(f"{self.name} is still in a group {group}")
+
+        def create() -> WriteMember:
+            member = WriteMember(group, self._nic, self._manager, self._reports.put, make, self._timeout_ps)
+            with self._changed:
+                self._members[group] = member
+                self._changed.notify_all()
+            return member
+
+        return self._loop.run_there(create)
+
+    def withdraw(self, group: str) -> None:
+        """Take back the memory that was offered to a group which was not created."""
+
+        def end() -> None:
+            member = self._members.get(group)
+            if isinstance(member, WriteMember) and not member.generation:
+                member.end(f"{self.name} has withdrawn its memory")
+                with self._changed:
+                    del self._members[group]
+                    self._changed.notify_all()
+
+        self._loop.run_there(end)
+
+    def members(self) -> dict[str, Follower]:
+        """All groups that it is in, by name."""
+        with self._changed:
+            return dict(self._members)
+
+    def close(self) -> None:
+        """Leave all groups. Pending calls fail."""
+        if not self._closed.is_set():
+            self._closed.set()
+            self._reports.put(None)
+            close = getattr(self._watching, "close", None)  # a running generator cannot be closed
+            if close is not None:
+                with contextlib.suppress(ValueError):
+                    close()
+            with contextlib.suppress(FailedError):  # the loop has ended, and so have the members
+                self._loop.call_soon_threadsafe(self._end, f"{self.name} has left")
+
+    # --- on the loop ---
+
+    def _follow(self, news: Membership) -> None:
+        if self._closed.is_set():
+            return
+        member = self._members.get(news.group)
+        if member is not None and not member.continues(news):
+            member.end(f"group {news.group} was destroyed")  # and created again, while the manager was away
+            member = None
+        if member is None and not news.gone:
+            member = Member(
+                news.group,
+                self._nic,
+                self._manager,
+                self._reports.put,
+                timeout_ps=self._timeout_ps,
+                ack_every=self._ack_every,
+            )
+        if member is not None:
+            member.follow(news)
+            with self._changed:
+                if news.gone:
+                    del self._members[news.group]
+                else:
+                    self._members[news.group] = member
+                self._changed.notify_all()
+
+    def _gone(self, member: Follower) -> None:
+        if self._members.get(member.group) is member:
+            self._follow(Membership(member.group, member.state, member.generation, gone=True))
+
+    def _end(self, reason: str) -> None:
+        for member in self._members.values():
+            member.end(reason)
+
+    def _loop_ended(self) -> None:
+        problem = self._loop.problem
+        self._end("the host's loop has ended" + (f": {problem!r}" if problem is not None else ""))
+
+    # --- threads that wait for the manager ---
+
+    def _watch(self) -> None:
+        while not self._closed.is_set():
+            try:
+                self._watching = self._manager.watch(self.name)
+                for news in self._watching:
+                    if self._closed.is_set():
+                        return
+                    self._loop.call_soon_threadsafe(self._follow, news)
+            except ManagerError:
+                pass  # the manager has ended and may come back; groups continue meanwhile
+            except FailedError:
+                return  # the loop has ended
+            if self._closed.wait(_RETRY_S):
+                return
+            with contextlib.suppress(FailedError):
+                self._manager.register_host(self._info)
+                for group, member in self.members().items():
+                    self._ask(group, member)
+
+    def _ask(self, group: str, member: Follower) -> None:
+        """End a group that was destroyed while the manager was not reachable."""
+        try:
+            self._manager.group(group)
+        except ManagerError as error:
+            if error.code is Code.NOT_FOUND:
+                self._loop.call_soon_threadsafe(self._gone, member)
+
+    def _send_reports(self) -> None:
+        while (report := self._reports.get()) is not None:
+            newest = {report.group: report}
+            with contextlib.suppress(queue.Empty):
+                while (more := self._reports.get_nowait()) is not None:
+                    newest[more.group] = more
+            if self._closed.is_set():
+                return
+            for group, each in newest.items():
+                member = self.members().get(group)
+                try:
+                    self._manager.report_rank(each)
+                except ManagerError as error:
+                    if error.code is Code.NOT_FOUND and member is not None:
+                        with contextlib.suppress(FailedError):
+                            self._ask(group, member)

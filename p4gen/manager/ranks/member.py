@@ -1,0 +1,326 @@
+"""A rank of a group in real time: collectives as blocking calls, even if the group's tree changes meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from typing import Final
+
+import numpy as np
+
+from p4gen.errors import FailedError, InputError
+from p4gen.groups.ranks import ACK_EVERY
+from p4gen.host.collectives.arrays import Array
+from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
+from p4gen.host.collectives.ring import Ring
+from p4gen.host.collectives.striped import StripedCommunicator
+from p4gen.host.transport.clock import SECOND
+from p4gen.host.transport.raw import RawNic
+from p4gen.host.transport.rc import QueuePair
+from p4gen.manager.api import Code, HostManager, ManagerError, RankConfig, RankReport
+from p4gen.manager.ranks.calls import ROOTED, Call, CallResult, Library, check_call
+from p4gen.manager.ranks.follower import KEPT, Follower
+from p4gen.manager.ranks.ranks import TIMEOUT, group_config, ring_config, tree_configs
+from p4gen.vocabulary import CollectiveSpec, Op
+from p4gen.vocabulary.message import Collective
+
+AHEAD: Final = KEPT // 2
+"""Reduces and Broadcasts in a row that a rank makes on a ring without a Barrier."""
+
+
+class Member(Follower):
+    """A rank of a group; created by ``Host.member``. Methods may be called from all threads but the loop's.
+
+    All ranks make the same calls in the same order. A call waits as long as the group is broken. With a ``deadline``
+    (seconds) it fails with the reason but keeps its position: other ranks may have completed it, so it is executed when
+    the group comes back, and its result is dropped. When the group is destroyed all calls fail.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        nic: RawNic,
+        manager: HostManager,
+        submit: Callable[[RankReport], None],
+        *,
+        timeout_ps: int = TIMEOUT,
+        ack_every: int = ACK_EVERY,
+    ) -> None:
+        super().__init__(group, nic, manager, submit)
+        self._timeout_ps, self._ack_every = timeout_ps, ack_every
+        self._config: GroupConfig | None = None
+        self._communicator: Library | None = None
+        self._queue: deque[Call] = deque()
+        """Calls that are not completed, in order."""
+        self._kept: deque[Call] = deque(maxlen=KEPT)
+        self._under_way: deque[Call | None] = deque()
+        """Calls that the communicator is executing, in order; None is a Barrier that was added between them."""
+        self._unconfirmed = 0
+        """Calls on the ring that other ranks may not have begun."""
+        self._failure = ""
+        """Why calls cannot complete in this generation."""
+        self._asking = False
+        """Whether rank 0 waits for the manager's answer about its next call."""
+
+    # --- collectives ---
+
+    def all_reduce(self, values: Array, op: Op | None = None, deadline: float | None = None) -> Array:
+        """The reduction of all ranks' values."""
+        return self._array(self.begin(Collective.ALLREDUCE, values, 0, op, deadline))
+
+    def reduce(self, values: Array, root: int, op: Op | None = None, deadline: float | None = None) -> Array | None:
+        """The reduction at the root, None elsewhere."""
+        return self._wait(self.begin(Collective.REDUCE, values, root, op, deadline)).value
+
+    def broadcast(self, values: Array, root: int, deadline: float | None = None) -> Array:
+        """The root's values; at other ranks ``values`` gives only the shape."""
+        return self._array(self.begin(Collective.BROADCAST, values, root, None, deadline))
+
+    def reduce_scatter(self, values: Array, op: Op | None = None, deadline: float | None = None) -> Array:
+        """Of the reduction, this rank's part."""
+        return self._array(self.begin(Collective.REDUCE_SCATTER, values, 0, op, deadline))
+
+    def all_gather(self, values: Array, deadline: float | None = None) -> Array:
+        """All ranks' values, in order of rank."""
+        return self._array(self.begin(Collective.ALLGATHER, values, 0, None, deadline))
+
+    def barrier(self, deadline: float | None = None) -> None:
+        """Ends at no rank before all have called it."""
+        self._wait(self.begin(Collective.BARRIER, None, 0, None, deadline))
+
+    def begin(
+        self,
+        collective: Collective,
+        values: Array | None = None,
+        root: int = 0,
+        op: Op | None = None,
+        deadline: float | None = None,
+    ) -> Future[CallResult]:
+        """Call a collective without waiting for it. The values are copied.
+
+        Raises ``InputError`` when the program does not support it, here or, while the program is unknown, from the
+        future. The future raises ``FailedError`` for all other errors.
+        """
+        copy: Array = np.array(np.zeros(0) if values is None else values)
+        if self._config is not None:
+            check_call(self._config, collective, copy, root, op)
+        call = Call(collective, copy, root, op)
+        call.future.set_running_or_notify_cancel()  # others count on it: it cannot be taken back
+        self._loop.call_soon_threadsafe(self._add, call)
+        if deadline is not None:
+            self._loop.call_soon_threadsafe(self._limit, (weakref.ref(call), deadline))
+        return call.future
+
+    def sent_by_tree(self) -> tuple[int, ...]:
+        """The packets that were sent over each tree in this generation; none, unless the group has several. May be
+        called from any thread."""
+        library = self._communicator
+        trees = library.communicators if isinstance(library, StripedCommunicator) else ()
+        return tuple(sum(pair.requester.stats.sent for pair in tree.pairs) for tree in trees)
+
+    def progress(self) -> float:
+        """The fraction of the running call that is done, from 0 to 1. May be called from any thread."""
+        with contextlib.suppress(IndexError):  # the call has just ended
+            call = self._under_way[0]
+            invocation = call.invocation if call is not None else None
+            if invocation is not None:
+                return invocation.progress
+        return 0.0
+
+    def _wait(self, future: Future[CallResult]) -> CallResult:
+        if self._loop.inside:
+            raise RuntimeError("a blocking call was made on the loop on which it depends")
+        return future.result()
+
+    def _array(self, future: Future[CallResult]) -> Array:
+        value = self._wait(future).value
+        assert value is not None
+        return value
+
+    # --- on the loop: calls ---
+
+    def _add(self, call: Call) -> None:
+        if self._ended:
+            call.fail(f"{call.collective} of group {self.group}: {self._ended}")
+            return
+        self._queue.append(call)
+        self._watch_counters()
+        if self._failure:
+            call.fail(f"{call.collective} of group {self.group}: {self._failure}")
+        elif self._running and self._asks:
+            self._ask()
+        elif self._running:
+            self._make(call)
+
+    def _limit(self, which: tuple[weakref.ref[Call], float]) -> None:
+        seconds = which[1]
+        self._loop.at(self._loop.now + int(seconds * SECOND), self._overdue, which)
+
+    def _overdue(self, which: tuple[weakref.ref[Call], float]) -> None:
+        reference, seconds = which
+        call = reference()
+        if call is not None:
+            call.fail(f"{call.collective} of group {self.group} has not ended in {seconds:g} s: {self._why()}")
+
+    def _make(self, call: Call) -> None:
+        assert self._communicator is not None
+        self._confirm(call)
+        call.begun += 1
+        if call.started is None and call.invocation is not None:
+            call.started = call.invocation.started
+        self._under_way.append(call)
+        try:
+            assert self._config is not None
+            check_call(self._config, call.collective, call.values, call.root, call.op)
+            call.invocation = call.make(self._communicator)
+        except InputError as error:
+            self._under_way.pop()
+            self._queue.remove(call)
+            if not call.future.done():
+                call.future.set_exception(error)
+
+    def _confirm(self, call: Call) -> None:
+        """On a ring, pass a Barrier before a rank could get further ahead than calls are kept: it may complete Reduces
+        and Broadcasts which others have not begun. All ranks do so before the same calls."""
+        if not isinstance(self._communicator, Ring):
+            return
+        if call.collective not in ROOTED:
+            self._unconfirmed = 0
+        elif self._unconfirmed == AHEAD:
+            self._unconfirmed = 1
+            self._under_way.append(None)
+            self._communicator.barrier()
+        else:
+            self._unconfirmed += 1
+
+    def _done(self, invocation: Invocation) -> None:
+        call = self._under_way.popleft()
+        if not self._running or self._failure:
+            return  # it ends because the queue pairs are being destroyed
+        if invocation.error is not None:
+            self._failure = f"a queue pair failed: {invocation.error}"
+            for waiting in self._queue:
+                waiting.fail(f"{waiting.collective} of group {self.group}: {self._failure}")
+            return
+        if not self._queue or call is not self._queue[0]:
+            self._ended_call()
+            if self._asks:
+                self._ask()
+            return  # repeated for other ranks
+        self._kept.append(self._queue.popleft())
+        self.completed += 1
+        self._ended_call()
+        assert self._config is not None
+        ranks = self._config.size if call.collective is Collective.ALLGATHER else 1
+        self._data_bytes += call.values.nbytes * ranks
+        if not call.future.done():
+            assert invocation.started is not None
+            assert invocation.finished is not None
+            started = invocation.started if call.started is None else call.started
+            times = started, invocation.finished, invocation.last_result
+            ring = isinstance(self._communicator, Ring)
+            call.future.set_result(CallResult(invocation.result(), *times, call.begun, ring))
+        if self._asks:
+            self._ask()
+
+    # --- on the loop: leases ---
+
+    @property
+    def _asks(self) -> bool:
+        """Whether this rank asks the manager before each call."""
+        return self._joined is not None and self._joined.leased and self._joined.rank == 0
+
+    def _ask(self) -> None:
+        """Make the next call, or ask the manager about it. It is the only one under way."""
+        config = self._joined
+        while self._queue and self._queue[0].asked and self._running and not self._under_way and not self._failure:
+            self._make(self._queue[0])  # which leaves the queue if it is invalid
+        if config is None or not self._running or self._asking or self._failure or not self._queue or self._under_way:
+            return
+        self._asking = True
+        arguments = config, self._queue[0], self.completed
+        threading.Thread(target=self._begin_call, args=arguments, name=f"{self.group} lease", daemon=True).start()
+
+    def _begin_call(self, config: RankConfig, call: Call, number: int) -> None:
+        """Wait for the manager's answer, on a separate thread. Without a manager nothing changes, so the call is made
+        in the present generation; in an old one nothing is made."""
+        go: bool | None = True
+        try:
+            go = self._manager.begin_call(config.group, config.generation, number)
+        except ManagerError as error:
+            if error.code in (Code.REFUSED, Code.NOT_FOUND):
+                go = None
+        with contextlib.suppress(FailedError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._answered, (config, call, go))
+
+    def _answered(self, answer: tuple[RankConfig, Call, bool | None]) -> None:
+        config, call, go = answer
+        self._asking = False
+        call.asked |= go is not None
+        if go or config is not self._joined:
+            self._ask()  # otherwise another generation is about to be announced
+
+    def _ended_call(self) -> None:
+        config = self._joined
+        if config is not None and config.leased:
+            arguments = config, self.completed
+            threading.Thread(target=self._end_call, args=arguments, name=f"{self.group} end", daemon=True).start()
+
+    def _end_call(self, config: RankConfig, completed: int) -> None:
+        with contextlib.suppress(ManagerError):  # the lease ends by itself, or has ended
+            self._manager.end_call(config.group, config.generation, config.rank, completed)
+
+    # --- on the loop: generations ---
+
+    def _unfit(self, config: RankConfig) -> str:
+        if isinstance(config.spec, CollectiveSpec):
+            return ""
+        return f"group {self.group} is of {config.spec.family}, and this host has offered it no memory to write to"
+
+    def _create(self, config: RankConfig) -> None:
+        self._config = group_config(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)
+        self._unconfirmed = 0
+        if config.ring_qp:
+            ring = ring_config(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)
+            self._communicator = Ring(self._nic.nic, ring, self._done)
+        elif config.trees:
+            trees = tree_configs(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)
+            rates = [tree.rate for tree in config.trees]
+            self._communicator = StripedCommunicator(self._nic.nic, trees, rates, self._done)
+        else:
+            self._communicator = Communicator(self._nic.nic, self._config, self._done)
+
+    def _destroy(self) -> None:
+        self._failure = ""
+        assert self._communicator is not None
+        self._communicator.destroy()
+        self._communicator = None
+        self._under_way.clear()
+
+    def _go_on(self, again: int) -> None:
+        if again > len(self._kept):
+            self._failure = f"call {self.completed - again} must be repeated, but its input is no longer kept"
+            for call in self._queue:
+                call.fail(f"{call.collective} of group {self.group}: {self._failure}")
+            return
+        kept = [*self._kept]
+        for call in (*kept[len(kept) - again :], *(() if self._asks else self._queue)):
+            self._make(call)
+        if self._asks:
+            self._ask()
+
+    def _fail_waiting(self, reason: str) -> None:
+        while self._queue:
+            call = self._queue.popleft()
+            call.fail(f"{call.collective} of group {self.group}: {reason}")
+        self._kept.clear()
+
+    def _pairs(self) -> Iterable[QueuePair]:
+        return () if self._communicator is None else self._communicator.pairs
+
+    def _waits(self) -> bool:
+        return bool(self._queue)

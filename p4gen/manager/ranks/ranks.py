@@ -1,0 +1,116 @@
+"""The configurations of CommLib and of a ring for a rank, from what InitGroup gives to it.
+
+The queue pairs of a ring have numbers in a row, from the first one on, R for each kind: the ranks' ends to the right,
+those to the left, rank 0's ends of the star, the others' ends of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from p4gen.families import collective
+from p4gen.groups.ranks import ACK_EVERY, host_config
+from p4gen.groups.wire import pace
+from p4gen.host.collectives.plan import SYMMETRIC, ChannelKey, Connection, GroupConfig
+from p4gen.host.collectives.ring import RingConfig
+from p4gen.host.transport.clock import MS
+from p4gen.host.transport.verbs import Peer, QpConfig, Recovery
+from p4gen.manager.api import RankConfig
+from p4gen.vocabulary import Op
+
+TIMEOUT: Final = 50 * MS
+"""The least retransmission timeout of hosts in real time, in ps; round trips and a busy machine make it longer."""
+
+
+RING_QPS: Final = 4
+"""The queue pair numbers of a ring, for each rank."""
+_RNR_TIMER: Final = 14
+"""The code of the time after which a rank sends again what its neighbour has not called yet."""
+_OUTSTANDING: Final = 64
+"""Packets that a connection of a ring may have outstanding."""
+
+
+def first_psn(ring_qp: int) -> int:
+    """The first PSN of a ring's queue pairs: far from that of rings with other numbers."""
+    return ring_qp * 0x9E3779B1 >> 8 & 0xFFFFFF
+
+
+def ring_config(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: int = ACK_EVERY) -> RingConfig:
+    """The configuration of a rank's ring in real time."""
+    size, rank, first = config.size, config.rank, config.ring_qp
+    qp_config = QpConfig(
+        mtu=config.spec.payload_bytes,
+        initial_psn=config.first_psn,
+        recovery=Recovery.GO_BACK_N,  # a neighbour that has not called yet refuses a whole window
+        max_outstanding=_OUTSTANDING,
+        ack_every=ack_every,
+        timeout_ps=timeout_ps,
+        adaptive=True,
+        retry_count=None,
+        rnr_retry=None,
+        rnr_timer=_RNR_TIMER,
+    )
+
+    def connection(own: int, to: int, far: int) -> Connection:
+        return Connection(first + own, Peer(config.addresses.gateway, config.ips[to], first + far), qp_config)
+
+    left, right = (rank - 1) % size, (rank + 1) % size
+    star = {to: connection(2 * size + to, to, 3 * size + to) for to in range(1, size)}
+    spec = collective(config.spec)
+    return RingConfig(
+        rank,
+        size,
+        connection(size + rank, left, left),
+        connection(rank, right, size + right),
+        star if rank == 0 else {0: connection(3 * size + rank, 0, 2 * size + rank)},
+        op=Op.SUM if spec.op is Op.DYNAMIC else spec.op,
+        overflow=spec.overflow,
+    )
+
+
+def group_config(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: int = ACK_EVERY) -> GroupConfig:
+    """The configuration of a rank's CommLib in real time."""
+    channels = {channel.key: (channel.qp, channel.peer) for channel in config.channels}
+    if config.ring_qp:  # what its calls may be is that of the program; ``ring_config`` has its connections
+        channels = {SYMMETRIC: (config.ring_qp, Peer(config.addresses.gateway, config.addresses.ip, config.ring_qp))}
+    if config.trees:
+        return tree_configs(config, timeout_ps=timeout_ps, ack_every=ack_every)[0]
+    return _configured(config, channels, None, timeout_ps, ack_every)
+
+
+def tree_configs(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: int = ACK_EVERY) -> list[GroupConfig]:
+    """The configurations of a rank on each of several trees: its queue pairs send at the tree's rate, less what the
+    ACKs of data that goes the other way take."""
+    spec = collective(config.spec)
+    return [
+        _configured(
+            config,
+            {channel.key: (channel.qp, channel.peer) for channel in tree.channels},
+            pace(tree.rate, spec, ack_every),
+            timeout_ps,
+            ack_every,
+        )
+        for tree in config.trees
+    ]
+
+
+def _configured(
+    config: RankConfig,
+    channels: Mapping[ChannelKey, tuple[int, Peer]],
+    paced: int | None,
+    timeout_ps: int,
+    ack_every: int,
+) -> GroupConfig:
+    return host_config(
+        collective(config.spec),
+        config.rank,
+        config.size,
+        channels,
+        config.first_psn,
+        config.sync,
+        timeout_ps=timeout_ps,
+        ack_every=ack_every,
+        pace=paced,
+        adaptive=True,
+    )

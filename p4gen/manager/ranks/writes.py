@@ -1,0 +1,246 @@
+"""A rank of a group whose ranks write to each other's memory, in real time.
+
+The memory is there before the group is: the host offers it (``Host.offer``), InitGroup is told of it, and every
+generation of the group writes to it. What the writes are is the family's knowledge (``Writer``).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from p4gen.errors import FailedError
+from p4gen.groups.group import Memory
+from p4gen.host.transport.clock import SECOND
+from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.raw import RawNic
+from p4gen.host.transport.rc import QueuePair
+from p4gen.manager.api import HostManager, RankConfig, RankReport
+from p4gen.manager.ranks.follower import KEPT, Follower
+
+
+class Writer(Protocol):
+    """What a rank does on its NIC; a family has it. ``problems`` are errors, after which no call ends."""
+
+    @property
+    def memory(self) -> Memory:
+        """What others write to; registered as long as the rank is there."""
+        ...
+
+    @property
+    def pairs(self) -> Iterable[QueuePair]:
+        """The queue pairs, if it is connected."""
+        ...
+
+    @property
+    def problems(self) -> list[str]:
+        """Errors of connections, and of what others have sent."""
+        ...
+
+    @property
+    def done(self) -> bool:
+        """Whether the last call that it has started is completed."""
+        ...
+
+    def progress(self) -> float:
+        """The part of that call that is done."""
+        ...
+
+    def unfit(self, config: RankConfig) -> str:
+        """Why it cannot be this rank; "" if it can."""
+        ...
+
+    def connect(self, config: RankConfig, timeout_ps: int) -> None:
+        """Create the queue pairs of a generation, with a retransmission timer of ``timeout_ps`` or more."""
+
+    def disconnect(self) -> None:
+        """Destroy them, and forget all calls and what is in the memory."""
+
+    def close(self) -> None:
+        """The memory is no longer registered."""
+
+
+Make = Callable[[Nic, Callable[[], None]], Writer]
+"""Creates a rank on a NIC; it calls the function whenever a call may have ended."""
+
+
+@dataclass(frozen=True)
+class WriteResult:
+    """A call that has ended. Times are CLOCK_MONOTONIC, in ps."""
+
+    value: Any
+    """What the call's ``finish`` has returned."""
+    started: int
+    finished: int
+    begun: int
+    """How often it was started: more than once if the group was placed again meanwhile."""
+
+
+@dataclass(eq=False)
+class _Call:
+    start: Callable[[Any], None]
+    finish: Callable[[Any], Any]
+    size: int
+    future: Future[WriteResult] = field(default_factory=Future)
+    begun: int = 0
+    started: int = 0
+
+    def fail(self, reason: str) -> None:
+        if not self.future.done():
+            self.future.set_exception(FailedError(reason))
+
+
+class WriteMember(Follower):
+    """A rank of a group, created by ``Host.offer``. Methods may be called from all threads but the loop's.
+
+    All ranks make the same calls in the same order. A call waits as long as the group is broken; when it is placed
+    again, ranks repeat the call that some of them have not completed.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        nic: RawNic,
+        manager: HostManager,
+        submit: Callable[[RankReport], None],
+        make: Make,
+        timeout_ps: int,
+    ) -> None:
+        super().__init__(group, nic, manager, submit)
+        self._timeout_ps = timeout_ps
+        self._queue: deque[_Call] = deque()
+        """Calls that are not completed, in order."""
+        self._kept: deque[_Call] = deque(maxlen=KEPT)
+        self._line: deque[_Call] = deque()
+        """Calls to make in this generation; the first one is under way."""
+        self._failure = ""
+        """Why calls cannot complete in this generation."""
+        self._writer = make(nic.nic, self._changed)
+        self.memory = self._writer.memory
+        """What InitGroup has to know of this rank."""
+
+    def begin(
+        self,
+        start: Callable[[Any], None],
+        finish: Callable[[Any], Any],
+        size: int = 0,
+        deadline: float | None = None,
+    ) -> Future[WriteResult]:
+        """Make a call without waiting for it: ``start`` begins it on the family's rank, and ``finish`` gives its result
+        once it is done; both on the loop, and in each generation in which it is made. ``size`` is what counters say of
+        it, in bytes.
+
+        The future raises ``FailedError``, also ``deadline`` seconds from now; the rank keeps its place in the calls.
+        """
+        call = _Call(start, finish, size)
+        call.future.set_running_or_notify_cancel()  # others count on it: it cannot be taken back
+        self._loop.call_soon_threadsafe(self._add, call)
+        if deadline is not None:
+            self._loop.call_soon_threadsafe(self._limit, (weakref.ref(call), deadline))
+        return call.future
+
+    def progress(self) -> float:
+        """The fraction of the running call that is done, from 0 to 1. May be called from any thread."""
+        return self._writer.progress() if self._line else 0.0
+
+    # --- on the loop: calls ---
+
+    def _add(self, call: _Call) -> None:
+        if self._ended or self._failure:
+            call.fail(f"group {self.group}: {self._ended or self._failure}")
+            return
+        self._queue.append(call)
+        self._watch_counters()
+        if self._running:
+            self._line.append(call)
+            if len(self._line) == 1:
+                self._make()
+
+    def _limit(self, which: tuple[weakref.ref[_Call], float]) -> None:
+        self._loop.at(self._loop.now + int(which[1] * SECOND), self._overdue, which)
+
+    def _overdue(self, which: tuple[weakref.ref[_Call], float]) -> None:
+        reference, seconds = which
+        call = reference()
+        if call is not None:
+            call.fail(f"a call of group {self.group} has not ended in {seconds:g} s: {self._why()}")
+
+    def _make(self) -> None:
+        """Start the first call in the line."""
+        call = self._line[0]
+        call.begun += 1
+        call.started = call.started or self._loop.now
+        try:
+            call.start(self._writer)
+        except ValueError as error:  # the family refuses it, at every rank alike
+            self._fail(str(error))
+
+    def _changed(self) -> None:
+        """Something has completed, from within a queue pair's handler."""
+        self._loop.at(self._loop.now, self._look, self._joined)
+
+    def _look(self, when: RankConfig | None) -> None:
+        if not self._running or when is not self._joined or not self._line or self._failure:
+            return
+        if self._writer.problems:
+            self._fail("; ".join(self._writer.problems))
+        elif self._writer.done:
+            self._done(self._line.popleft())
+            if self._line:
+                self._make()
+
+    def _done(self, call: _Call) -> None:
+        value = call.finish(self._writer)
+        if not self._queue or call is not self._queue[0]:
+            return  # repeated for other ranks
+        self._kept.append(self._queue.popleft())
+        self.completed += 1
+        self._data_bytes += call.size
+        if not call.future.done():
+            call.future.set_result(WriteResult(value, call.started, self._loop.now, call.begun))
+
+    def _fail(self, reason: str) -> None:
+        """No call ends in this generation any more."""
+        self._failure = reason
+        for call in self._queue:
+            call.fail(f"group {self.group}: {reason}")
+
+    # --- on the loop: generations ---
+
+    def _unfit(self, config: RankConfig) -> str:
+        if not config.spec.writes:
+            return f"group {self.group} is of {config.spec.family}, whose ranks do not write to each other"
+        return self._writer.unfit(config)
+
+    def _create(self, config: RankConfig) -> None:
+        self._writer.connect(config, self._timeout_ps)
+
+    def _destroy(self) -> None:
+        self._failure = ""
+        self._line.clear()
+        self._writer.disconnect()
+
+    def _go_on(self, again: int) -> None:
+        if again > len(self._kept):
+            self._fail(f"call {self.completed - again} must be repeated, but its input is no longer kept")
+            return
+        kept = [*self._kept]
+        self._line.extend((*kept[len(kept) - again :], *self._queue))
+        if self._line:
+            self._make()
+
+    def _fail_waiting(self, reason: str) -> None:
+        while self._queue:
+            self._queue.popleft().fail(reason)
+        self._kept.clear()
+        self._writer.close()
+
+    def _pairs(self) -> Iterable[QueuePair]:
+        return self._writer.pairs
+
+    def _waits(self) -> bool:
+        return bool(self._queue)

@@ -1,0 +1,1 @@
+"""The manager's service over gRPC, and its client."""

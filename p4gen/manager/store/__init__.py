@@ -1,0 +1,1 @@
+"""The manager's books: what it knows, in memory and on disk."""

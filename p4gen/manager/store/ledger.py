@@ -1,0 +1,430 @@
+"""The manager's ledger: groups, their resources, and watchers. Everything in it is also in the store.
+
+Every method is called with ``Ledger.changed`` held, does not block, and is atomic. The store is written first.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from p4gen.groups.group import GroupContext
+from p4gen.manager.api import (
+    Code,
+    GroupSpec,
+    GroupState,
+    ManagerError,
+    Membership,
+    RankConfig,
+)
+from p4gen.manager.connections.conversations import Conversation
+from p4gen.manager.fabric import Fabric
+from p4gen.manager.ranks.rankconfigs import rank_config
+from p4gen.manager.store.record import Record
+from p4gen.manager.store.store import Store, StoredConnection, StoredGroup, StoredRing
+from p4gen.manager.watch import Watch
+from p4gen.plan.placement.duty import blocks_taken
+from p4gen.plan.placement.placed import PlacedTrees
+from p4gen.plan.placement.planner import Plan, Room, Search
+from p4gen.plan.placement.policy import GroupView, PlacementPolicy
+from p4gen.plan.placement.pools import History, Limits, Pools, held_by
+from p4gen.plan.placement.rate import Crowd
+from p4gen.plan.placement.tree import IncTree
+from p4gen.vocabulary import CollectiveSpec
+
+LOGGER = logging.getLogger("p4gen.manager")
+
+
+@dataclass(frozen=True)
+class Faster:
+    """What a new place has to be: ``gain`` times as fast, for each flow, as the tree that a group has."""
+
+    than: Record
+    gain: float
+
+
+class Ledger:
+    """Everything that the manager knows. ``changed`` is its lock, and is notified of every change of a group."""
+
+    def __init__(self, store: Store, fabric: Fabric, policy: PlacementPolicy, seed: int | None) -> None:
+        self.changed = threading.Condition()
+        self.store = store
+        self.fabric = fabric
+        self.records: dict[str, Record] = {}
+        self.version = 0
+        """Counts the changes that may make room for a group without a place."""
+        self.stamp = 0
+        """Counts the changes of what groups hold."""
+        self._policy = policy
+        self.histories: defaultdict[str, History] = defaultdict(History)
+        """The epochs that the switches' state has had."""
+        self._watches: defaultdict[str, set[Watch]] = defaultdict(set)
+        self._random = random.SystemRandom() if seed is None else random.Random(seed)  # noqa: S311 - for tests
+        self._next_tree = self._next_qp = 0
+        self.connections: list[StoredConnection] = []
+        """As the store had them at the start; ``Connections`` goes on with them."""
+        self.next_connection = 1
+        self.handshakes: list[tuple[Conversation, tuple[int, ...]]] = []
+        """As the store had them at the start; ``Handshakes`` goes on with them."""
+        self.moved = False
+        """Whether the topology is another than before the restart, so that addresses and ports may differ."""
+        self._load()
+
+    def _load(self) -> None:
+        """Load the store, and undo everything that had not been completed."""
+        stored = self.store.load()
+        fabric = self.fabric
+        topology = zlib.crc32(fabric.given.model_dump_json().encode()) if fabric.given else 0
+        other = stored.topology not in (None, topology)
+        if not other:
+            for name, (number, info) in stored.switches.items():
+                fabric.switch_numbers[name] = number
+                fabric.add_switch(info)
+            fabric.hosts, fabric.out_of_order = stored.hosts, stored.out_of_order
+            fabric.ports_down = stored.ports_down
+        self.histories.update(stored.histories)
+        self._next_tree, self._next_qp = stored.next_tree, stored.next_qp
+        self.connections, self.next_connection = stored.connections, stored.next_connection
+        self.handshakes = stored.handshakes
+        self.moved = other
+        with self.store.transaction():
+            self.store.put_meta("topology", topology)
+            if other:  # switches and hosts have to register again
+                self.store.drop_nodes()
+            for name, group in stored.groups.items():
+                known = group.state in (GroupState.ACTIVE, GroupState.BROKEN)
+                for generation in group.placements:
+                    if not known or group.state is GroupState.BROKEN or generation != group.generation:
+                        self.store.drop_placement(name, generation)
+                if not known:
+                    self.store.drop_group(name)
+                    continue
+                record = Record(group.spec, group.state, group.generation, group.last, group.reason)
+                record.home = group.ring.home
+                if group.state is GroupState.ACTIVE:
+                    if group.ring.generation == group.generation:
+                        record.ring, record.agreed = group.ring.qp, group.ring.agreed
+                    else:
+                        record.placed = group.placements[group.generation]
+                        record.agreed = group.agreed.get(group.generation)
+                    record.lost = other  # addresses and ports may differ
+                self.records[name] = record
+
+    # --- placing ---
+
+    def search(
+        self,
+        spec: GroupSpec,
+        avoid: Mapping[str, str],
+        instead_of: Record | None = None,
+        faster: Faster | None = None,
+    ) -> Search:
+        """The search for a place for a group, as if ``instead_of`` held nothing; only among trees that are ``faster``
+        than the present one."""
+        view = self.fabric.view
+        room = self.room(instead_of)
+        accept = None if faster is None else self._acceptable(faster)
+        return Search(spec, view, self._policy, room, self.draw_psn(), avoid, self._trees(instead_of), accept)
+
+    def _acceptable(self, faster: Faster) -> Callable[[Sequence[IncTree], Sequence[float]], bool]:
+        crowd, placed = self.crowd(faster.than), faster.than.placed
+        least = faster.gain * crowd.rate(placed.trees, placed.rates) if placed is not None else 0.0
+        return lambda trees, rates: crowd.rate(trees, rates) >= least
+
+    def crowd(self, record: Record) -> Crowd:
+        """The trees of all other groups."""
+        return Crowd(self.fabric.view.topology, [group.tree for group in self._trees(record)])
+
+    def room(self, instead_of: Record | None = None) -> Room:
+        """What is held, as if ``instead_of`` held nothing."""
+        live = [(record, placed) for record, placed in self.live() if record is not instead_of]
+        lasting = [placed for record, placed in live if record.home is None]
+        return Room(lambda: self.pools(placed for _, placed in live), lambda: self.pools(lasting))
+
+    def pools(self, live: Iterable[PlacedTrees]) -> Pools:
+        """What is free if these are all placements."""
+        limits = {name: Limits.of(program) for name, program in self.fabric.view.specs.items()}
+        tree, qp = self._next_tree, self._next_qp
+        parts = (part for placed in live for part in placed.parts)
+        return Pools(limits, parts, self.histories, next_tree=tree, next_qp=qp, rings=self._rings())
+
+    def plan(
+        self,
+        spec: GroupSpec,
+        avoid: Mapping[str, str],
+        instead_of: Record | None = None,
+        faster: Faster | None = None,
+    ) -> Plan:
+        """A placement for a group, as if ``instead_of`` held nothing. The policy is asked with the lock held. Raises
+        ``NoPlaceError``."""
+        search, room = self.search(spec, avoid, instead_of, faster), self.room(instead_of)
+        for candidate in search.candidates():
+            if (plan := search.attempt(candidate, room)) is not None:
+                return plan
+        raise search.failure()
+
+    def draw_psn(self) -> int:
+        """A first PSN at random."""
+        return self._random.randrange(1 << 24)
+
+    def _trees(self, instead_of: Record | None) -> list[GroupView]:
+        view = self.fabric.view
+        trees = [
+            (record, part.tree)
+            for record, placed in self.live()
+            if record is not instead_of and record.home is None
+            for part in placed.parts
+        ]
+        trees += [(record, record.home) for record in self.records.values() if record.home is not None]
+        found = []
+        for record, tree in trees:
+            spec, program = record.spec, view.specs.get(tree.root.key.switch)
+            blocks = blocks_taken(spec, program)
+            found.append(GroupView(spec.name, tree, view.topology, record.home is not None, spec.duty, blocks))
+        return found
+
+    def live(self) -> Iterator[tuple[Record, PlacedTrees]]:
+        """All placements, in use or being installed."""
+        for record in self.records.values():
+            yield from ((record, placed) for placed in (record.placed, record.pending) if placed is not None)
+
+    def _rings(self) -> list[tuple[int, int]]:
+        """The queue pair numbers of rings."""
+        rings = [(record.ring, record.ring_qps) for record in self.records.values() if record.ring is not None]
+        return [(first, first + count) for first, count in rings]
+
+    def contexts_on(self, switch: str) -> list[GroupContext]:
+        """All contexts that are assigned on a switch."""
+        return [context for _, placed in self.live() for context in placed.contexts_on(switch)]
+
+    # --- a group's life ---
+
+    def get(self, name: str) -> Record:
+        """A group. Raises ``ManagerError``."""
+        if name not in self.records:
+            raise ManagerError(Code.NOT_FOUND, f"there is no group '{name}'")
+        return self.records[name]
+
+    def begin(self, record: Record, placed: PlacedTrees, pools: Pools, *, beside: bool = False) -> None:
+        """Record that a placement is to be installed. The one in use is given up, unless ``beside``."""
+        generation = record.last + 1
+        name = record.spec.name
+        first = name not in self.records or (record.state is GroupState.INSTALLING and not record.generation)
+        with self.store.transaction():
+            if beside:
+                self.store.put_group(self._row_of(name, generation))
+            else:
+                # A group that has been active counts as broken until it is active again.
+                state = GroupState.INSTALLING if first else GroupState.BROKEN
+                self.store.put_group(record.row(state, generation, generation, "the manager was restarted"))
+                if record.placed is not None:
+                    self.store.drop_placement(*record.key)
+            self.store.put_placement(name, generation, placed, pools.next_tree, pools.next_qp)
+        self._next_tree, self._next_qp = pools.next_tree, pools.next_qp
+        self.stamp += 1
+        self.records.setdefault(name, record)
+        record.last, record.pending, record.pending_lost = generation, placed, False
+        if not beside:
+            record.placed, record.lost, record.reason = None, False, ""
+            if not first:
+                record.generation = generation
+            record.state = GroupState.INSTALLING
+            self._tell(record)
+
+    def swap(self, record: Record, placed: PlacedTrees, pools: Pools) -> None:
+        """Record that a placement is to be installed instead of the one in use, which is restored if this fails. Until
+        then the resources of both are reserved."""
+        generation = record.last + 1
+        with self.store.transaction():
+            self.store.put_group(record.row(GroupState.BROKEN, generation, generation, "the manager was restarted"))
+            self.store.drop_placement(*record.key)
+            self.store.put_placement(record.spec.name, generation, placed, pools.next_tree, pools.next_qp)
+        self._next_tree, self._next_qp = pools.next_tree, pools.next_qp
+        self.stamp += 1
+        record.last, record.pending, record.pending_lost = generation, placed, False
+
+    def swap_back(self, record: Record) -> None:
+        """Restore the placement that was in use before ``swap``."""
+        assert record.placed is not None
+        with self.store.transaction():
+            self.store.drop_placement(*record.pending_key)
+            self.store.put_group(record.row(GroupState.ACTIVE, record.generation, record.last))
+            self.store.put_placement(*record.key, record.placed, self._next_tree, self._next_qp)
+            if record.agreed is not None:
+                self.store.put_agreed(*record.key, record.agreed)
+        record.pending = None
+        self.stamp += 1
+
+    def _row_of(self, name: str, last: int) -> StoredGroup:
+        known = self.records[name]
+        return known.row(known.state, known.generation, last, known.reason)
+
+    def activate(self, record: Record, spec: GroupSpec) -> None:
+        """Record that the pending placement is in use instead of the previous one."""
+        assert record.pending is not None
+        histories = self.histories
+        helds = [h for key, context in record.pending.contexts for h in held_by(key.switch, context)]
+        with self.store.transaction():
+            if record.placed is not None:
+                self.store.drop_placement(*record.key)
+            self._store_ring(record, StoredRing(home=record.home))
+            self.store.put_group(StoredGroup(spec, GroupState.ACTIVE, record.last, record.last))
+            for held in helds:
+                histories[held.switch].add(held)
+            for where in {(h.switch, h.kind, h.pipeline, h.epoch) for h in helds}:
+                switch, kind, pipeline, epoch = where
+                self.store.put_epochs(switch, kind, pipeline, epoch, histories[switch].seen(kind, pipeline, epoch))
+        record.spec, record.state, record.generation, record.reason = spec, GroupState.ACTIVE, record.last, ""
+        record.placed, record.pending, record.ring = record.pending, None, None
+        self.stamp += 1
+        record.lost, record.agreed, record.delay = False, None, 0.0
+        record.arrived, record.completed = {}, {}
+        assert record.placed is not None
+        on = " and on ".join(", ".join(part.addresses) for part in record.placed.parts)
+        LOGGER.info("group %s: generation %d is active on %s", spec.name, record.generation, on)
+        self._tell(record)
+
+    def abandon(self, record: Record) -> None:
+        """Record that the pending placement is given up."""
+        with self.store.transaction():
+            self.store.drop_placement(*record.pending_key)
+        record.pending = None
+        self.version += 1
+        self.stamp += 1
+
+    def to_ring(self, record: Record, spec: GroupSpec, reason: str) -> None:
+        """Record that calls run on a ring of the hosts from now on, as a new generation; ``reason``: why switches do
+        not carry them. Raises ``ManagerError`` if no program says what the calls may be."""
+        if not isinstance(self.fabric.program(spec.ranks), CollectiveSpec):
+            raise ManagerError(Code.REFUSED, f"group {spec.name}: no registered switch runs a program for collectives")
+        live = [placed for _, placed in self.live()]
+        pools = self.pools(live)
+        record.spec = spec
+        first, generation = pools.qps(record.ring_qps), record.last + 1
+        with self.store.transaction():
+            self.store.put_group(record.row(GroupState.ACTIVE, generation, generation, reason))
+            if record.placed is not None:
+                self.store.drop_placement(*record.key)
+            self._store_ring(record, StoredRing(generation, first, home=record.home), pools.next_qp)
+        self._next_qp = pools.next_qp
+        record.state, record.reason, record.generation, record.last = GroupState.ACTIVE, reason, generation, generation
+        freed = record.placed is not None
+        record.placed, record.ring, record.lost, record.lease = None, first, False, None
+        record.agreed, record.arrived, record.completed = None, {}, {}
+        self.stamp += 1
+        if freed and any(each.waits for each in self.records.values()):
+            self.version += 1  # one of them may find a place now
+        LOGGER.info("group %s: generation %d is on a ring", spec.name, generation)
+        self._tell(record)
+
+    def settle_home(self, record: Record, home: IncTree) -> None:
+        """Record the tree whose switches a group gets by leases from now on."""
+        ring = StoredRing(record.generation, record.ring, record.agreed, home)
+        with self.store.transaction():
+            self._store_ring(record, ring)
+        record.home = home
+        self.stamp += 1
+
+    def _store_ring(self, record: Record, ring: StoredRing, next_qp: int | None = None) -> None:
+        if ring == StoredRing():
+            self.store.drop_ring(record.spec.name)
+        else:
+            self.store.put_ring(record.spec.name, ring, next_qp)
+
+    def break_(self, record: Record, reason: str) -> None:
+        """Record that there is currently no place for a group."""
+        with self.store.transaction():
+            self.store.put_group(record.row(GroupState.BROKEN, record.last, record.last, reason))
+            if record.placed is not None:
+                self.store.drop_placement(*record.key)
+            self._store_ring(record, StoredRing())
+        news = record.state is not GroupState.BROKEN or record.reason != reason
+        record.state, record.reason, record.generation = GroupState.BROKEN, reason, record.last
+        record.placed, record.ring, record.home, record.lease, record.lost = None, None, None, None, False
+        self.stamp += 1
+        if news:
+            LOGGER.info("group %s is broken: %s", record.spec.name, "; ".join(reason.splitlines()))
+            self._tell(record)
+
+    def removing(self, record: Record) -> None:
+        """Record that a group is to be destroyed."""
+        with self.store.transaction():
+            self.store.put_group(record.row(GroupState.REMOVING, record.generation, record.last))
+        record.state = GroupState.REMOVING
+        self._tell(record)
+
+    def drop(self, record: Record) -> None:
+        """Remove a group and free its resources."""
+        with self.store.transaction():
+            self.store.drop_group(record.spec.name)
+        self.records.pop(record.spec.name, None)
+        record.placed = record.pending = record.ring = record.home = None
+        self.version += 1
+        self.stamp += 1
+        if record.last:
+            self._tell(record, gone=True)
+        self.changed.notify_all()
+
+    def agree(self, record: Record) -> None:
+        """Record that all ranks are ready, and the call with which they begin."""
+        agreed = min(record.arrived.values())
+        with self.store.transaction():
+            if record.ring is not None:
+                self._store_ring(record, StoredRing(record.generation, record.ring, agreed, record.home))
+            else:
+                self.store.put_agreed(*record.key, agreed)
+        record.agreed = agreed
+        self.changed.notify_all()
+
+    def forget_epochs(self, switch: str) -> None:
+        """Forget the epochs used on a switch whose program was loaded again. The placements there have not been used
+        since."""
+        with self.store.transaction():
+            self.store.drop_epochs(switch)
+        self.histories[switch] = History()
+        self.version += 1
+        self.stamp += 1
+
+    # --- notifications ---
+
+    def watch(self, host: str) -> Watch:
+        """A watch of a host's memberships."""
+
+        def forget(watch: Watch) -> None:
+            with self.changed:
+                self._watches[host].discard(watch)
+                if not self._watches[host]:
+                    del self._watches[host]
+
+        watch = Watch(forget)
+        for record in self.records.values():
+            if host in record.spec.ranks:
+                watch.put(self._membership(record, host))
+        self._watches[host].add(watch)
+        return watch
+
+    @property
+    def watches(self) -> list[Watch]:
+        """All open watches."""
+        return [watch for some in self._watches.values() for watch in some]
+
+    def _tell(self, record: Record, *, gone: bool = False) -> None:
+        for host in record.spec.ranks:
+            for watch in self._watches.get(host, ()):
+                watch.put(self._membership(record, host, gone=gone))
+        self.changed.notify_all()
+
+    def _membership(self, record: Record, host: str, *, gone: bool = False) -> Membership:
+        generation = record.generation or record.last
+        active = record.state is GroupState.ACTIVE and not gone
+        config = self.rank_config(record, record.spec.ranks.index(host)) if active else None
+        return Membership(record.spec.name, record.state, generation, config, record.reason, gone)
+
+    def rank_config(self, record: Record, rank: int) -> RankConfig:
+        """The configuration of a rank of an active group."""
+        return rank_config(record, rank, self.fabric)

@@ -1,0 +1,184 @@
+"""The configuration of a run on a virtual network: groups, their collectives, faults, policies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from p4gen.errors import InputError
+from p4gen.families import load_collective
+from p4gen.groups.ranks import recovery_of
+from p4gen.host.collectives.arrays import check_root
+from p4gen.host.collectives.plan import Flow, PsnSync
+from p4gen.host.transport.clock import US
+from p4gen.host.transport.dcqcn import DcqcnConfig
+from p4gen.host.transport.verbs import Recovery
+from p4gen.model import EngineName
+from p4gen.net.world.faults import Faults
+from p4gen.plan.placement.network import contexts_needed
+from p4gen.plan.placement.placed import GroupRequest
+from p4gen.plan.placement.tree import IncTree
+from p4gen.vocabulary import CollectiveSpec, DType, Op
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import TopologySpec
+
+MAX_DATA: Final = 1 << 30
+"""Upper limit for the data of all ranks in one call, in bytes. The data is held in memory, and so are NumPy's
+results."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a collective. ``size`` is the number of bytes that each rank contributes; for AllGather, the size of
+    the result."""
+
+    collective: Collective = Collective.ALLREDUCE
+    size: int = 1 << 20
+    root: int = 0
+    """Rank; of Reduce and Broadcast."""
+    op: Op | None = None
+    """The operation if the program's op is ``dynamic``; sum by default."""
+    dtype: DType | None = None
+    """The number format if the program's op is ``dynamic``; the spec's default otherwise."""
+
+    def kind(self, spec: CollectiveSpec) -> tuple[Op, DType]:
+        """Operation and number format. Raises ``InputError`` when the program does not support them."""
+        if spec.op is Op.DYNAMIC:
+            dtype = self.dtype or spec.dtype
+            if not dtype.number_format.integer:
+                raise InputError(f"programs with op dynamic work on integers, not on {dtype}")
+            return self.op or Op.SUM, dtype
+        if self.op not in (None, spec.op) or self.dtype not in (None, spec.dtype):
+            raise InputError(f"the program does {spec.op} of {spec.dtype}; others need --op dynamic")
+        return spec.op, spec.dtype
+
+    def check(self, spec: CollectiveSpec, ranks: int) -> None:
+        """Raises ``InputError`` unless a group of ``ranks`` can make the call."""
+        barrier = self.collective is Collective.BARRIER
+        divided = self.collective in (Collective.REDUCE_SCATTER, Collective.ALLGATHER)
+        element = self.kind(spec)[1].number_format.bytes
+        unit = element * ranks if divided else element
+        if self.size % unit or (self.size == 0) != barrier:
+            what = "0 for a barrier" if barrier else f"a positive multiple of {unit}"
+            raise InputError(f"{self.collective} of {self.size} bytes: it has to be {what}")
+        if self.size * ranks > MAX_DATA:
+            raise InputError(
+                f"{self.collective} of {self.size} bytes by {ranks} ranks: all ranks' data together have "
+                f"{MAX_DATA >> 20:,} MiB at most, so {MAX_DATA // ranks // unit * unit} bytes are the limit"
+            )
+        check_root(self.root, ranks)
+
+
+@dataclass(frozen=True)
+class Work:
+    """A group, and the collectives that its ranks call in this order."""
+
+    calls: tuple[Call, ...]
+    ranks: tuple[str, ...] | None = None
+    """Hosts in order of rank; by default the topology's ranks."""
+    tree_root: str | None = None
+    """Switch at the IncTree's root; chosen by default."""
+    tree: IncTree | None = None
+    """The whole tree; by default one of shortest paths to the root."""
+    pace: int | None = None
+    """Bit/s that each rank sends at most over it, with the overhead on the wire."""
+
+
+@dataclass(frozen=True)
+class SimConfig:
+    """The configuration of a run. Times are in ps.
+
+    The plain fields describe one group of all ranks that makes the same call ``repeat`` times. If several groups run at
+    the same time, or a group makes different calls, ``work`` takes their place.
+    """
+
+    topology: TopologySpec
+    program: CollectiveSpec
+    """Its ``groups`` is increased to the number of contexts that the run needs."""
+    collective: Collective = Collective.ALLREDUCE
+    size: int = 1 << 20
+    """Bytes, as in ``Call``."""
+    repeat: int = 1
+    """Number of calls, one after the other."""
+    faults: Faults = field(default_factory=Faults)
+    seed: int = 0
+    recovery: Recovery | None = None
+    """The NICs' loss recovery; by default the one that suits the program."""
+    timeout: int = 50 * US
+    """The NICs' retransmission timer; 0 disables it."""
+    retry_count: int | None = None
+    ack_every: int = 32
+    rank_window: int | None = None
+    """Messages that ranks keep outstanding, if not the program's W."""
+    dcqcn: DcqcnConfig | None = None
+    initial_psn: int | None = None
+    """Drawn from the seed by default."""
+    skew: int = 0
+    """Ranks start at random times between 0 and ``skew``."""
+    engine: EngineName = "interp"
+    overflowing: bool = False
+    """Draw values so large that sums overflow. All values of a column have the same sign, so their order does not
+    matter."""
+    root: int = 0
+    """Rank; of Reduce and Broadcast."""
+    sync: PsnSync = PsnSync.SUBGROUPS
+    """How PSNs are kept synchronised across asymmetric collectives (EPIC 4.3)."""
+    flow: Flow = Flow.RESULTS
+    work: tuple[Work, ...] = ()
+    epoch: int = 1
+    """The epoch of all groups' contexts."""
+    ticks: bool = True
+    """Whether switches that want ticks (Mode III) get them."""
+
+    @property
+    def jobs(self) -> tuple[Work, ...]:
+        """The calls of every group."""
+        call = Call(self.collective, self.size, self.root)
+        return self.work or (Work((call,) * self.repeat),)
+
+    @property
+    def nic_recovery(self) -> Recovery:
+        """``recovery``, or its default: the one that switches implement, so that both ends of a connection agree."""
+        return self.recovery or recovery_of(self.program)
+
+    @property
+    def hosts(self) -> tuple[tuple[str, ...], ...]:
+        """The hosts of each group, by rank."""
+        return tuple(job.ranks or self.topology.rank_hosts for job in self.jobs)
+
+    @property
+    def trees(self) -> dict[int, IncTree]:
+        """The trees of groups, by number, that have one of their own."""
+        return {number: job.tree for number, job in enumerate(self.jobs) if job.tree is not None}
+
+    def requests(self, initial_psns: tuple[int, ...]) -> list[GroupRequest]:
+        """The requests to the placer, one for each group. Raises ``InputError`` when a group cannot make its calls."""
+        found = []
+        for job, hosts, psn in zip(self.jobs, self.hosts, initial_psns, strict=True):
+            if not job.calls:
+                raise InputError("repeat must be at least 1")
+            for call in job.calls:
+                call.check(self.program, len(hosts))
+            whole = {Collective.REDUCE_SCATTER, Collective.ALLGATHER}
+            rooted = {call.root for call in job.calls if call.collective in (Collective.REDUCE, Collective.BROADCAST)}
+            collectives = frozenset(call.collective for call in job.calls)
+            found.append(
+                GroupRequest(
+                    hosts,
+                    job.tree_root,
+                    self.sync,
+                    collectives,
+                    None if collectives & whole else frozenset(rooted),
+                    epoch=self.epoch,
+                    first_psn=psn,
+                )
+            )
+        return found
+
+    def fitted(self, requests: list[GroupRequest]) -> CollectiveSpec:
+        """The program with as many contexts as the groups need. Raises ``InputError`` when it cannot have that many."""
+        spec = self.program
+        needed = contexts_needed(self.topology, requests, pipelines=spec.pipelines, ports=spec.ports, trees=self.trees)
+        if needed <= spec.groups:
+            return spec
+        return load_collective(None, spec.model_dump(mode="json", exclude_unset=True) | {"groups": needed})

@@ -1,0 +1,76 @@
+"""Input of ranks to collectives, and the expected results by NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from p4gen.host.collectives.arrays import Array, array_type, reduced
+from p4gen.host.collectives.commlib import Communicator, Invocation
+from p4gen.host.collectives.ring import Ring
+from p4gen.host.collectives.striped import StripedCommunicator
+from p4gen.net.collectives.config import Call
+from p4gen.vocabulary import CollectiveSpec
+from p4gen.vocabulary.message import Collective
+
+Member = Communicator | Ring
+"""One rank of a collective algorithm."""
+
+
+def draw(
+    call: Call, spec: CollectiveSpec, ranks: int, chance: np.random.Generator, *, overflowing: bool
+) -> list[Array]:
+    """Random input for each rank. Sums stay in range unless overflow is asked for: then all elements of one position
+    have the same sign, so their order does not matter. Floating-point numbers to sum all have one sign, so that the
+    order of additions, each of which is rounded, changes little."""
+    op, kind = call.kind(spec)
+    form = kind.number_format
+    elements = call.size // form.bytes // (ranks if call.collective is Collective.ALLGATHER else 1)
+    if not form.integer:
+        signs = 1 if op.overflows else chance.integers(0, 2, (ranks, elements)) * 2 - 1
+        drawn = np.ldexp(chance.uniform(1, 2, (ranks, elements)), chance.integers(-8, 9, (ranks, elements)))
+        return list((drawn * signs).astype(array_type(kind)))
+    dtype, low, high = array_type(kind), int(form.least), int(form.greatest)
+    if overflowing:
+        signs = chance.integers(0, 2, elements) * 2 - 1 if low < 0 else 1
+        return [(chance.integers(0, high // 2, elements) * signs).astype(dtype) for _ in range(ranks)]
+    if op.overflows:
+        low, high = -(-low // ranks), high // ranks
+    return [chance.integers(low, high, elements, dtype, endpoint=True) for _ in range(ranks)]
+
+
+def invoke(communicator: Member | StripedCommunicator, call: Call, values: Array) -> Invocation:
+    """Make the call for one rank."""
+    match call.collective:
+        case Collective.ALLREDUCE:
+            return communicator.all_reduce(values, call.op)
+        case Collective.REDUCE:
+            return communicator.reduce(values, call.root, call.op)
+        case Collective.BROADCAST:
+            return communicator.broadcast(values, call.root)
+        case Collective.REDUCE_SCATTER:
+            return communicator.reduce_scatter(values, call.op)
+        case Collective.ALLGATHER:
+            return communicator.all_gather(values)
+        case Collective.BARRIER:
+            return communicator.barrier()
+
+
+def expected(call: Call, spec: CollectiveSpec, values: Sequence[Array]) -> list[Array | None]:
+    """Every rank's result by NumPy; None for ranks that get no result."""
+    ranks = len(values)
+    match call.collective:
+        case Collective.BARRIER:
+            return [None] * ranks
+        case Collective.BROADCAST:
+            return [values[call.root]] * ranks
+        case Collective.ALLGATHER:
+            return [np.concatenate(list(values))] * ranks
+    total = reduced(call.kind(spec)[0], values, saturating=spec.saturating)
+    match call.collective:
+        case Collective.REDUCE:
+            return [total if rank == call.root else None for rank in range(ranks)]
+        case Collective.REDUCE_SCATTER:
+            return list(np.split(total, ranks))
+    return [total] * ranks

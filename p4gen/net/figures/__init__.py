@@ -1,0 +1,1 @@
+"""Figures and studies of papers: what is simulated, kept and drawn."""

@@ -1,0 +1,1 @@
+"""Runs of traffic between hosts, over connections of their own."""

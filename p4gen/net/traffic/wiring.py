@@ -1,0 +1,223 @@
+"""The connections that traffic between hosts needs, and the members that send over them."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from p4gen.groups.connections import Connection as Placed
+from p4gen.groups.group import Endpoint
+from p4gen.host.collectives.alltoall import AllToAll, AllToAllConfig
+from p4gen.host.collectives.arrays import Array, array_type
+from p4gen.host.collectives.plan import Connection
+from p4gen.host.collectives.ring import Ring, RingConfig
+from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.verbs import Completion, Peer
+from p4gen.net.traffic.flow import Flow
+from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig
+from p4gen.plan.placement.placer import Names, switch_of
+from p4gen.rocev2.codes import ECN_ECT0
+from p4gen.vocabulary import DType
+
+FIRST_QP: Final = 0x1000
+PORTS: Final = range(0xC000, 0x10000)
+"""UDP source ports; a connection's are drawn."""
+Ends = tuple[Connection, Connection]
+"""Both ends of a connection."""
+
+
+@dataclass(frozen=True)
+class Track:
+    """A direction of a connection that data goes: the requester of ``source``, the responder of ``destination``."""
+
+    name: str
+    group: int
+    source: QueuePair
+    destination: QueuePair
+    line_rate: int
+    """Of the sender's link, bit/s."""
+
+
+class Wiring:
+    """Makes connections, one after the other; ``connections`` are those that data goes over, for the switches."""
+
+    def __init__(self, config: TrafficConfig, names: Names, chance: random.Random) -> None:
+        self.connections: list[Placed] = []
+        self._config = config
+        self._names = names
+        self._chance = chance
+        self._qps: Counter[str] = Counter()
+
+    def ends(self, traffic: Traffic) -> dict[tuple[int, int], Ends]:
+        """The connections of a group, by the numbers of the hosts in it. Data goes from the first to the second; over
+        those of an AlltoAll both ways."""
+        hosts, count = traffic.hosts, len(traffic.hosts)
+        match traffic.pattern:
+            case Pattern.FLOW:
+                pairs = [(0, i) for i in range(1, count)]
+            case Pattern.NEXT | Pattern.ALLREDUCE:
+                pairs = [(i, (i + 1) % count) for i in range(count)]
+            case Pattern.ALLTOALL:
+                pairs = [(a, b) for a in range(count) for b in range(a + 1, count)]
+        both = traffic.pattern is Pattern.ALLTOALL
+        return {(a, b): self.connect(hosts[a], hosts[b], both=both) for a, b in pairs}
+
+    def connect(self, a: str, b: str, *, both: bool = False, used: bool = True) -> Ends:
+        """A connection; data goes from ``a`` to ``b``, or ``both`` ways, or is not worth mentioning to switches."""
+        qp = self._config.qp(self._chance.randrange(1 << 24))
+        ends = [(a, self._qp(a), self._port()), (b, self._qp(b), self._port())]
+        for (host, number, _), (far, far_number, far_port) in (ends, ends[::-1]) if both else (ends,):
+            if used:
+                self.connections.append(
+                    Placed(
+                        len(self.connections),
+                        self._endpoint(host, number),
+                        self._endpoint(far, far_number),
+                        far_port,
+                        ECN_ECT0 if self._config.dcqcn is not None else 0,
+                    )
+                )
+        (_, qp_a, port_a), (_, qp_b, port_b) = ends
+        return (
+            Connection(qp_a, Peer(self._gateway(a), self._names.ip[b], qp_b, port_a), qp),
+            Connection(qp_b, Peer(self._gateway(b), self._names.ip[a], qp_a, port_b), qp),
+        )
+
+    def _qp(self, host: str) -> int:
+        self._qps[host] += 1
+        return FIRST_QP + self._qps[host] - 1
+
+    def _port(self) -> int:
+        return self._chance.choice(PORTS)
+
+    def _gateway(self, host: str) -> int:
+        return self._names.mac[switch_of(self._config.topology, host)]
+
+    def _endpoint(self, host: str, qp: int) -> Endpoint:
+        return Endpoint(self._names.mac[host], self._names.ip[host], qp)
+
+
+@dataclass
+class Members:
+    """Those who carry a group's traffic out: flows, or a member for each host, and what these are given."""
+
+    traffic: Traffic
+    flows: Sequence[Flow] = ()
+    alltoall: Sequence[AllToAll] = ()
+    rings: Sequence[Ring] = ()
+    values: Sequence[Array] = ()
+
+
+def members(
+    number: int,
+    traffic: Traffic,
+    ends: Mapping[tuple[int, int], Ends],
+    star: Sequence[Ends],
+    nics: Mapping[str, Nic],
+    config: TrafficConfig,
+    chance: np.random.Generator,
+    pattern: bytes,
+) -> tuple[Members, list[Track]]:
+    """The members of group ``number``, and the directions in which they send. ``star`` are rank 0's connections with
+    the others, for Barriers of a ring."""
+    hosts, count = traffic.hosts, len(traffic.hosts)
+
+    def track(a: int, b: int, source: QueuePair, destination: QueuePair) -> Track:
+        return _track(config, number, hosts[a], hosts[b], source, destination)
+
+    if traffic.pattern.flows:
+        flows, tracks = [], []
+        for (a, b), (near, far) in ends.items():
+            flow = Flow(traffic.size, pattern, writes=config.writes)
+            flow.source = nics[hosts[a]].create_pair(near.qp, near.peer, near.qp_config, flow.on_sent)
+            flow.destination = nics[hosts[b]].create_pair(far.qp, far.peer, far.qp_config, flow.on_arrival)
+            flows.append(flow)
+            tracks.append(track(a, b, flow.source, flow.destination))
+        return Members(traffic, flows=flows), tracks
+    if not config.arrays:
+        return _without_arrays(number, traffic, ends, nics, config, pattern)
+    form = DType.INT32.number_format
+    low, high = int(form.least) // count + 1, (int(form.greatest) + 1) // count - 1
+    values = [chance.integers(low, high, traffic.size // form.bytes, array_type(DType.INT32)) for _ in hosts]
+    if traffic.pattern is Pattern.ALLTOALL:
+        alls = []
+        for rank, host in enumerate(hosts):
+            peers = {b: near for (a, b), (near, _) in ends.items() if a == rank}
+            peers |= {a: far for (a, b), (_, far) in ends.items() if b == rank}
+            alls.append(AllToAll(nics[host], AllToAllConfig(rank, count, peers, config.ahead)))
+        return Members(traffic, alltoall=alls, values=values), [
+            track(a, b, alls[a].pairs[b], alls[b].pairs[a]) for a in range(count) for b in range(count) if a != b
+        ]
+    rings = []
+    for rank, host in enumerate(hosts):
+        left, right = ends[(rank - 1) % count, rank][1], ends[rank, (rank + 1) % count][0]
+        mine = {to: near for to, (near, _) in enumerate(star, 1)} if rank == 0 else {0: star[rank - 1][1]}
+        rings.append(Ring(nics[host], RingConfig(rank, count, left, right, mine)))
+    return Members(traffic, rings=rings, values=values), [
+        track(rank, (rank + 1) % count, rings[rank].pair, rings[(rank + 1) % count].pairs[0]) for rank in range(count)
+    ]
+
+
+def _track(config: TrafficConfig, number: int, a: str, b: str, source: QueuePair, destination: QueuePair) -> Track:
+    line_rate = config.topology.setting(config.topology.ports[a][0], "bandwidth")
+    return Track(f"{a}>{b}", number, source, destination, line_rate)
+
+
+class _Turn:
+    """One end of a connection that is the source of one flow and the destination of another."""
+
+    def __init__(self, sending: Flow, receiving: Flow) -> None:
+        self._sending, self._receiving = sending, receiving
+
+    def completed(self, completion: Completion) -> None:
+        """A message has been sent, or has arrived."""
+        if completion.receive:
+            self._receiving.on_arrival(completion)
+        else:
+            self._sending.on_sent(completion)
+
+
+def _without_arrays(
+    number: int,
+    traffic: Traffic,
+    ends: Mapping[tuple[int, int], Ends],
+    nics: Mapping[str, Nic],
+    config: TrafficConfig,
+    pattern: bytes,
+) -> tuple[Members, list[Track]]:
+    """A collective as flows that send the same messages: on a ring each waits for its left neighbour's. A part that is
+    longer than a message is sent as several equal ones, and is rounded up to a multiple of 4 bytes for each."""
+    hosts, count = traffic.hosts, len(traffic.hosts)
+    pieces = -(-traffic.size // (count * config.message))
+    message = -(-traffic.size // (4 * count * pieces)) * 4
+    stretch = memoryview(pattern)[: 2 * message]
+    ring = traffic.pattern is Pattern.ALLREDUCE
+    blocks = 2 * (count - 1) if ring else 1
+    flows = {
+        (a, b): Flow(blocks * pieces * message, stretch, blocks, writes=config.writes)
+        for ends_at in ends
+        for a, b in ((ends_at,) if ring else (ends_at, ends_at[::-1]))
+    }
+    for (a, b), (near, far) in ends.items():
+        there, back = flows[a, b], flows.get((b, a))
+        done_near, done_far = (
+            (there.on_sent, there.on_arrival)
+            if back is None
+            else (_Turn(there, back).completed, _Turn(back, there).completed)
+        )
+        there.source = nics[hosts[a]].create_pair(near.qp, near.peer, near.qp_config, done_near)
+        there.destination = nics[hosts[b]].create_pair(far.qp, far.peer, far.qp_config, done_far)
+        if back is not None:
+            back.source, back.destination = there.destination, there.source
+        if ring:
+            there.next = flows[b, (b + 1) % count]
+    tracks = [
+        _track(config, number, hosts[a], hosts[b], flow.source, flow.destination) for (a, b), flow in flows.items()
+    ]
+    return Members(traffic, flows=tuple(flows.values())), tracks

@@ -1,0 +1,1 @@
+"""What a run shows of its packets: ladders and captures."""

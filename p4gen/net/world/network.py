@@ -1,0 +1,200 @@
+"""A simulated topology: hosts with NICs, switches that run a program, links with their faults."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, deque
+from collections.abc import Mapping
+from typing import ClassVar, Protocol
+
+from p4gen.arch import Architecture
+from p4gen.errors import InputError
+from p4gen.groups.group import SwitchConfig
+from p4gen.host.transport.clock import US
+from p4gen.host.transport.nic import Nic
+from p4gen.model import EngineName, Model
+from p4gen.model.behaviour import behaviour_of
+from p4gen.net.collectives.kinds import Kinds
+from p4gen.net.world.buffer import SharedBuffer
+from p4gen.net.world.faults import DirectionFaults, Faults, ScriptState, applies
+from p4gen.net.world.link import Direction, LinkTraits, Passage, Watcher
+from p4gen.net.world.loop import EventLoop
+from p4gen.net.world.nodes import HostNode, SwitchNode
+from p4gen.p4 import ir
+from p4gen.rocev2.layouts import ICRC, ROCE
+from p4gen.rocev2.opcodes import Opcode
+from p4gen.vocabulary.topology import Link, TopologySpec
+
+REMEMBERED_DROPS = 10_000
+_SHORTEST = ROCE.size + ICRC.size
+"""The least size of a RoCEv2 frame, in bytes."""
+_SRC_ADDR, _DST_ADDR = ROCE.bytes("ipv4.src_addr"), ROCE.bytes("ipv4.dst_addr")
+_OPCODE_AT, _DEST_QP = ROCE.at("bth.opcode"), ROCE.bytes("bth.dest_qp")
+
+
+class Addresses(Protocol):
+    """What a network needs of a placement (``p4gen.plan.placement.network.Placement`` is one)."""
+
+    @property
+    def mac(self) -> Mapping[str, int]:
+        """The MAC addresses of all nodes."""
+        ...
+
+    @property
+    def ip(self) -> Mapping[str, int]:
+        """The IPv4 addresses of hosts."""
+        ...
+
+    @property
+    def switches(self) -> Mapping[str, SwitchConfig]:
+        """What each switch holds."""
+        ...
+
+    @property
+    def architectures(self) -> Mapping[str, Architecture]:
+        """Those of the switches' programs."""
+        ...
+
+    @property
+    def tree_depths(self) -> Mapping[int, int]:
+        """The addresses of IncTrees' switches, with their depths."""
+        ...
+
+
+class Network:
+    """The hosts, switches and links of a topology. Each switch runs its own program of ``programs``, and is configured
+    for the placement; the program's architecture determines the ports of its links."""
+
+    STATE: ClassVar = ("drops", "recent_drops", "lost_requests")
+
+    def __init__(
+        self,
+        topology: TopologySpec,
+        placement: Addresses,
+        programs: Mapping[str, ir.Program],
+        faults: Faults,
+        seed: int,
+        engine: EngineName = "interp",
+    ) -> None:
+        faults.check(topology)
+        self.topology = topology
+        self.loop = loop = EventLoop()
+        self.kinds = Kinds(
+            {placement.ip[host]: rank for rank, host in enumerate(topology.rank_hosts)}, placement.tree_depths
+        )
+        self.nics = {host: Nic(placement.mac[host], placement.ip[host], loop) for host in topology.hosts}
+        self.switches: dict[str, Model] = {}
+        self.nodes: dict[str, SwitchNode] = {}
+        self.directions: dict[str, Direction] = {}
+        self.drops: Counter[tuple[str, str]] = Counter()
+        """Number of packets lost on links, by (direction, reason)."""
+        self.recent_drops: deque[Passage] = deque(maxlen=REMEMBERED_DROPS)
+        self.lost_requests: Counter[tuple[int, int]] = Counter()
+        """Requests lost on links, by the address and the QP that they were for."""
+        self.reports_losses = False
+        """NICs are told what links have dropped of what they sent (``Recovery.ORACLE``)."""
+        self.buffers: dict[str, SharedBuffer] = {}
+        self._arch = placement.architectures
+        self._nics_by_ip = {nic.ip: nic for nic in self.nics.values()}
+        for name in topology.switches:
+            chance = random.Random(f"{seed} {name}").getrandbits(64)  # noqa: S311 - a simulation, to be repeatable
+            switch = Model(programs[name], clock=lambda: loop.now // US, seed=chance, engine=engine)
+            placement.switches[name].install(switch)
+            self.switches[name] = switch
+            self.nodes[name] = SwitchNode(switch, topology.switch_latency, loop, self._recirculation(name))
+            if topology.buffer is not None:
+                self.buffers[name] = SharedBuffer(topology.buffer)
+        self.scripts = scripts = [ScriptState(script) for script in faults.scripts]
+        for link in topology.links:
+            for src, dst in (link.ends, link.ends[::-1]):
+                self._connect(link, src, dst, faults, scripts, seed)
+
+    def _recirculation(self, switch: str) -> int:
+        """How long a packet takes to come back to a switch's ingress."""
+        delay, model = self.topology.recirculation_delay, self.switches[switch]
+        if delay and not behaviour_of(model.program).holds:
+            raise InputError(
+                f"{self.topology.name}: recirculation_delay: packets of {model.program.package} that recirculate come"
+                " back at once"
+            )
+        return delay
+
+    def watch(self, watcher: Watcher) -> None:
+        """Call ``watcher`` for every frame on every link, when it is sent."""
+        for direction in self.directions.values():
+            direction.watcher = watcher
+
+    def parts(self) -> dict[str, object]:
+        """The parts that have state, by name."""
+        found: dict[str, object] = {"network": self, "loop": self.loop}
+        for host, nic in self.nics.items():
+            found |= {f"{host} {name}": part for name, part in nic.parts().items()}
+        for name, node in self.nodes.items():
+            found |= {f"{name} node": node, f"{name} switch": node.switch}
+        for name, direction in self.directions.items():
+            found[name] = direction
+            if direction.faults is not None:
+                found[f"{name} faults"] = direction.faults
+        found |= {f"{name} buffer": buffer for name, buffer in self.buffers.items()}
+        return found | {f"script {number}": script for number, script in enumerate(self.scripts)}
+
+    def _connect(self, link: Link, src: str, dst: str, faults: Faults, scripts: list[ScriptState], seed: int) -> None:
+        topology = self.topology
+        traits = LinkTraits(*(topology.setting(link, name) for name in ("bandwidth", "delay", "queue", "ecn")))
+        touches_host = src in topology.hosts or dst in topology.hosts
+        impairments = [i for i in faults.impairments if applies(i.where, link, src, dst)]
+        outages = [o for o in faults.outages if applies(o.where, link, src, dst)]
+        mine = scripts if touches_host else []
+        trouble = None
+        if impairments or outages or mine:
+            chance = random.Random(f"{seed} {src}>{dst} faults")  # noqa: S311 - a simulation, to be repeatable
+            trouble = DirectionFaults(chance, impairments, outages, mine, self.kinds)
+        direction = Direction(src, dst, traits, self.loop, trouble, f"{seed} {src}>{dst} marks")
+        direction.on_drop = self._dropped
+        self.directions[direction.name] = direction
+        if src in topology.hosts:
+            self.nics[src].line = direction
+        else:
+            self.nodes[src].outputs[self._arch[src].front_port(topology.ports[src].index(link))] = direction
+            if src in self.buffers:
+                direction.buffer = self.buffers[src]
+                direction.buffer.add(direction)
+        if dst in topology.hosts:
+            direction.deliver = HostNode(self.nics[dst], self.loop).deliver
+        else:
+            direction.deliver = self.nodes[dst].port(self._arch[dst].front_port(topology.ports[dst].index(link)))
+
+    def _dropped(self, passage: Passage) -> None:
+        self.drops[f"{passage.src}>{passage.dst}", passage.reason] += 1
+        self.recent_drops.append(passage)
+        frame = passage.frame
+        if len(frame) < _SHORTEST or (sender := self._nics_by_ip.get(int.from_bytes(frame[_SRC_ADDR]))) is None:
+            return
+        if frame[_OPCODE_AT] < Opcode.READ_RESPONSE_FIRST:
+            self.lost_requests[int.from_bytes(frame[_DST_ADDR]), int.from_bytes(frame[_DEST_QP])] += 1
+        if self.reports_losses:
+            self.loop.at(max(passage.sent, self.loop.now), sender.on_loss, frame)
+
+    def lost(self, by_switches: Mapping[str, Mapping[str, int]]) -> Counter[str]:
+        """Number of packets lost so far, by ``where module.reason``: on links, at NICs, for ports without a link, and
+        ``by_switches``, what each switch's program dropped."""
+        found: Counter[str] = Counter()
+        for (direction, reason), count in self.drops.items():
+            found[f"{direction} {reason}"] += count
+        for name, reasons in by_switches.items():
+            for reason, count in reasons.items():
+                found[f"{name} {reason}"] += count
+            if lost := self.nodes[name].lost_ports:
+                found[f"{name} port_without_link"] += lost
+        for host, nic in self.nics.items():
+            for reason, count in nic.dropped.items():
+                found[f"{host} nic.{reason}"] += count
+        return found
+
+    def silent_scripts(self) -> tuple[str, ...]:
+        """Scripts that have dropped nothing so far, with the number of packets of their kind."""
+        return tuple(
+            f"'{state.script.text}' dropped nothing: there were {state.seen:,} packets of its kind"
+            for state in self.scripts
+            if state.seen < state.script.first
+        )

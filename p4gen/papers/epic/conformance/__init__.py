@@ -1,0 +1,65 @@
+"""EPIC's conformance: scenarios, the programs that they run on, and the faults that they must detect."""
+
+from pathlib import Path
+
+from p4gen.papers.epic.conformance import faults_i, faults_ii, faults_iii, faults_static, faults_static_iii
+from p4gen.papers.epic.conformance.matrix import AXES, every_program
+from p4gen.papers.epic.conformance.mutated import mutated
+from p4gen.papers.epic.conformance.runs_i import mode_i_runs
+from p4gen.papers.epic.conformance.runs_ii import mode_ii_runs
+from p4gen.papers.epic.conformance.runs_iii import mode_iii_runs
+from p4gen.papers.epic.spec import EpicSpec, Mode
+from p4gen.papers.epic.tofino import folding, static
+from p4gen.papers.epic.tofino import iii as static_iii
+from p4gen.ptf.family import Conformance
+from p4gen.ptf.mutations import Seeding
+
+MODE_III_PREFIX = "test_iii_"
+"""Prefix of the names of modules with scenarios for Mode III, and for Mode I as far as they say so."""
+MODE_I_PREFIX = "test_i_"
+"""Prefix of those for Mode I alone; all others are for Mode II."""
+STATIC_PREFIX = "test_static_"
+"""Prefix of those for Mode II in programs of static groups."""
+
+
+def _serves(spec: EpicSpec, module: str) -> bool:
+    if module.startswith(STATIC_PREFIX):
+        return spec.mode is Mode.II and static(spec)
+    if module.startswith(MODE_I_PREFIX):
+        return spec.mode is Mode.I
+    return module.startswith(MODE_III_PREFIX) == spec.mode.augmented
+
+
+def _seeding(spec: EpicSpec) -> Seeding:
+    if spec.mode is Mode.I:
+        return faults_i.SEEDING
+    if spec.mode is Mode.III:
+        return faults_static_iii.seeding(spec) if static(spec) else faults_iii.SEEDING
+    return faults_static.seeding(spec) if static(spec) else faults_ii.SEEDING
+
+
+def _passes(spec: EpicSpec) -> int:
+    """A cursor passes once for each packet that it sends, and once beyond the last one. Each packet may go on to the
+    other pipelines, and be answered there."""
+    if static(spec):
+        return max((static_iii.passes() if spec.mode.augmented else folding.passes(spec)).values())
+    others = spec.pipelines - 1
+    if not spec.mode.augmented:
+        return 1 + others + (others > 0)
+    most = spec.slots_per_group if spec.mode is Mode.I else min(spec.slots_per_group, static_iii.BURST)
+    return (2 + most) * (1 + 2 * others)
+
+
+RUNS = {Mode.I: mode_i_runs, Mode.II: mode_ii_runs, Mode.III: mode_iii_runs}
+"""The programs that each mode is tested with."""
+FACET = Conformance(
+    serves=_serves,
+    runs=lambda spec: RUNS[spec.mode](spec),
+    seeding=_seeding,
+    axes=AXES,
+    kept=("mode", "arch"),
+    every_program=lambda spec: every_program(spec.mode, type(spec), spec.arch),
+    mutated=mutated,
+    passes=_passes,
+    equivalents=Path(__file__).with_name("equivalents.yaml"),
+)

@@ -1,0 +1,79 @@
+"""The programs with which a spec of Mode II is tested: its own, and small ones for scenarios that do not apply to it.
+
+What a program can do depends on its spec: a sum saturates or wraps, a minimum does neither; a program with one pipeline
+has no internal edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from p4gen.papers.epic.conformance.small import small
+from p4gen.papers.epic.spec import EpicSpec
+from p4gen.papers.epic.tofino import static
+from p4gen.papers.epic.tofino.limits import problems
+from p4gen.ptf.family import SuiteRun
+from p4gen.vocabulary import DType, Icrc, Op, Overflow, Reliability
+from p4gen.vocabulary.reductions import single_ops
+
+ARITHMETIC = ("test_arithmetic", "test_floats")
+_ANY_ICRC = (
+    "test_validation.IcrcIgnored",
+    "test_reliability.AckIsReflected",
+    "test_control.CongestionNotificationIsReflected",
+    "test_tree.AnnouncementGoesUpAndComesDown",
+    "test_tree.ResultComesDown",
+)
+ICRC = {
+    Icrc.RECOMPUTE: (
+        "test_validation.WrongIcrc",
+        "test_validation.CorruptNotification",
+        "test_control.CorruptAnnouncement",
+        "test_headers.IcrcAtTheLimits",
+    ),
+    Icrc.SET: _ANY_ICRC,
+    Icrc.IGNORE: _ANY_ICRC[:2],
+}
+"""The scenarios that run on a variant with this setting."""
+PIPES = ("test_static_pipes",)
+FOLD = ("test_static_fold",)
+SEVERAL_PIPES = 72
+"""Ports of a program that has some in a second pipe."""
+
+
+def mode_ii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
+    """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
+    made = partial(small, type(spec), arch=spec.arch, payload_pipes=spec.payload_pipes)
+    runs = [SuiteRun(spec)]
+    for op, dtype, overflow in _arithmetics():
+        if (op, dtype, op.overflows and overflow is not Overflow.WRAP) != (spec.op, spec.dtype, spec.saturating):
+            runs.append(SuiteRun(made(op=op, dtype=dtype, overflow=overflow), ARITHMETIC))
+    if spec.op is not Op.DYNAMIC:
+        runs.append(SuiteRun(made(op=Op.DYNAMIC), ("test_dynamic", *ARITHMETIC)))
+    lanes = {"lanes": 8} if static(spec) else {}  # Tofino has no more stages for more
+    runs += [SuiteRun(made(icrc=icrc, **lanes), tests) for icrc, tests in ICRC.items() if icrc is not spec.icrc]
+    if not spec.loss_recovery.in_order:
+        runs.append(SuiteRun(made(reliability=Reliability.GBN), ("test_order", "test_idle")))
+    for pipelines, reliability in ((2, Reliability.GBN), (4, Reliability.SR)):
+        if (pipelines, reliability) != (spec.pipelines, spec.loss_recovery):
+            runs.append(SuiteRun(made(pipelines=pipelines, reliability=reliability), ("test_pipelines",)))
+    if spec.fan_in < 32 or spec.groups < 4 or spec.ports < 4:
+        runs.append(SuiteRun(made(lanes=8, fan_in=32, ports=32, groups=4)))
+    if static(spec):
+        # Every width of the payload; a variant has 16 lanes, as most of the runs above.
+        widths = (made(lanes=lanes, name=f"modeii_x{lanes}_{spec.arch}") for lanes in (8, 32) if lanes != spec.lanes)
+        runs += [SuiteRun(width, ARITHMETIC) for width in widths]
+        runs.append(SuiteRun(made(lanes=8, ports=SEVERAL_PIPES, name=f"modeii_pipes_{spec.arch}"), PIPES))
+        if spec.payload_pipes == 1:
+            runs.append(SuiteRun(made(lanes=8, payload_pipes=4), FOLD))
+        # What has no program of this form cannot be tested on one.
+        runs = [run for run in runs if run.spec is spec or not any(problems(run.spec))]
+    return tuple(runs)
+
+
+def _arithmetics() -> Iterator[tuple[Op, DType, Overflow | None]]:
+    for dtype in (each for each in DType if each.number_format.wide is None):
+        for op in (op for op in single_ops() if dtype in op.reduction.dtypes):
+            several = op.overflows and dtype.number_format.integer
+            yield from ((op, dtype, overflow) for overflow in (Overflow if several else (None,)))

@@ -1,0 +1,55 @@
+"""The headers of EPIC's programs, outermost first: those of RoCEv2, and the payload of lanes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from p4gen.layout import Header, HeaderField
+from p4gen.papers.epic.spec import EpicSpec
+from p4gen.papers.epic.tofino import bridge, static
+from p4gen.papers.epic.tofino import iii as static_iii
+from p4gen.papers.epic.tofino.folding import FOLD, folded
+from p4gen.rocev2 import layouts as roce
+from p4gen.vocabulary.formats import LANE
+from p4gen.vocabulary.message import MESSAGE
+
+IMMEDIATE: Final = replace(
+    roce.IMMEDIATE,
+    meaning="Immediate data (InfiniBand 9.3.6): what a control message announces (EPIC 3.3.2)",
+    fields=(HeaderField("value", MESSAGE.bits, "what is announced", MESSAGE),),
+)
+
+
+def payload(spec: EpicSpec) -> Header:
+    """The payload of data packets."""
+    element, one = "an element", "One element"
+    if spec.elements > spec.lanes:
+        element, one = "two elements, the first in the high half", "Two elements"
+    return Header(
+        "payload",
+        f"{one} for each lane" + (", of the part that a pass works on" if folded(spec) else ""),
+        (HeaderField("lane", spec.lane_bits, element, type=LANE),),
+        count=spec.pass_lanes,
+    )
+
+
+def headers(spec: EpicSpec) -> tuple[Header, ...]:
+    """What the parser knows."""
+    hop_by_hop = static(spec) and spec.mode.augmented
+    return (
+        *((static_iii.BRIDGE if hop_by_hop else bridge(spec),) if static(spec) else ()),
+        *((FOLD,) if folded(spec) else ()),
+        roce.ETHERNET,
+        roce.VLAN,
+        roce.ARP,
+        roce.IPV4,
+        roce.UDP,
+        roce.BTH,
+        roce.AETH,
+        IMMEDIATE,
+        roce.CNP,
+        payload(spec),
+        roce.ICRC,
+        *((static_iii.REST,) if hop_by_hop else ()),
+    )

@@ -1,0 +1,147 @@
+"""Payloads that are wider than what a pass works on, in programs of static groups: each pipe has a part of them.
+
+A contribution leaves the part that a pass has worked on behind, and recirculates into the next pipe, whose registers
+take the next part. From the last pipe a result comes back through the others: each gives its part, in front of those
+behind it. Every pass finds the packet's group and slot by itself, and checks for duplicates in its own pipe: a packet
+that is lost on the way is made up for by the repetition of its sender.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from p4gen.layout import Header, HeaderField
+from p4gen.papers.epic.spec import EpicSpec
+from p4gen.program.module import Drop, Metadata, Module
+from p4gen.rocev2 import layouts as roce
+
+if TYPE_CHECKING:
+    from p4gen.groups.group import Edge
+
+FOLD: Final = Header(
+    "fold",
+    "In front of a packet between two of its passes; it never leaves the switch",
+    (
+        HeaderField("visits", 8, "pipes that it has visited, one of them again on its way back"),
+        HeaderField("again", 8, "1: all pipes so far had its contribution already"),
+        HeaderField("zeros", 7, "zeros"),
+        HeaderField("sender", 9, "the port by which it came"),
+    ),
+    noted=True,
+)
+FOLD_PAYLOAD: Final = Module(
+    name="FoldPayload",
+    folder="epic",
+    gress="ingress",
+    paper="section 7: 256 bytes of payload, whose two halves are in two pipes",
+    purpose="a contribution goes on to the pipes of its other parts, and the result back through them",
+    part="fold",
+    needs=("hdr.fold", "visits", "slot_use", "complete"),
+    provides=(Metadata("goes_on", "bit<1>", "1: it goes to another pipe"),),
+    changes=("hdr.fold", "hdr.payload", "alone"),
+    drops=(Drop("lost", "between two of its passes its group, or its slot, was given to others"),),
+)
+VISITS: Final = Metadata("visits", "bit<8>", "pipes that it has visited before; the parser tells")
+SENDER: Final = Metadata("sender", "bit<9>", "the port by which it came from its sender; the parser tells")
+
+
+def folded(spec: EpicSpec) -> bool:
+    """Whether a packet visits several pipes."""
+    return spec.payload_pipes > 1
+
+
+@dataclass(frozen=True)
+class Way:
+    """An entry of FoldPayload's table: what becomes of a packet that a pass has done its work on."""
+
+    visits: int
+    slot_use: str
+    complete: str
+    pipe: int
+    action: str
+
+
+def ways(spec: EpicSpec) -> Iterator[Way]:
+    """The ways on from each pipe, and back. What has none ends here: what waits for others, and what has come back to
+    the pipe of its sender."""
+    ports, last = spec.recirculation_ports, spec.payload_pipes - 1
+    for number, port in enumerate(ports):
+        pipe = spec.architecture.pipe_of(port)
+        after, before = ports[(number + 1) % len(ports)], ports[number - 1]
+        for visits in range(2 * last + 1):
+            for use in ("FRESH", "MERGE", "REPEAT"):
+                again = int(use == "REPEAT")
+                if visits == 0:
+                    action = f"set_out({after}, {again})"
+                elif visits < last:
+                    action = f"go_on({after}, {visits + 1}, {again})"
+                elif visits > last and not again:
+                    action = "lost()"  # this pipe had its contribution when it came by
+                elif visits < 2 * last:
+                    action = f"go_back({before}, {visits + 1}, {again})"
+                else:
+                    continue
+                yield Way(visits, use, "1" if "back" in action else "_", pipe, action)
+
+
+def problems(spec: EpicSpec) -> Iterator[str]:
+    """Why a program cannot fold its payloads, a sentence each."""
+    if folded(spec) and spec.icrc.right:
+        yield f"{spec.arch}: payload-pipes goes with icrc ignore: no pass sees all of the payload that the ICRC covers"
+
+
+def problems_of_group(spec: EpicSpec, edges: Sequence[Edge]) -> Iterator[str]:
+    """Why a program cannot serve a group: its packets have no way back to their pipe."""
+    arch = spec.architecture
+    pipes = {arch.pipe_of(port) for port in spec.recirculation_ports}
+    for pipe in sorted({arch.pipe_of(edge.port) for edge in edges} - pipes if folded(spec) else ()):
+        yield f"its edges are in pipe {pipe}, which has none of the program's ports for recirculation"
+
+
+def passes(spec: EpicSpec) -> dict[str, int]:
+    """How many times a packet goes through ingress at most, by the program's ``kind_t``."""
+    kinds = ("ORDINARY", "DATA", "CONTROL", "ANSWER", "NOTIFICATION", "MALFORMED")
+    return dict.fromkeys(kinds, 1) | {"DATA": 2 * spec.payload_pipes - 1}
+
+
+@dataclass(frozen=True)
+class Recirculation:
+    """What recirculates, in bytes of packets with Ethernet headers, without FCS; and what that leaves of the ports."""
+
+    contribution: tuple[int, ...]
+    """Each time that a contribution recirculates, into the second pipe, the third, and so on."""
+    result: tuple[int, ...]
+    """Each time that a result does, on its way back to the first pipe."""
+    gbps: int
+    """Of a port."""
+    payload_gbps: float
+    """The most payload that all edges of one pipe can contribute, if groups in no other pipe recirculate."""
+
+
+def recirculation(spec: EpicSpec) -> Recirculation:
+    """What a program's packets take of the ports for recirculation."""
+    around = sum(header.size for header in (FOLD, roce.ETHERNET, roce.IPV4, roce.UDP, roce.BTH, roce.ICRC))
+    part = spec.payload_bytes // spec.payload_pipes
+    contribution = tuple(around + parts * part for parts in range(spec.payload_pipes - 1, 0, -1))
+    result = tuple(around + parts * part for parts in range(1, spec.payload_pipes))
+    # The port of the pipe after the first takes the most: contributions, and from four pipes on results as well.
+    most = spec.fan_in * contribution[0] + (result[-2] if len(result) > 1 else 0)
+    gbps = spec.architecture.recirculation_gbps
+    return Recirculation(contribution, result, gbps, round(gbps * spec.fan_in * spec.payload_bytes / most, 1))
+
+
+def report(spec: EpicSpec) -> str | None:
+    """What folding costs, as sentences."""
+    if not folded(spec):
+        return None
+    cost = recirculation(spec)
+    there, back = (f"{' + '.join(map(str, some))} bytes" for some in (cost.contribution, cost.result))
+    pipes = spec.payload_pipes
+    return (
+        f"payload of {pipes} pipes: a contribution takes {pipes} passes and recirculates {there},"
+        f" a result {pipes - 1} more and {back}.\n"
+        f"A port for recirculation carries {cost.gbps} Gb/s: all edges of a pipe"
+        f" together contribute at most {cost.payload_gbps} Gb/s of payload."
+    )

@@ -1,0 +1,85 @@
+"""MultiWrite's conformance: scenarios, the programs that they run on, and the faults that they must detect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from p4gen.papers.multiwrite.conformance.faults import SEEDING
+from p4gen.papers.multiwrite.spec import MultiwriteSpec, Place, Repair, Replicate
+from p4gen.ptf.family import Conformance, Mutated, SuiteRun
+from p4gen.resources import resource
+from p4gen.vocabulary import Icrc
+
+_REPAIRS = (Repair.SOURCE, Icrc.RECOMPUTE), (Repair.SOURCE, Icrc.PATCH), (Repair.HOP, Icrc.RECOMPUTE)
+"""Who repairs losses, and what becomes of ICRCs: who keeps packets does not patch them."""
+SMALL: dict[str, Any] = {"payload": 64, "contexts": 4, "edges": 5, "slots": 8, "ports": 8}
+
+
+def small(**fields: Any) -> MultiwriteSpec:
+    """A small program with everything that scenarios need."""
+    return MultiwriteSpec(**SMALL | fields)
+
+
+def _runs(spec: MultiwriteSpec) -> tuple[SuiteRun[MultiwriteSpec], ...]:
+    """All scenarios on ``spec``'s program, and on small ones that differ from it in one field."""
+    own: dict[str, Any] = {
+        "receivers": spec.receivers,
+        "replicate": spec.replication,
+        "place": spec.place,
+        "icrc": spec.icrc,
+        "repair": spec.repair,
+    }
+    other = Replicate.SUBSET if spec.prunes else Replicate.PRUNE
+    place = Place.SYMMETRIC if spec.appends else Place.APPEND
+    widths = (1024, 64) if spec.receivers == 32 else (32,)
+    other_icrc = Icrc.RECOMPUTE if spec.icrc.patched else Icrc.PATCH
+    other_repair = {"repair": Repair.SOURCE} if spec.holds else {"repair": Repair.HOP, "icrc": Icrc.RECOMPUTE}
+    return (
+        SuiteRun(spec),
+        SuiteRun(small(**own | {"replicate": other})),
+        SuiteRun(small(**own | {"place": place})),
+        SuiteRun(small(**own | other_repair)),
+        SuiteRun(small(**own | {"repair": Repair.SOURCE, "icrc": other_icrc})),
+        *(SuiteRun(small(**own | {"receivers": width})) for width in widths),
+    )
+
+
+def _every_program(spec: MultiwriteSpec) -> list[MultiwriteSpec]:
+    return [
+        small(receivers=spec.receivers, repair=repair, replicate=replicate, place=place, icrc=icrc)
+        for repair, icrc in _REPAIRS
+        for replicate in Replicate
+        for place in Place
+    ]
+
+
+def _mutated(spec: MultiwriteSpec) -> list[Mutated]:
+    choices = zip(_REPAIRS, (Replicate.SUBSET, Replicate.PRUNE, Replicate.PRUNE), (*Place, Place.APPEND), strict=True)
+    return [
+        Mutated(
+            f"{repair} {icrc}", small(receivers=spec.receivers, repair=repair, icrc=icrc, replicate=how, place=place)
+        )
+        for (repair, icrc), how, place in choices
+    ]
+
+
+FACET = Conformance(
+    serves=lambda _spec, _module: True,
+    runs=_runs,
+    seeding=lambda _: SEEDING,
+    axes={
+        "repair": tuple(Repair),
+        "icrc": (Icrc.RECOMPUTE, Icrc.PATCH),
+        "replicate": tuple(Replicate),
+        "place": tuple(Place),
+    },
+    kept=("receivers",),
+    every_program=_every_program,
+    mutated=lambda spec, _reliabilities, _pipelines: _mutated(spec),
+    # A cursor passes once for each slot.
+    passes=lambda spec: 1 + (spec.slots if spec.holds else 0),
+    equivalents=Path(__file__).with_name("equivalents.yaml"),
+    suite=resource("ptf_tests") / "multiwrite",
+    takes_over=(resource("ptf_tests") / "ordinary",),
+)

@@ -1,0 +1,61 @@
+"""The headers of MultiWrite's programs, outermost first, and the header of bitmaps that the immediate cannot hold."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from p4gen.layout import Field, Header, HeaderField, Word
+from p4gen.papers.multiwrite.spec import MultiwriteSpec
+from p4gen.rocev2 import layouts as roce
+
+VERSION: Final = 1
+WORD_BITS: Final = 512
+"""Bits of a field of the payload: no module looks into it."""
+
+
+@lru_cache
+def mweth(receivers: int) -> Header:
+    """MultiWrite's extended transport header, after the RETH, for bitmaps of more than 32 bits."""
+    return Header(
+        "mweth",
+        "MultiWrite's extended transport header: after the RETH, where a bitmap does not fit immediate data",
+        (
+            HeaderField("version", 4, f"{VERSION}"),
+            HeaderField(
+                "flags",
+                4,
+                "what the write is",
+                Word(Field("fence", 1, "1: a fence, delivered with immediate data"), Field("unused", 3, "0")),
+            ),
+            HeaderField("hop_limit", 8, "switches that it may still pass"),
+            HeaderField("group_id", 16, "number of the group"),
+            HeaderField("immediate", 32, "immediate data of a fence"),
+            HeaderField("bitmap", receivers, "destinations, rank i is bit i", type="bitmap_t"),
+        ),
+        noted=True,
+    )
+
+
+def payload(spec: MultiwriteSpec) -> Header:
+    """The data of a packet."""
+    return Header("payload", "The data", (HeaderField("data", WORD_BITS, "data"),), count=8 * spec.payload // WORD_BITS)
+
+
+def headers(spec: MultiwriteSpec) -> tuple[Header, ...]:
+    """What the parser knows."""
+    return (
+        roce.ETHERNET,
+        roce.VLAN,
+        roce.ARP,
+        roce.IPV4,
+        roce.UDP,
+        roce.BTH,
+        roce.RETH,
+        *((mweth(spec.receivers),) if spec.wide else ()),
+        roce.AETH,
+        roce.IMMEDIATE,
+        roce.CNP,
+        payload(spec),
+        roce.ICRC,
+    )

@@ -1,0 +1,113 @@
+"""MultiWrite in labs: a rank on a host's NIC in real time, and the calls that users ask for at the prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from p4gen.groups.group import Memory
+from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.rc import QueuePair
+from p4gen.lab.runs.writecalls import Asked, LabWrites
+from p4gen.manager.api import RankConfig
+from p4gen.papers.multiwrite.placing import End
+from p4gen.papers.multiwrite.ranks.calls import Call, Choice, Window, window_problem
+from p4gen.papers.multiwrite.ranks.hosts import Member
+from p4gen.papers.multiwrite.ranks.layout import Layout
+from p4gen.papers.multiwrite.ranks.planning import ALLGATHER, DISPATCH, OPTIONS, fitted, plan
+from p4gen.papers.multiwrite.spec import MultiwriteSpec
+
+
+class Rank:
+    """A rank of a group of the manager (``p4gen.lab.runs.writecalls.CheckedWriter``)."""
+
+    def __init__(
+        self, spec: MultiwriteSpec, rank: int, size: int, packets: int, nic: Nic, changed: Callable[[], None]
+    ) -> None:
+        self._member = Member(nic, rank, Layout(spec, size, packets), changed)
+        self._made = 0
+        """Calls of this generation that are checked."""
+        self._window: Window | None = None
+        """What the memory must hold."""
+
+    @property
+    def memory(self) -> Memory:
+        """See ``Writer``."""
+        region = self._member.region
+        return Memory(region.address, region.rkey, self._member.layout.size)
+
+    @property
+    def pairs(self) -> list[QueuePair]:
+        """See ``Writer``."""
+        return self._member.pairs
+
+    @property
+    def problems(self) -> list[str]:
+        """See ``Writer``."""
+        return self._member.problems
+
+    @property
+    def done(self) -> bool:
+        """See ``Writer``."""
+        return self._member.done
+
+    def progress(self) -> float:
+        """See ``Writer``."""
+        return self._member.progress
+
+    def unfit(self, config: RankConfig) -> str:
+        """See ``Writer``."""
+        member, layout = self._member, self._member.layout
+        if (config.rank, config.size, config.spec) == (member.rank, layout.ranks, layout.spec):
+            return ""
+        return (
+            f"rank {config.rank} of {config.size} in group {config.group} of {config.spec.program}; memory was offered "
+            f"for rank {member.rank} of {layout.ranks} with {layout.spec.program}"
+        )
+
+    def connect(self, config: RankConfig, timeout_ps: int) -> None:
+        """See ``Writer``."""
+        member, layout = self._member, self._member.layout
+        ends = {channel.key[1]: End(channel.qp, channel.peer) for channel in config.channels}
+        first_psns = [config.first_psn] * config.size
+        member.connect(
+            ends.pop(config.rank),
+            ends,
+            dict(enumerate(first_psns)),
+            timeout_ps=timeout_ps,
+            adaptive=True,
+            retry_count=None,
+            rnr_retry=None,
+        )
+        self._window, self._made = Window(layout, config.rank, first_psns), 0
+
+    def disconnect(self) -> None:
+        """See ``Writer``."""
+        self._member.disconnect()
+        self._window = None
+
+    def close(self) -> None:
+        """See ``Writer``."""
+        self._member.close()
+
+    def make(self, drawn: Call) -> None:
+        """See ``CheckedWriter``."""
+        drawn.start(self._member)
+
+    def problem(self, drawn: Call) -> str:
+        """See ``CheckedWriter``. Others must not have begun another call: they would write to the memory."""
+        assert self._window is not None
+        self._made += 1
+        drawn.fill(self._window, self._made)
+        return drawn.problem(self._member) or window_problem(self._member, self._window)
+
+
+def _samples(spec: MultiwriteSpec, ranks: int, size: int) -> list[Asked]:
+    unit = ranks * spec.payload
+    given = {"tokens": "8", "hidden": "1500", "experts": str(4 * ranks), "top": "4"}
+    dispatches: list[Asked] = [(DISPATCH, None, given | {"choice": str(choice)}) for choice in Choice]
+    return [(ALLGATHER, max(size // unit, 1) * unit, {}), *dispatches]
+
+
+_EXAMPLE: Final = "run allgather 64K; run dispatch tokens 32"
+FACET = LabWrites((ALLGATHER,), {DISPATCH: OPTIONS}, _EXAMPLE, fitted, plan, _samples, Rank)

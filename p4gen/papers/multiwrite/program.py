@@ -1,0 +1,102 @@
+"""MultiWrite's programs: their modules, and the names that their templates use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from p4gen.papers.multiwrite import flow, flow_hop
+from p4gen.papers.multiwrite.headers import VERSION, WORD_BITS, headers
+from p4gen.papers.multiwrite.modules.selection import modules
+from p4gen.papers.multiwrite.spec import MultiwriteSpec
+from p4gen.program import repair
+from p4gen.program.common import Ipv4Checksum
+from p4gen.program.compose import Composition, Flows, ProgramParts
+from p4gen.rocev2.icrc import behind
+from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak, SyndromeType
+from p4gen.vocabulary import ticks
+
+CHECKSUM = Ipv4Checksum(
+    verified="hdr.bth.isValid()",
+    acting="ValidatePacket",
+    renewed="meta.lookup.kind != kind_t.ORDINARY",
+    packets="Copies and answers",
+)
+
+
+def _spec(composition: Composition) -> MultiwriteSpec:
+    assert isinstance(composition.spec, MultiwriteSpec)
+    return composition.spec
+
+
+def _templates(composition: Composition) -> tuple[str, ...]:
+    arch = composition.arch
+    crc = _spec(composition).icrc.right
+    return (
+        "multiwrite/preamble.p4.j2",
+        "shared/headers.p4.j2",
+        "multiwrite/metadata.p4.j2",
+        "multiwrite/parser.p4.j2",
+        arch.template("checksum"),
+        *(["multiwrite/invariant_crc.p4.j2"] if crc else []),
+        *(module.template for module in composition.modules),
+        arch.template("pipelines"),
+        arch.template("deparser"),
+    )
+
+
+def _names(composition: Composition) -> dict[str, Any]:
+    spec = _spec(composition)
+    return {
+        "arrival": f"MultiWrite, with losses repaired by {'each hop' if spec.holds else 'the source'}",
+        "holds": spec.holds,
+        "payload_words": range(spec.words),
+        "word_bits": WORD_BITS,
+        "ticks": ticks,
+        "cursor_opcode": repair.CURSOR,
+        "given_up": repair.GIVEN_UP,
+        "repair": repair.Repair(epoch="meta.source.epoch", complete="meta.held.complete"),
+        "SyndromeType": SyndromeType,
+        "ipv4_checksum": CHECKSUM,
+        "patches": spec.icrc.patched,
+        "behind_data": behind(spec.payload) if spec.icrc.patched else (),
+        "wide": spec.wide,
+        "bitmap": "hdr.mweth.bitmap" if spec.wide else "hdr.immediate.value",
+        "mweth_version": VERSION,
+        "prunes": spec.prunes,
+        "appends": spec.appends,
+        "edges": range(1, spec.edges + 1),
+        "known_opcodes": (
+            "WRITE_ONLY" if spec.wide else "WRITE_ONLY_IMM",
+            "ACKNOWLEDGE",
+            *(("TICK",) if spec.wants_ticks else ()),
+            "CNP",
+        ),
+        "opcodes": {opcode.name: opcode for opcode in Opcode},
+        "syndromes": {
+            "ack": Ack().syndrome,
+            "nak": Nak(NakCode.PSN_SEQUENCE_ERROR).syndrome,
+            "rnr": RnrNak(repair.RNR_10_US).syndrome,
+            "invalid": Nak(NakCode.INVALID_REQUEST).syndrome,
+        },
+    }
+
+
+def _flows(spec: MultiwriteSpec) -> Flows:
+    form = flow_hop if spec.holds else flow
+    return Flows(form.ingress(spec), form.egress(spec))
+
+
+def _ticks(spec: MultiwriteSpec) -> dict[str, Any] | None:
+    if not spec.wants_ticks:
+        return None
+    return {"every_us": ticks.EVERY_US, "opcode": f"{ticks.OPCODE:#x}", "port": spec.architecture.cpu_port}
+
+
+FACET = ProgramParts(
+    headers=headers,
+    modules=modules,
+    flows=_flows,
+    templates=_templates,
+    names=_names,
+    ticks=_ticks,
+)

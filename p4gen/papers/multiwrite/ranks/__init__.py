@@ -1,0 +1,1 @@
+"""What ranks do with MultiWrite: writes, collectives made of them, plans of calls."""

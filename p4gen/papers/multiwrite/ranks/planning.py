@@ -1,0 +1,132 @@
+"""What a call of all ranks is, as users ask for it: how many packets windows must have room for, and its data.
+
+``p4gen sim run`` and labs ask for calls in the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from p4gen.errors import Diagnostic, InputError
+from p4gen.inputs import shown
+from p4gen.net.collectives.config import MAX_DATA
+from p4gen.net.own import OwnOption
+from p4gen.papers.multiwrite.ranks.calls import Call, Choice, Dispatch, Gather, choose
+from p4gen.papers.multiwrite.ranks.layout import pieces_of
+from p4gen.papers.multiwrite.spec import MultiwriteSpec
+from p4gen.vocabulary import units
+from p4gen.vocabulary.topology import TopologySpec
+
+ALLGATHER, DISPATCH = "allgather", "dispatch"
+MOST_PACKETS: Final = (1 << 16) - 1
+"""Packets of a source in a call of which its fence can tell."""
+_SIZE: Final = 1 << 20
+_WIDTHS: Final = (32, 64, 128, 256, 512, 1024)
+
+
+def _count(text: str) -> int:
+    value = units.size(text)
+    if not 1 <= value <= 1 << 20:
+        raise ValueError(f"a number from 1 to {1 << 20:,}, not {shown(text)}")
+    return value
+
+
+OPTIONS: Final = {
+    "tokens": OwnOption("dispatch: tokens of each rank", "64", _count),
+    "hidden": OwnOption("dispatch: bytes of a token, such as 7168", "1K", _count),
+    "experts": OwnOption("dispatch: experts of all ranks together, the same number each", "64", _count),
+    "top": OwnOption("dispatch: experts that each token goes to", "8", _count),
+    "choice": OwnOption("dispatch: how tokens choose their experts", "random", Choice, tuple(map(str, Choice))),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A call that can be made."""
+
+    title: str
+    size: int
+    """Bytes: of an AllGather its result, of a dispatch each rank's tokens."""
+    packets: int
+    """Packets of each source that windows must have room for."""
+    draw: Callable[[np.random.Generator], Call]
+
+
+def plan(spec: MultiwriteSpec, ranks: int, collective: str, size: int | None, options: Mapping[str, Any]) -> Plan:
+    """A call of this many ranks; ``options`` are the values of all options. Raises ``InputError`` if the program cannot
+    serve it."""
+    if ranks < 2:
+        raise InputError(f"{collective}: at least two hosts are needed")
+    made = _gather(spec, ranks, size) if collective == ALLGATHER else _dispatch(spec, ranks, size, options)
+    check_memory(made.title, made.packets * spec.payload * ranks * ranks)
+    return made
+
+
+def check_memory(title: str, size: int) -> None:
+    """Raise ``InputError`` if a call takes more bytes of windows than there may be."""
+    if size > MAX_DATA:
+        raise InputError(f"{title}: all ranks' windows together have {MAX_DATA >> 20:,} MiB at most")
+
+
+def fitted(spec: MultiwriteSpec, topology: TopologySpec, layers: int = 1) -> MultiwriteSpec:
+    """The program with as many edges, contexts and bits as a group of all ranks takes on all its layers of trees,
+    unless the spec says how many."""
+    ranks = len(topology.rank_hosts)
+    degree = max(len(topology.ports[switch]) for switch in topology.switches)
+    wanted: dict[str, object] = {
+        "receivers": next((width for width in _WIDTHS if width >= max(ranks, spec.receivers)), _WIDTHS[-1]),
+        "contexts": max(layers * ranks, spec.contexts),
+        "edges": max(degree, spec.edges),
+        "ports": max(degree, spec.ports),
+    }
+    given = spec.model_dump(mode="json", exclude_unset=True)
+    return MultiwriteSpec.model_validate(wanted | given)
+
+
+def block_size(spec: MultiwriteSpec, ranks: int, asked: int | None) -> int:
+    """Bytes of each block of an AllGather whose result has as many bytes as asked. Raises ``InputError`` if these are
+    no whole packets, or too many."""
+    size = _SIZE if asked is None else asked
+    unit = ranks * spec.payload
+    if size % unit or not size:
+        raise InputError(Diagnostic("--size", f"allgather of {size} bytes: it has to be a positive multiple of {unit}"))
+    if size // unit > MOST_PACKETS:
+        raise InputError(Diagnostic("--size", f"allgather of {size} bytes: fences tell of {MOST_PACKETS:,} packets"))
+    return size // ranks
+
+
+def _gather(spec: MultiwriteSpec, ranks: int, asked: int | None) -> Plan:
+    block = block_size(spec, ranks, asked)
+
+    def draw(chance: np.random.Generator) -> Call:
+        return Gather(chance.integers(0, 256, (ranks, block), np.uint8))
+
+    size = block * ranks
+    return Plan(f"{ALLGATHER} of {size:,} bytes, {ranks} ranks", size, block // spec.payload, draw)
+
+
+def _dispatch(spec: MultiwriteSpec, ranks: int, size: int | None, options: Mapping[str, Any]) -> Plan:
+    tokens, hidden, experts, top = (options[name] for name in ("tokens", "hidden", "experts", "top"))
+    choice = Choice(options["choice"])
+    if size is not None:
+        raise InputError(Diagnostic("--size", "is for allgather; dispatch has --tokens and --hidden"))
+    if experts % ranks:
+        raise InputError(Diagnostic("--experts", f"{experts} experts do not divide among {ranks} ranks"))
+    if top > experts:
+        raise InputError(Diagnostic("--top", f"a token cannot go to {top} of {experts} experts"))
+    packets = tokens * pieces_of(spec, hidden)
+    if packets > MOST_PACKETS:
+        raise InputError(
+            Diagnostic("--tokens", f"{tokens:,} take {packets:,} packets; a fence can tell of {MOST_PACKETS:,}")
+        )
+
+    def draw(chance: np.random.Generator) -> Call:
+        data = chance.integers(0, 256, (ranks, tokens, hidden), np.uint8)
+        return Dispatch(data, choose(choice, ranks, tokens, experts, top, chance))
+
+    what = f"{DISPATCH} of {tokens:,} tokens of {hidden:,} bytes by each of {ranks} ranks, to {top} of {experts}"
+    return Plan(f"{what} experts ({choice})", tokens * hidden, packets, draw)

@@ -1,0 +1,129 @@
+"""What the ranks of ``p4gen sim run`` call: dispatch, and AllGather, straight or relayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final, Protocol
+
+import numpy as np
+
+from p4gen.errors import Diagnostic, InputError
+from p4gen.net.own import OwnOption, RunOrder, yes_or_no
+from p4gen.papers.multiwrite.ranks.calls import Call
+from p4gen.papers.multiwrite.ranks.planning import ALLGATHER, OPTIONS, block_size, check_memory, plan
+from p4gen.papers.multiwrite.ranks.relaying import Rank, Relay, Relayed, Scheme
+from p4gen.papers.multiwrite.simulation import Layer
+from p4gen.papers.multiwrite.spec import MultiwriteSpec
+from p4gen.vocabulary import units
+from p4gen.vocabulary.topology import TopologySpec
+
+_AUTO: Final = "auto"
+
+
+class RunCall(Protocol):
+    """A call that all ranks of a run make."""
+
+    def start(self, rank: Rank) -> None:
+        """Have a rank make it."""
+
+    def problem(self, rank: Rank) -> str:
+        """How a rank's result differs from NumPy's; "" if it does not."""
+        ...
+
+    def layer(self, number: int) -> Call:
+        """What it comes to on a layer."""
+        ...
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """Calls that can be made."""
+
+    title: str
+    layers: tuple[Layer, ...]
+    draw: Callable[[np.random.Generator], RunCall]
+
+
+@dataclass(frozen=True)
+class _Straight:
+    """A call over the one layer that there is."""
+
+    call: Call
+
+    def start(self, rank: Rank) -> None:
+        """See ``RunCall``."""
+        self.call.start(rank.members[0])
+
+    def problem(self, rank: Rank) -> str:
+        """See ``RunCall``."""
+        return self.call.problem(rank.members[0])
+
+    def layer(self, _number: int) -> Call:
+        """See ``RunCall``."""
+        return self.call
+
+
+def _split(text: str) -> Fraction | None:
+    """The share that goes straight; None: such that all ways end together."""
+    return None if text == _AUTO else Fraction(units.share(text)).limit_denominator(1 << 16)
+
+
+RUN_OPTIONS: Final = OPTIONS | {
+    "domains": OwnOption(
+        "allgather: all ranks together, or in two domains of as many ranks, as relays need", "1", int, ("1", "2")
+    ),
+    "relay": OwnOption(
+        "allgather: who relays for a rank in the other domain: switches of one rank or of all, or a host",
+        "none", Relay, tuple(map(str, Relay)),
+    ),
+    "relay_rate": OwnOption("allgather: what a relaying host forwards in a second, bits", "192G", units.bandwidth),
+    "split": OwnOption(
+        "allgather: the share that is not relayed, such as 50%; auto: so that on a full mesh all ways end together",
+        _AUTO, _split,
+    ),
+    "unicast": yes_or_no("allgather: whether each packet is written to each rank by itself", "no"),
+}  # fmt: skip
+
+
+def run_plan(order: RunOrder) -> RunPlan:
+    """The calls that an order asks for. Raises ``InputError`` if the program cannot serve them."""
+    spec, topology = order.program, order.topology
+    if order.collective == ALLGATHER:
+        return _gather(spec, topology, order)
+    made = plan(spec, len(topology.rank_hosts), order.collective, order.size, order.options)
+    return RunPlan(made.title, (Layer(made.packets),), lambda chance: _Straight(made.draw(chance)))
+
+
+def _gather(spec: MultiwriteSpec, topology: TopologySpec, order: RunOrder) -> RunPlan:
+    ranks = len(topology.rank_hosts)
+    scheme = _scheme(topology, order)
+    block = block_size(spec, scheme.domain, order.size)
+    layers = scheme.layers(topology, block, spec.payload)
+    title = f"{ALLGATHER} of {block * scheme.domain:,} bytes, {ranks} ranks{scheme}"
+    check_memory(title, sum(layer.packets for layer in layers) * spec.payload * ranks * ranks)
+
+    def draw(chance: np.random.Generator) -> RunCall:
+        return Relayed(chance.integers(0, 256, (ranks, block), np.uint8), scheme, spec.payload)
+
+    return RunPlan(title, layers, draw)
+
+
+def _scheme(topology: TopologySpec, order: RunOrder) -> Scheme:
+    ranks, options = len(topology.rank_hosts), order.options
+    relay, direct, domains = options["relay"], options["split"], options["domains"]
+    if relay is not Relay.NONE:
+        domains = 2
+    elif direct is not None:
+        raise InputError(Diagnostic("--split", "there is nothing to split without --relay"))
+    if ranks % domains or ranks // domains < 2:
+        raise InputError(
+            Diagnostic(
+                "--domains", f"{ranks} ranks are not {domains} {'domains' if domains > 1 else 'domain'} of two or more"
+            )
+        )
+    link = min(topology.setting(link, "bandwidth") for link in topology.links) // 8
+    rate = options["relay_rate"] // 8
+    scheme = Scheme.balanced(ranks // domains, relay, link, unicast=options["unicast"], rate=rate)
+    return scheme if direct is None else replace(scheme, direct=direct)

@@ -1,0 +1,47 @@
+"""MultiWrite's programs for searches of states: only the timers of edges measure time, where each hop repairs."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from p4gen.host.transport.verbs import Recovery
+from p4gen.papers.multiwrite.spec import MultiwriteSpec
+from p4gen.papers.multiwrite.verification.searching import TOPOLOGY, WriteScope
+from p4gen.papers.multiwrite.verification.shown import ladder, shown
+from p4gen.papers.multiwrite.verification.unsearched import unsearched
+from p4gen.verify.family import OwnScopes, ScopeOrder, Verification
+
+
+def _small(_: MultiwriteSpec) -> dict[str, object]:
+    return {"payload": 64, "contexts": 4, "edges": 4, "slots": 4, "ports": 4}
+
+
+_FEWER: Final[dict[str, object]] = {"edges": 4, "slots": 4, "ports": 4}
+"""Of programs in which listed faults are searched for."""
+
+
+def _searched(_: MultiwriteSpec) -> tuple[dict[str, object], ...]:
+    return (_FEWER,)
+
+
+def _scope(spec: Any, order: ScopeOrder) -> WriteScope:
+    return WriteScope(
+        order.topology,
+        spec,
+        order.packets,
+        order.budget,
+        order.recovery or Recovery.GO_BACK_N,
+        order.first_psn,
+        fault=order.fault,
+    )
+
+
+FACET = Verification(
+    clocks=("IncIngress.resend_timer.timers",),
+    ticks=2,
+    small=_small,
+    searched=_searched,
+    unsearched=unsearched,
+    shown=shown,
+    scopes=OwnScopes(TOPOLOGY, _scope, WriteScope.from_data, ladder),
+)

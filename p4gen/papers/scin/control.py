@@ -1,0 +1,204 @@
+"""The table entries of SCIN's programs: contexts, which are groups with masks, and their ranks' queue pairs.
+
+A rank has an edge of each context, from 1, with a port and three reliable connections: one for arrivals and flags, one
+that it is read over, one that it is written over; if elements have scales, these are read over a fourth one. All of a
+context's PSNs begin with the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from p4gen.errors import InputError
+from p4gen.groups.entrances import entrances, port_problems
+from p4gen.groups.family import GroupEntries
+from p4gen.groups.group import Endpoint, GroupContext, SwitchConfig
+from p4gen.model.entries import Action, CloneSession, Entry, Exact, MulticastGroup, Replica
+from p4gen.papers.scin.spec import ScinSpec
+
+
+class Role(IntEnum):
+    """What a queue pair is for."""
+
+    SYNC = 0
+    READ = 1
+    WRITE = 2
+    SCALES = 3
+
+
+def roles(spec: ScinSpec) -> tuple[Role, ...]:
+    """The queue pairs that a rank has."""
+    return tuple(Role)[: spec.queue_pairs]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Whose operands calls of a context read, and who gets their results: ranks as bitmaps."""
+
+    sources: int
+    destinations: int
+
+    @property
+    def participants(self) -> int:
+        """All that arrive, and get a flag."""
+        return self.sources | self.destinations
+
+
+@dataclass(frozen=True)
+class PullEdge:
+    """A rank of a context. ``local`` and ``remote`` are the two ends of its connections, by ``Role``."""
+
+    edge: int
+    """From 1; bit ``edge - 1`` of masks."""
+    port: int
+    local: tuple[Endpoint, ...]
+    remote: tuple[Endpoint, ...]
+    flag_address: int
+    """Where the rank polls: eight bytes."""
+    flag_key: int
+    udp_src_port: int = 49152
+    more_ports: tuple[int, ...] = ()
+    """Where several paths lead to it: the ports by which its packets come in, beside ``port``."""
+
+    @property
+    def entrances(self) -> tuple[int, ...]:
+        """The ports by which its packets come in."""
+        return (self.port, *self.more_ports)
+
+
+@dataclass(frozen=True)
+class PullContext:
+    """A group at a switch: calls that read the operands of ``sources`` and write to ``destinations``."""
+
+    context: int
+    """Unique on the switch."""
+    edges: tuple[PullEdge, ...]
+    sources: int
+    destinations: int
+    epoch: int = 1
+    first_psn: int = 0
+
+
+def configuration(spec: ScinSpec, contexts: Sequence[PullContext]) -> SwitchConfig:
+    """What a switch must hold to serve contexts.
+
+    Raises ``InputError``, naming every context that the program cannot serve, and why.
+    """
+    found = list(problems(spec, contexts))
+    if found:
+        raise InputError(*found)
+    ends = [end for context in contexts for edge in context.edges for end in edge.local]
+    entries = [Entry("addresses", {"hdr.ipv4.dst_addr": Exact(ip)}, Action("NoAction")) for ip in _addresses(ends)]
+    entries += [_neighbour(ip, mac) for ip, mac in sorted({end.ip: end.mac for end in ends}.items())]
+    groups: list[MulticastGroup] = []
+    for context in contexts:
+        entries += _entries(spec, context)
+        groups += _copies(context)
+    arch = spec.architecture
+    sessions = (CloneSession(arch.other_session, (Replica(0),)),) if contexts else ()
+    return SwitchConfig(tuple(entries), tuple(groups), sessions)
+
+
+def problems(spec: ScinSpec, contexts: Sequence[PullContext]) -> Iterator[str]:
+    """Why a program cannot serve these contexts together, a line each."""
+    if len({context.context for context in contexts}) < len(contexts):
+        yield "two contexts have the same number"
+    taken: set[tuple[int, int]] = set()
+    for context in contexts:
+        at = f"context {context.context}"
+        if not 0 <= context.context < spec.contexts:
+            yield f"{at}: the program has {spec.contexts}, numbered from 0"
+        if not 1 <= context.epoch <= 255:
+            yield f"{at}: epoch {context.epoch} is not in 1 to 255"
+        known = 0
+        for edge in context.edges:
+            if not 1 <= edge.edge <= spec.edges:
+                yield f"{at}: edge {edge.edge}: the program has {spec.edges}, numbered from 1"
+                continue
+            if known >> (edge.edge - 1) & 1:
+                yield f"{at}: two of its edges are edge {edge.edge}"
+            known |= 1 << (edge.edge - 1)
+            yield from (f"{at}: edge {edge.edge}: {problem}" for problem in port_problems(spec, edge.entrances))
+            if len(edge.local) != spec.queue_pairs or len(edge.remote) != spec.queue_pairs:
+                yield f"{at}: edge {edge.edge}: a rank has {spec.queue_pairs} queue pairs"
+        unknown = (context.sources | context.destinations) & ~known
+        if unknown:
+            yield f"{at}: its masks name ranks {unknown:#x}, which have no edges"
+        if bool(context.sources) != bool(context.destinations) or not known:
+            yield f"{at}: a context has sources and destinations"
+        for end in (end for edge in context.edges for end in edge.local):
+            if (end.ip, end.qp) in taken:
+                yield f"{at}: QP {end.qp:#x} of {end.ip:#010x} has another connection"
+            taken.add((end.ip, end.qp))
+
+
+def _entries(spec: ScinSpec, context: PullContext) -> Iterator[Entry]:
+    state = {
+        "epoch": context.epoch,
+        "first_psn": context.first_psn,
+        "slots": context.context * spec.slots,
+        "sources": context.sources,
+        "destinations": context.destinations,
+        "read_group": _group(context, Role.READ),
+        "write_group": _group(context, Role.WRITE),
+        "flag_group": _group(context, Role.SYNC),
+    }
+    yield Entry("contexts", {"context": Exact(context.context)}, Action("set_context", state))
+    for edge in context.edges:
+        key = {"context": Exact(context.context), "edge": Exact(edge.edge)}
+        flag = {"flag_address": edge.flag_address, "rkey": edge.flag_key}
+        yield Entry("flags", key, Action("set_flag", flag))
+        for role in roles(spec):
+            near, far = edge.local[role], edge.remote[role]
+            found = {
+                "context": context.context,
+                "edge": edge.edge,
+                "edge_bit": 1 << (edge.edge - 1),
+                "remote_address": far.ip,
+                "of": int(role),
+            }
+            at = {"hdr.ipv4.dst_addr": Exact(near.ip), "hdr.bth.dest_qp": Exact(near.qp)}
+            yield Entry("endpoints", at, Action("set_edge", found))
+            yield from entrances(near, edge.entrances)
+            addressed = {
+                "src_mac": near.mac,
+                "dst_mac": far.mac,
+                "src_address": near.ip,
+                "dst_address": far.ip,
+                "udp_src_port": edge.udp_src_port,
+                "dest_qp": far.qp,
+            }
+            yield Entry("edges", {**key, "role": Exact(int(role))}, Action("set_endpoints", addressed))
+
+
+def _group(context: PullContext, role: Role) -> int:
+    return 1 + 3 * context.context + role
+
+
+def _copies(context: PullContext) -> Iterator[MulticastGroup]:
+    """The ranks that may get READs, WRITEs and flags; egress drops what is not for all of them."""
+    both = context.sources | context.destinations
+    for role, mask in ((Role.SYNC, both), (Role.READ, context.sources), (Role.WRITE, context.destinations)):
+        replicas = tuple(Replica(edge.port, edge.edge) for edge in context.edges if mask >> (edge.edge - 1) & 1)
+        yield MulticastGroup(_group(context, role), replicas)
+
+
+def _addresses(ends: Sequence[Endpoint]) -> list[int]:
+    return sorted({end.ip for end in ends})
+
+
+def _neighbour(ip: int, mac: int) -> Entry:
+    return Entry("neighbours", {"hdr.arp.dst_addr": Exact(ip)}, Action("answer", {"mac": mac}))
+
+
+def _of_groups(_spec: ScinSpec, _groups: Sequence[GroupContext], gateways: Mapping[int, int]) -> SwitchConfig:
+    return SwitchConfig(tuple(_neighbour(ip, mac) for ip, mac in sorted(gateways.items())), (), ())
+
+
+def _no_groups(_spec: ScinSpec, _group: GroupContext) -> Iterator[str]:
+    yield "SCIN's programs serve no groups of collectives that hosts push"
+
+
+FACET = GroupEntries(configuration=_of_groups, last_edge_id=lambda _: 0, problems=_no_groups)

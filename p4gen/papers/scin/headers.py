@@ -1,0 +1,79 @@
+"""The headers of SCIN's programs, outermost first."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from p4gen.layout import Field, Header, HeaderField, Word
+from p4gen.papers.scin.spec import ScinSpec
+from p4gen.rocev2 import layouts as roce
+
+BUFFERS: Final = Header(
+    "buffers",
+    "What an arrival says behind its immediate data: where the rank's operand is, and where its result goes",
+    (
+        HeaderField("source", 64, "virtual address of the operand"),
+        HeaderField("source_key", 32, "its key"),
+        HeaderField("result", 64, "virtual address of the result"),
+        HeaderField("result_key", 32, "its key"),
+    ),
+    noted=True,
+)
+ANNOUNCED: Final = Word(Field("numbers", 8, "type of the elements"), Field("packets", 24, "packets"))
+"""The immediate data of an arrival: what all ranks must agree on."""
+FLAG: Final = Header(
+    "flag",
+    "What a flag writes into a rank's memory",
+    (
+        HeaderField("call", 24, "the call's number: the PSN of its arrivals"),
+        HeaderField("status", 8, "0, or why the call was aborted"),
+        HeaderField("reserved", 32, "0"),
+    ),
+    noted=True,
+)
+CURSOR: Final = Header(
+    "cursor",
+    "What goes round through the switch; its PSN is the BTH's",
+    (
+        HeaderField("what", 8, "what it is for", type="cursor_kind_t"),
+        HeaderField("status", 8, "of an abort: why"),
+        HeaderField("edges", 32, "ranks that it is about"),
+        HeaderField("asked", 32, "ranks that have been asked in this wave"),
+        HeaderField("announced", 32, "what the arrivals announced"),
+    ),
+    noted=True,
+)
+
+
+def payload(spec: ScinSpec) -> Header:
+    """The data of a packet."""
+    lane = HeaderField("lane", 8 * spec.element_bytes, "an element", type="element_t")
+    return Header("payload", "One element for each lane", (lane,), count=spec.lanes)
+
+
+def scales(spec: ScinSpec) -> Header:
+    """The scales of a wave."""
+    scale = HeaderField("block", 8 * spec.scaling.scale_bytes, "the scale of a block", type="scale_t")
+    return Header("scales", "One scale for each block of a wave", (scale,), count=spec.scales)
+
+
+def headers(spec: ScinSpec) -> tuple[Header, ...]:
+    """What the parser knows."""
+    return (
+        roce.ETHERNET,
+        roce.VLAN,
+        roce.ARP,
+        roce.IPV4,
+        roce.UDP,
+        roce.BTH,
+        roce.RETH,
+        roce.AETH,
+        roce.IMMEDIATE,
+        BUFFERS,
+        FLAG,
+        CURSOR,
+        roce.CNP,
+        payload(spec),
+        *((scales(spec),) if spec.scaled else ()),
+        roce.ICRC,
+    )

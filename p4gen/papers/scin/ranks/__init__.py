@@ -1,0 +1,1 @@
+"""What ranks do with SCIN: calls, memory, and what NumPy says of the results."""

@@ -1,0 +1,335 @@
+"""Runs of SCIN for ``p4gen sim run``: collectives that a star's switch starts, every byte beside NumPy's."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from p4gen.errors import Diagnostic, InputError
+from p4gen.host.collectives.arrays import check_root
+from p4gen.host.transport.clock import MS, SECOND, US
+from p4gen.host.transport.verbs import QpConfig, Recovery, Resumption
+from p4gen.inputs import shown
+from p4gen.net.collectives.config import MAX_DATA
+from p4gen.net.own import Outcome, OwnOption, OwnRuns, RunOrder, outcome, yes_or_no
+from p4gen.net.world.faults import Faults
+from p4gen.net.world.network import Network
+from p4gen.papers.scin.codes import Status
+from p4gen.papers.scin.control import Pattern
+from p4gen.papers.scin.ranks.calls import CALL, DIVIDED, Call, Drawn, draw, sized
+from p4gen.papers.scin.ranks.collectives import Communicator
+from p4gen.papers.scin.ranks.memory import Layout
+from p4gen.papers.scin.simulation import PullConfig, PullSimulation
+from p4gen.papers.scin.spec import ScinSpec
+from p4gen.vocabulary import units
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import TopologySpec
+
+_SIZE: Final = 1 << 20
+_MOST_PACKETS: Final = 1 << 23
+"""Of a call: PSNs of further ones could not be told from earlier ones."""
+_MOST_RANKS: Final = 32
+_MOST_CONTEXTS: Final = 256
+_LATEST: Final = 10 * MS
+"""Much less than the time without progress after which a run is given up."""
+_ALL: Final = "all"
+
+
+def _ranks(text: str) -> int | None:
+    """Ranks as a bitmap; None for all."""
+    if text == _ALL:
+        return None
+    mask = 0
+    for each in text.split(","):
+        if not (each.strip().isdecimal() and int(each) < _MOST_RANKS):
+            raise ValueError(f"ranks such as 0,3, or all, not {shown(text)}")
+        mask |= 1 << int(each)
+    return mask
+
+
+def _late(text: str) -> int:
+    value = units.duration(text)
+    if value > _LATEST:
+        raise ValueError(f"ranks may be 10ms late at most, not {shown(text)}")
+    return value
+
+
+OPTIONS: Final = {
+    "sources": OwnOption("call: ranks whose operands are read, such as 0,3", _ALL, _ranks),
+    "destinations": OwnOption("call: ranks that get the result", _ALL, _ranks),
+    "in_place": yes_or_no("whether results go where operands are", "yes"),
+    "late": OwnOption("the longest that a rank waits before it arrives at a call; each time is drawn", "0", _late),
+    "resumption": OwnOption(
+        "how NICs answer a READ again: any part, or as Linux rxe, which narrows it",
+        str(Resumption.STRICT),
+        Resumption,
+        tuple(map(str, Resumption)),
+    ),
+}
+
+
+def fitted(spec: ScinSpec, topology: TopologySpec, contexts: int) -> ScinSpec:
+    """The program with as many contexts, edges and ports as the run takes, unless the spec says how many."""
+    ranks = len(topology.rank_hosts)
+    if ranks > _MOST_RANKS:
+        raise InputError(f"{topology.name} has {ranks} ranks; a group has {_MOST_RANKS} at most")
+    if contexts > _MOST_CONTEXTS:
+        raise InputError(f"the run takes {contexts} contexts; a switch has {_MOST_CONTEXTS} at most")
+    degree = max(len(topology.ports[switch]) for switch in topology.switches)
+    wanted: dict[str, object] = {
+        "contexts": max(contexts, spec.contexts),
+        "edges": max(ranks, spec.edges),
+        "ports": max(degree, spec.ports),
+    }
+    return ScinSpec.model_validate(wanted | spec.model_dump(mode="json", exclude_unset=True))
+
+
+def _round_trip(topology: TopologySpec) -> int:
+    """The longest one between a switch and its ranks, without queues, ps."""
+    delay: int = max(topology.setting(topology.ports[host][0], "delay") for host in topology.rank_hosts)
+    return 2 * (delay + topology.switch_latency)
+
+
+class PullRun:
+    """A run (``p4gen.net.own.OwnRun``). Raises ``InputError`` if the program cannot serve it."""
+
+    def __init__(self, order: RunOrder) -> None:
+        assert isinstance(order.program, ScinSpec)
+        self._order, topology = order, order.topology
+        self._bytes = order.program.unit_bytes
+        if order.dcqcn is not None:
+            raise InputError(Diagnostic("--dcqcn", "ranks send nothing on their own; waves pace the switch"))
+        self._recovery = order.recovery or Recovery.GO_BACK_N
+        if self._recovery not in (Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT):
+            raise InputError(Diagnostic("--recovery", f"{self._recovery} is not for connections to SCIN's switches"))
+        self.call = self._call()
+        contexts = len(self.call.patterns)
+        self.spec = fitted(order.program, topology, contexts * order.concurrent)
+        remembered = QpConfig.max_dest_rd_atomic
+        if self.spec.waves > remembered and order.faults != Faults():
+            raise InputError(
+                Diagnostic(
+                    "--waves", f"NICs answer their {remembered} newest READs again: with losses {remembered} at most"
+                )
+            )
+        self.simulation = PullSimulation(
+            PullConfig(
+                topology,
+                self.spec,
+                self.call.patterns * order.concurrent,
+                order.faults,
+                self._recovery,
+                order.options["resumption"],
+                tick=max(PullConfig.tick, _round_trip(topology)),
+                timeout=100 * US if order.timeout is None else order.timeout,
+                retry_count=order.retry_count,
+                seed=order.seed,
+                engine=order.engine,
+            )
+        )
+        self.problems: list[str] = []
+        """What is wrong with memories, and calls that were aborted."""
+        self._ended = 0
+        self.groups = [
+            Group(self, self.simulation.communicators(range(first, first + contexts)), first)
+            for first in range(0, contexts * order.concurrent, contexts)
+        ]
+        if self.groups[0].packets >= _MOST_PACKETS:
+            raise InputError(
+                Diagnostic("--size", f"{self.groups[0].packets:,} packets; a call has {_MOST_PACKETS - 1:,} at most")
+            )
+
+    def _call(self) -> Call:
+        """What ranks call. Raises ``InputError``."""
+        o, ranks = self._order, len(self._order.topology.rank_hosts)
+        check_root(o.root, ranks)
+        masks = []
+        for name in ("sources", "destinations"):
+            given: int | None = o.options[name]
+            mask = (1 << ranks) - 1 if given is None else given
+            if given is not None and o.collective != CALL:
+                raise InputError(Diagnostic(f"--{name}", f"is for {CALL}, not for {o.collective}"))
+            if mask >> ranks:
+                raise InputError(Diagnostic(f"--{name}", f"there are the ranks 0 to {ranks - 1}"))
+            masks.append(mask)
+        barrier = o.collective == Collective.BARRIER
+        if barrier and o.size:
+            raise InputError(Diagnostic("--size", "a barrier has no data"))
+        size = 0 if barrier else _SIZE if o.size is None else o.size
+        call = sized(Call(o.collective, ranks, 0, o.root, Pattern(*masks), o.options["in_place"]), size, self._bytes)
+        if call is None or not (size or barrier):
+            unit = self._bytes * (ranks if o.collective in DIVIDED else 1)
+            raise InputError(
+                Diagnostic("--size", f"{o.collective} of {size} bytes: it has to be a positive multiple of {unit}")
+            )
+        if size * ranks * o.concurrent > MAX_DATA:
+            raise InputError(Diagnostic("--size", f"all ranks' data together have {MAX_DATA >> 20:,} MiB at most"))
+        return call
+
+    @property
+    def title(self) -> str:
+        """See ``OwnRun``."""
+        o, ranks = self._order, self.call.ranks
+        what = (
+            f"{self.call.name} of {self._bytes * self.call.elements:,} bytes" if self.call.elements else self.call.name
+        )
+        groups = f"{o.concurrent} groups of " if o.concurrent > 1 else ""
+        return f"{what}, {groups}{ranks} ranks on {o.topology.name}, {self.spec.program}, {self._recovery}"
+
+    @property
+    def network(self) -> Network:
+        """See ``OwnRun``."""
+        return self.simulation.network
+
+    @property
+    def programs(self) -> Mapping[str, ScinSpec]:
+        """See ``OwnRun``."""
+        return dict.fromkeys(self._order.topology.switches, self.spec)
+
+    @property
+    def order(self) -> RunOrder:
+        """What the command line asks for."""
+        return self._order
+
+    def run(self, progress: Callable[[int, int], None] | None = None) -> Outcome:
+        """See ``OwnRun``."""
+        simulation, callers = self.simulation, [caller for group in self.groups for caller in group.callers]
+        total = len(callers) * self._order.repeat
+
+        def over() -> bool:
+            if progress is not None:
+                progress(sum(caller.ended for caller in callers), total)
+            return all(caller.over for caller in callers)
+
+        stuck: tuple[str, ...] = ()
+        for caller in callers:
+            caller.next()
+        try:
+            simulation.finish(over)
+        except InputError as error:
+            stuck = tuple(diagnostic.message for diagnostic in error.diagnostics)
+        flagged = [member.flagged for caller in callers for member in caller.rank.members]
+        duration = simulation.network.loop.now if stuck else max(flagged)
+        return self._outcome(duration, stuck)
+
+    def _outcome(self, duration: int, stuck: tuple[str, ...]) -> Outcome:
+        directions = self.network.directions.values()
+        hosts = self._order.topology.hosts
+        told = sum(direction.packets for direction in directions if direction.dst in hosts)
+        figures: dict[str, float | int | str] = {"program": self.spec.program, "to_ranks": told}
+        said = []
+        if not stuck and not self.problems:
+            call, repeat = self.call, self._order.repeat
+            again = told - len(self.groups) * repeat * call.planned(self.groups[0].packets, self.spec)
+            said.append(f"{told:,} packets sent by the switch to ranks, {again:,} of them again")
+            rate = 8 * self._bytes * call.elements * repeat * SECOND / max(duration, 1)
+            if call.elements:
+                said.append(f"algorithm throughput {rate / 1e9:.2f} Gb/s{' of each group' * (len(self.groups) > 1)}")
+            figures |= {"again": again, "gbps": round(rate / 1e9, 3)}
+        found = outcome(
+            self.network,
+            self.simulation.pairs,
+            self.simulation.drops(),
+            duration,
+            errors=self.problems,
+            stuck=stuck,
+            said=said,
+            figures=figures,
+        )
+        # Ranks send answers to READs and WRITEs for the most part, which no requester counts.
+        sent = sum(direction.packets for direction in directions if direction.src in hosts)
+        naks = sum(pair.responder.stats.naks for pair in self.simulation.pairs)
+        return replace(found, sent=sent, naks=found.naks + naks)
+
+
+class Group:
+    """Ranks that make the same calls, and the data of those that not all have ended."""
+
+    def __init__(self, run: PullRun, ranks: list[Communicator], number: int) -> None:
+        self.run = run
+        self.number = number
+        self._calls: dict[int, tuple[Drawn, set[int]]] = {}
+        self.callers = [Caller(self, ranks[rank]) for rank in run.call.participants]
+        self.packets = self.callers[0].packets
+        """Of a call in each context."""
+
+    def drawn(self, number: int) -> Drawn:
+        """A call's data."""
+        if number not in self._calls:
+            chance = np.random.default_rng([self.run.order.seed, self.number, number])
+            self._calls[number] = draw(self.run.call, self.run.spec, chance), set(self.run.call.participants)
+        return self._calls[number][0]
+
+    def ended(self, number: int, rank: int) -> None:
+        """A rank does not need a call's data any more."""
+        left = self._calls[number][1]
+        left.discard(rank)
+        if not left:
+            del self._calls[number]
+
+
+class Caller:
+    """A rank that makes its calls one after the other, each with other data in the same memory."""
+
+    def __init__(self, group: Group, rank: Communicator) -> None:
+        self._group, self.rank = group, rank
+        call = group.run.call
+        empty = np.zeros(call.operand_elements, Layout(group.run.spec).type)
+        self.operand = rank.register(empty, call.operand_parts)
+        self._result = None
+        if not call.in_place:
+            self._result = rank.register(np.zeros(call.result_elements, empty.dtype), call.result_parts)
+        self.packets = self.operand.packets
+        """Of a call in each context."""
+        self.ended = 0
+        """Calls that it has ended."""
+        self._broken = False
+        name = f"{group.run.order.seed} group {group.number} rank {rank.rank}"
+        self._chance = random.Random(name)  # noqa: S311 - a simulation, to be repeatable
+        for member in rank.members:
+            member.told = self._told
+
+    @property
+    def over(self) -> bool:
+        """Whether it makes no more calls."""
+        return self._broken or self.ended == self._group.run.order.repeat
+
+    def next(self) -> None:
+        """Make the next call, soon."""
+        late, loop = self._group.run.order.options["late"], self._group.run.network.loop
+        if late:
+            loop.at(loop.now + self._chance.randrange(late), self._begin)
+        else:
+            self._begin(None)
+
+    def _begin(self, _: object) -> None:
+        run = self._group.run
+        self.operand.put(self._group.drawn(self.ended).values[self.rank.rank])
+        if self._result is not None:
+            self._result.put(np.zeros(run.call.result_elements, self._result.layout.type))
+        run.simulation.wake()
+        run.call.start(self.rank, self.operand, self._result)
+
+    def _told(self) -> None:
+        """A flag has come."""
+        if not self.rank.done:
+            return
+        run, number, status = self._group.run, self.ended, self.rank.status
+        if status is Status.SUCCESS:
+            problem = self._group.drawn(number).problem(self.rank.rank, self.operand, self._result)
+        else:
+            problem = f"has ended with the status {status}, {status.name.lower()}"
+            self._broken = True
+        if problem:
+            run.problems.append(f"rank {self.rank.rank}, call {number + 1}: {problem}")
+        self._group.ended(number, self.rank.rank)
+        self.ended += 1
+        if not self.over:
+            self.next()
+
+
+FACET = OwnRuns((*map(str, Collective), CALL), OPTIONS, PullRun, frozenset({"root", "concurrent"}))

@@ -1,0 +1,279 @@
+"""What a search of states explores of SCIN: the ranks of a context call one after the other, in place.
+
+Every rank has one buffer for its operands and its results. A rank puts its operand there, arrives, and when it has its
+flag, compares the memory and goes on with the next call. Memory is looked at after each event: as long as a call runs,
+a packet of a rank is its operand, or the result where the rank gets one; and what a rank has when it has its last flag,
+it keeps. ``judging`` has what a switch is held to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from itertools import accumulate
+from typing import Any, ClassVar, Final
+
+from p4gen.errors import InputError
+from p4gen.families import load_spec
+from p4gen.groups.group import SwitchConfig
+from p4gen.host.transport.memory import MemoryRegion
+from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.verbs import QpConfig, Recovery
+from p4gen.model import EngineName
+from p4gen.net.world.faults import Faults
+from p4gen.net.world.network import Network
+from p4gen.p4.compile import program_from
+from p4gen.papers.scin.codes import Status
+from p4gen.papers.scin.control import Pattern, PullContext, Role, configuration
+from p4gen.papers.scin.placing import Place, Plain, tick_of
+from p4gen.papers.scin.ranks.hosts import Buffer, Member
+from p4gen.papers.scin.ranks.memory import Layout
+from p4gen.papers.scin.spec import ScinSpec
+from p4gen.papers.scin.verification.judging import Pulls
+from p4gen.papers.scin.verification.operands import MOST_RANKS, operands, pieces, results
+from p4gen.program import compose, render
+from p4gen.ptf.mutations import Mutation
+from p4gen.verify.parts.clock import StillClock
+from p4gen.verify.parts.hosts import Task
+from p4gen.verify.world import Budget, Rules, World, links_of
+from p4gen.vocabulary.topology import TopologySpec
+
+TOPOLOGY: Final = "star-2"
+MOST_PACKETS: Final = 60
+"""Of all calls: operands tell them apart."""
+
+
+class Rank:
+    """A rank that makes calls (``p4gen.verify.parts.hosts.Task``)."""
+
+    STATE: ClassVar = ("_memory", "_wrong")
+
+    def __init__(self, nic: Nic, place: Place, config: QpConfig, scope: PullScope) -> None:
+        self.name = f"rank {place.rank}"
+        self._rank, self._scope, self._spec = place.rank, scope, scope.program
+        self._member = Member(nic, scope.program, scope.first_psn)
+        self._member.connect(place.ends, config)
+        self._member.told = self._told
+        calls = [scope.packets_of(call) for call in range(len(scope.calls))]
+        gets = scope.pattern.destinations >> self._rank & 1
+        self._operands = [operands(self._spec, call, self._rank) for call in calls]
+        self._results = [results(self._spec, call, scope.pattern.sources) for call in calls] if gets else self._operands
+        self._memory = nic.domain.register(bytearray(Layout(self._spec).size(max(scope.calls))))
+        self._wrong = ""
+
+    def parts(self) -> dict[str, object]:
+        """See ``Task``."""
+        return {"task": self, "member": self._member}
+
+    def start(self) -> None:
+        """Make the first call."""
+        self._call()
+
+    @property
+    def done(self) -> bool:
+        """See ``Task``."""
+        return len(self._member.statuses) == len(self._scope.calls)
+
+    def forget_times(self) -> None:
+        """See ``Task``."""
+        self._member.flagged = 0
+
+    @property
+    def problem(self) -> str:
+        """See ``Task``."""
+        wrong = next(iter(self._member.problems), self._wrong)
+        return f"{self.name}: {wrong}" if wrong else self._memory_problem(results=self.done)
+
+    def _told(self) -> None:
+        status = self._member.statuses[-1]
+        if status is not Status.SUCCESS:
+            self._wrong = f"call {self._member.calls} has ended with the status {status}, {status.name.lower()}"
+        else:
+            self._wrong = self._wrong or self._memory_problem(results=True)
+            if not self.done and not self._wrong:
+                self._call()
+
+    def _call(self) -> None:
+        given = self._operands[self._member.calls]
+        self._memory.buffer[: len(given)] = given
+        buffer, packets = Buffer(self._memory), self._scope.calls[self._member.calls]
+        pattern = self._scope.pattern
+        reads, writes = pattern.sources >> self._rank & 1, pattern.destinations >> self._rank & 1
+        self._member.arrive(packets, buffer if reads else None, buffer if writes else None)
+
+    def _memory_problem(self, *, results: bool) -> str:
+        """What is wrong with a packet of the memory: while a call runs, a rank may have results already."""
+        call = self._member.calls - 1
+        if call < 0:
+            return ""
+        own, total = self._operands[call], self._results[call]
+        held = bytes(self._memory.buffer[: len(own)])
+        for at, piece in enumerate(pieces(self._spec, self._scope.calls[call])):
+            if held[piece] != total[piece] and (results or held[piece] != own[piece]):
+                what = "the result" if results else "its operand or the result"
+                return f"{self.name}: call {call + 1}: packet {at + 1} of its memory is not {what}"
+        return ""
+
+
+@dataclass(frozen=True)
+class PullScope:
+    """The ranks of a star make calls."""
+
+    topology: TopologySpec
+    program: ScinSpec
+    calls: tuple[int, ...] = (3, 1)
+    """The packets of each."""
+    pattern: Pattern = field(default_factory=lambda: Pattern(0b11, 0b11))
+    budget: Budget = field(default_factory=Budget)
+    recovery: Recovery = Recovery.GO_BACK_N
+    first_psn: int = 5
+    engine: EngineName = "jit"
+    fault: Mutation | None = None
+
+    def packets_of(self, call: int) -> range:
+        """The numbers of a call's packets."""
+        first = sum(self.calls[:call])
+        return range(first, first + self.calls[call])
+
+    def with_engine(self, engine: EngineName) -> PullScope:
+        """See ``Explored``."""
+        return replace(self, engine=engine)
+
+    def with_fault(self, fault: Mutation) -> PullScope:
+        """See ``Explored``."""
+        return replace(self, fault=fault)
+
+    def sound(self) -> PullScope | None:
+        """See ``Explored``."""
+        if self.fault is None and self.program.variant is None:
+            return None
+        return replace(self, program=sound(self.program), fault=None)
+
+    def sentence(self) -> str:
+        """See ``Explored``."""
+        seeded = f", with the fault {self.fault.name}" if self.fault is not None else ""
+        masks = f"{self.pattern.sources:#b} to {self.pattern.destinations:#b}"
+        each = " and ".join(f"{count} packets" if count != 1 else "1 packet" for count in self.calls)
+        return (
+            f"{self.program.program}{seeded} on {self.topology.name}: ranks call {masks} in place, with {each}; "
+            f"{self.budget.sentence()}"
+        )
+
+    def as_data(self) -> dict[str, Any]:
+        """See ``Explored``."""
+        return {
+            "kind": self.program.family,
+            "topology": links_of(self.topology),
+            "program": self.program.model_dump(mode="json", exclude_unset=True),
+            "calls": list(self.calls),
+            "sources": self.pattern.sources,
+            "destinations": self.pattern.destinations,
+            "budget": asdict(self.budget),
+            "recovery": str(self.recovery),
+            "first_psn": self.first_psn,
+            "fault": None if self.fault is None else asdict(self.fault),
+        }
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> PullScope:
+        """Undo ``as_data``. Raises ``InputError`` or ``ValueError`` for data that is not a scope's."""
+        spec = load_spec(None, data["program"])
+        assert isinstance(spec, ScinSpec)
+        return cls(
+            TopologySpec.model_validate(data["topology"]),
+            spec,
+            tuple(data["calls"]),
+            Pattern(data["sources"], data["destinations"]),
+            Budget(**data["budget"]),
+            Recovery(data["recovery"]),
+            data["first_psn"],
+            fault=None if data["fault"] is None else Mutation(**data["fault"]),
+        )
+
+    def world(self) -> World:
+        """See ``Explored``."""
+        topology, spec = self.topology, self.program
+        self._check()
+        plain = Plain.of(topology, spec)
+        switch = plain.switch
+        text = render(compose(spec)).text
+        text = text if self.fault is None else self.fault.apply(text)
+        programs = {switch: program_from(text, f"{spec.program}.p4")}
+        network = Network(topology, plain, programs, Faults(), 1, self.engine)
+        for nic in network.nics.values():
+            nic.checks_icrc = spec.icrc.right
+        ranks = [rank for rank in range(len(topology.rank_hosts)) if self.pattern.participants >> rank & 1]
+        places = {rank: plain.place(topology, spec, 0, rank) for rank in ranks}
+        flag = self._flag(spec)
+        context = PullContext(
+            0,
+            tuple(place.edge(flag) for place in places.values()),
+            self.pattern.sources,
+            self.pattern.destinations,
+            1,
+            self.first_psn,
+        )
+        held = configuration(spec, [context])
+        held.install(network.switches[switch])
+        routes = plain.switches[switch]
+        config = QpConfig(
+            mtu=spec.payload,
+            initial_psn=self.first_psn,
+            recovery=self.recovery,
+            retry_count=None,
+            rnr_retry=None,
+        )
+        return World(
+            network,
+            {switch: spec},
+            plain.mac,
+            plain.ip,
+            {topology.rank_hosts[rank]: partial(self._tasks, places[rank], config) for rank in ranks},
+            Rules(no_drops=True, no_repeats=True),
+            self.first_psn,
+            {switch: SwitchConfig((*routes.entries, *held.entries), held.multicast_groups, held.clone_sessions)},
+            {switch: text},
+            [(switch, context.edges[0].port, tick_of(context), f"{switch}, context 0")],
+            watches={switch: [self._monitor(list(places.values()))]},
+        )
+
+    def _check(self) -> None:
+        ranks = len(self.topology.rank_hosts)
+        if ranks > MOST_RANKS:
+            raise InputError(f"{self.topology.name} has {ranks} ranks; a search of SCIN has {MOST_RANKS} at most")
+        program = self.program
+        if (program.op, program.dtype) not in (("sum", "int32"), ("sum", "uint32")) and not program.scaled:
+            raise InputError(f"a search is of sums of whole numbers or of blocks, not of {program.program}")
+        if sum(self.calls) > MOST_PACKETS:
+            raise InputError(f"{sum(self.calls)} packets; a search has {MOST_PACKETS} at most")
+
+    def _flag(self, spec: ScinSpec) -> MemoryRegion:
+        """Where every rank's flag is: the first memory that it registers."""
+        return Member(Nic(0, 0, StillClock()), spec, self.first_psn).flag
+
+    def _tasks(self, place: Place, config: QpConfig, nic: Nic) -> Sequence[Task]:
+        return [Rank(nic, place, config, self)]
+
+    def _monitor(self, places: Sequence[Place]) -> Pulls:
+        sums: list[bytes] = []
+        ends: list[int] = []
+        for call, packets in enumerate(self.calls):
+            memory = results(self.program, self.packets_of(call), self.pattern.sources)
+            ends += [min(at + self.program.wave, packets) + len(sums) for at in range(0, packets, self.program.wave)]
+            sums += [memory[piece] for piece in pieces(self.program, packets)]
+        return Pulls(
+            self.first_psn,
+            sums,
+            tuple(accumulate(self.calls)),
+            self.pattern.destinations,
+            self.program.ordered,
+            {end.qp: (place.rank, Role(role)) for place in places for role, end in enumerate(place.near)},
+            {end.qp: (place.rank, Role(role)) for place in places for role, end in enumerate(place.far)},
+            ends,
+        )
+
+
+def sound(spec: ScinSpec) -> ScinSpec:
+    """The program without what falls short in its ``variant``."""
+    return ScinSpec.model_validate(spec.model_dump(exclude_unset=True, exclude={"variant"}))

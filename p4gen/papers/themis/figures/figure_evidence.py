@@ -1,0 +1,197 @@
+"""What Themis-D judges NACKs by, compared: a queue of PSNs and classes, under losses in the fabric and on the last hop.
+
+The network and the flows are those of Figure 1, without congestion control: after a loss, flows go on at the line's
+rate, and packets overtake each other as before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Final
+
+from p4gen.net.figures.figure import Check, Figure, Order, Report
+from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig, by_position
+from p4gen.net.traffic.traffic_simulation import TrafficResult, TrafficSimulation
+from p4gen.net.world.faults import Faults, Impairment
+from p4gen.papers.themis.figures import figure_1
+from p4gen.papers.themis.memory import figures
+from p4gen.papers.themis.spec import Evidence, ThemisSpec
+from p4gen.papers.themis.verdicts import BLOCKED, PASSED, VERDICT_COUNTER, VERDICTS, Verdict
+from p4gen.plan.placement.placer import switch_of
+from p4gen.program import compose
+from p4gen.vocabulary.clos import clos_fields
+from p4gen.vocabulary.topology import TopologySpec
+
+SIZES: Final = {"small": 8 << 20, "quick": 2 << 20}
+SPINES: Final = (2, 4, 8)
+COLUMNS: Final = (
+    "spines, loss, evidence", "NACKs", "passes", "passed, %", "blocked, %", "made, %", "lost", "spurious", "timeouts",
+    "Gb/s",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Where packets are lost, and what share of them."""
+
+    name: str
+    share: float = 0
+    last_hop: bool = False
+    """On links from leaves to hosts; else on the links of spine 0."""
+
+    def faults(self, network: TopologySpec) -> Faults:
+        """For a run."""
+        if not self.share:
+            return Faults()
+        if self.last_hop:
+            return Faults(
+                tuple(Impairment(f"{switch_of(network, host)}>{host}", loss=self.share) for host in network.hosts)
+            )
+        return Faults((Impairment("spine0", loss=self.share),))
+
+
+NONE, RARE, OFTEN, LAST = LOSSES = (
+    Loss("none"),
+    Loss("0.1 % spine", 0.001),
+    Loss("1 % spine", 0.01),
+    Loss("0.3 % last hop", 0.003, last_hop=True),
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A row."""
+
+    spines: int
+    loss: Loss
+    evidence: Evidence
+
+    def program(self) -> ThemisSpec:
+        """That of the leaves."""
+        queue = {"queue": figure_1.QUEUE} if self.evidence is Evidence.QUEUE else {}
+        common = {"evidence": self.evidence, "paths": self.spines, "path_sets": 1, "connections": 16, "ports": 16}
+        return ThemisSpec.model_validate(common | queue)
+
+    def config(self, size: int, order: Order) -> TrafficConfig:
+        """Its simulation."""
+        line = {"bandwidth": figure_1.LINE, "queue": "4M"}
+        network = TopologySpec.model_validate(clos_fields(f"clos:4x{self.spines}x2") | {"defaults": line})
+        return TrafficConfig(
+            network,
+            self.program(),
+            tuple(Traffic(Pattern.NEXT, hosts, size) for hosts in by_position(network)),
+            core=figure_1.CORE,
+            faults=self.loss.faults(network),
+            seed=order.seed,
+            engine=order.engine,
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a run, and the verdicts of all leaves."""
+
+    result: TrafficResult
+    verdicts: Counter[Verdict]
+
+    def share(self, which: Iterable[Verdict]) -> float | None:
+        """The part of all NACKs with these verdicts, %."""
+        return 100 * sum(self.verdicts[verdict] for verdict in which) / self.nacks if self.nacks else None
+
+    @property
+    def nacks(self) -> int:
+        """NACKs of NICs that have been judged."""
+        return sum(self.verdicts[verdict] for verdict in PASSED + BLOCKED)
+
+
+def perform(run: Run, size: int, order: Order) -> Outcome:
+    """Simulate a run."""
+    simulation = TrafficSimulation(run.config(size, order))
+    result = simulation.run()
+    verdicts: Counter[Verdict] = Counter()
+    for name, spec in simulation.specs.items():
+        assert isinstance(spec, ThemisSpec)
+        if spec.filters:
+            cells = simulation.network.switches[name].counters(VERDICT_COUNTER)
+            for index, cell in enumerate(cells):
+                if cell.packets:
+                    verdicts[Verdict(index % VERDICTS)] += cell.packets
+    return Outcome(result, verdicts)
+
+
+def report(size: int, spines: Sequence[int], order: Order, doing: Callable[[str], None]) -> Report:
+    """All runs with these numbers of spines."""
+    outcomes: dict[Run, Outcome] = {}
+    for run in (Run(*each) for each in product(spines, LOSSES, Evidence)):
+        doing(f"{run.spines} spines, {run.loss.name}, {run.evidence}")
+        outcomes[run] = perform(run, size, order)
+    return Report(COLUMNS, tuple(map(_row, outcomes, outcomes.values())), tuple(_checks(outcomes)), _assumed(size), {})
+
+
+def _row(run: Run, outcome: Outcome) -> tuple[float | str | None, ...]:
+    result, verdicts, nacks = outcome.result, outcome.verdicts, outcome.nacks
+    return (
+        f"{run.spines}, {run.loss.name}, {run.evidence}",
+        float(nacks),
+        (nacks + verdicts[Verdict.UNDECIDED]) / nacks if nacks else None,
+        outcome.share(PASSED),
+        outcome.share(BLOCKED),
+        outcome.share((Verdict.COMPENSATED,)),
+        float(result.total("lost")),
+        float(max(0, result.total("resent") - result.total("lost"))),
+        float(result.total("timeouts")),
+        result.throughput / 1e9,
+    )
+
+
+def _checks(outcomes: Mapping[Run, Outcome]) -> Iterator[Check]:
+    bad = [f"{run}: {error}" for run, outcome in outcomes.items() for error in outcome.result.errors]
+    yield Check("everything has arrived as it was sent" + "".join(f"; {text}" for text in bad), not bad)
+    for evidence in Evidence:
+        of = {run: outcome for run, outcome in outcomes.items() if run.evidence is evidence}
+        resent = sum(outcome.result.total("resent") for run, outcome in of.items() if run.loss is NONE)
+        yield Check(f"{evidence}: without loss nothing is sent twice: {resent} packets", resent == 0)
+        lost, timeouts = _totals(of, "lost"), _totals(of, "timeouts")
+        text = f"{evidence}: at most a tenth of the losses on spine 0, tails included, are left to the timer"
+        yield Check(f"{text}: {timeouts} of {lost}", timeouts <= 0.1 * lost)
+    pairs = [
+        (outcome.verdicts, outcomes[replace(run, evidence=Evidence.CLASSES)].verdicts)
+        for run, outcome in outcomes.items()
+        if run.loss is NONE and run.evidence is Evidence.QUEUE
+    ]
+    same = all(queue[verdict] == classes[verdict] for queue, classes in pairs for verdict in Verdict if verdict)
+    yield Check("without loss both give the same verdicts", same)
+    one_pass = all(not o.verdicts[Verdict.UNDECIDED] for run, o in outcomes.items() if run.evidence is Evidence.CLASSES)
+    yield Check("classes: a NACK takes one pass", one_pass)
+
+
+def _totals(outcomes: Mapping[Run, Outcome], name: str) -> int:
+    """A counter of the runs with losses on spine 0."""
+    return sum(outcome.result.total(name) for run, outcome in outcomes.items() if run.loss in (RARE, OFTEN))
+
+
+def _assumed(size: int) -> tuple[str, ...]:
+    def taken(**fields: object) -> str:
+        return f"{figures(compose(ThemisSpec.model_validate(fields)))['evidence']:,} B"
+
+    by_class: Sequence[str] = [f"{taken(paths=n, evidence='classes')} for {n} paths" for n in (4, 16, 64)]
+    return (
+        f"network and flows as in Figure 1, with 2, 4 and 8 spines; {size:,} bytes a node; NIC-SR, timer 1 ms, no "
+        "congestion control",
+        "spine 0's links lose packets of both directions, the last hop's are those from leaves to hosts",
+        f"the queue has {figure_1.QUEUE} PSNs of each connection, 16 of them compared in a pass",
+        "passes: of a NACK through the switch; made: NACKs that the switch makes in place of blocked ones; spurious: "
+        "retransmissions less losses, most of them after timeouts, which retransmit all packets without an ACK",
+        f"evidence of 1,600 connections: a queue of 128 PSNs {taken()}, of {figure_1.QUEUE} "
+        f"{taken(queue=figure_1.QUEUE)}; classes {', '.join(by_class)}",
+    )
+
+
+FIGURE_EVIDENCE: Final = Figure(
+    "the evidence against NACKs: queue and classes",
+    {"small": "8 MiB a node: 24 runs, five minutes", "quick": "2 MiB a node: 24 runs, a minute"},
+    lambda order, doing: report(SIZES[order.scale], SPINES, order, doing),
+)

@@ -1,0 +1,40 @@
+"""What a leaf switch has done with NACKs, as words for ladders."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from p4gen.net.views.notes import PacketNotes
+from p4gen.papers.themis.spec import ThemisSpec
+from p4gen.rocev2.layouts import ROCE, ROCE_ANSWER
+from p4gen.rocev2.opcodes import Opcode
+
+_OPCODE_AT: Final = ROCE.at("bth.opcode")
+_PSN: Final = ROCE.bytes("bth.psn")
+_SYNDROME_AT: Final = ROCE_ANSWER.at("aeth.syndrome")
+_NAK: Final = 0x60
+"""The syndrome of a PSN sequence error."""
+
+
+def _nack(frame: bytes) -> int | None:
+    """The PSN of a NACK; None for other packets."""
+    if len(frame) <= _SYNDROME_AT or frame[_OPCODE_AT] != Opcode.ACKNOWLEDGE or frame[_SYNDROME_AT] != _NAK:
+        return None
+    return int.from_bytes(frame[_PSN])
+
+
+def _notes(spec: ThemisSpec, frame: bytes, outputs: Sequence[bytes], dropped: Collection[str]) -> tuple[str, ...]:
+    if not spec.filters:
+        return ()
+    psn, sent = _nack(frame), [psn for psn in map(_nack, outputs) if psn is not None]
+    if psn is None:
+        return tuple(f"NACK {made:x} compensated" for made in sent)
+    if "BlockedNack.blocked" in dropped:
+        return (f"NACK {psn:x} blocked",)
+    if outputs and not sent:
+        return (f"NACK {psn:x} blocked, ACK sent",)
+    return ()
+
+
+FACET = PacketNotes(notes=_notes)

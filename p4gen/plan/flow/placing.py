@@ -1,0 +1,118 @@
+"""Where jobs and groups go: GPUs of a job, and which of its possible trees each group has for the job's life."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p4gen.errors import InputError
+from p4gen.plan.flow.fabric import FatTree, Tree
+
+PLACEMENTS: Final = ("packed", "spread", "random")
+ROUTINGS: Final = ("least", "random")
+
+
+@dataclass(frozen=True)
+class Placing:
+    """How jobs and groups are placed."""
+
+    jobs: str = "packed"
+    """``packed``: into as few leaves and pods as can be; ``spread``: over the emptiest leaves; ``random``."""
+    unit: int = 8
+    """GPUs that a job gets together, under one leaf: a server's."""
+    trees: str = "least"
+    """Of the possible trees the one whose fullest link has fewest groups, or a ``random`` one, as ECMP chooses."""
+    seed: int = 0
+
+
+class Places:
+    """The free GPUs of a fabric, in units."""
+
+    def __init__(self, fabric: FatTree, placing: Placing) -> None:
+        if placing.unit < 1 or fabric.hosts % placing.unit:
+            raise InputError(f"a unit of {placing.unit} GPUs does not divide a leaf's {fabric.hosts}")
+        self._fabric, self._placing = fabric, placing
+        self._free: list[list[int]] = [[] for _ in range(fabric.pods * fabric.leaves)]
+        for first in range(0, fabric.gpus, placing.unit):
+            self._free[fabric.leaf_of(first)].append(first)
+        self._random = random.Random(placing.seed)  # noqa: S311 - a simulation
+
+    def take(self, gpus: int) -> tuple[int, ...] | None:
+        """GPUs for a job, in order of its ranks; None if so many are not free."""
+        units = -(-gpus // self._placing.unit)
+        if sum(map(len, self._free)) < units:
+            return None
+        chosen = []
+        if self._placing.jobs == "random":
+            chosen = self._random.sample([first for leaf in self._free for first in leaf], units)
+        else:
+            order = self._packed(units) if self._placing.jobs == "packed" else self._spread(units)
+            chosen = [first for leaf, count in order for first in self._free[leaf][:count]]
+        for first in chosen:
+            self._free[self._fabric.leaf_of(first)].remove(first)
+        return tuple(first + i for first in chosen for i in range(self._placing.unit))[:gpus]
+
+    def give(self, hosts: Sequence[int]) -> None:
+        """Take a job's GPUs back."""
+        for first in sorted({host - host % self._placing.unit for host in hosts}):
+            leaf = self._free[self._fabric.leaf_of(first)]
+            leaf.append(first)
+            leaf.sort()
+
+    def _packed(self, units: int) -> list[tuple[int, int]]:
+        """The fullest leaf that has room, else the fullest pod, else the emptiest pods; in pods the emptiest leaves."""
+        leaves = self._fabric.leaves
+        free = [len(leaf) for leaf in self._free]
+        fitting = [leaf for leaf, count in enumerate(free) if count >= units]
+        if fitting:
+            return [(min(fitting, key=lambda leaf: (free[leaf], leaf)), units)]
+        pods = [(sum(free[pod * leaves : (pod + 1) * leaves]), pod) for pod in range(self._fabric.pods)]
+        roomy = [each for each in pods if each[0] >= units]
+        order = [min(roomy)[1]] if roomy else [pod for _, pod in sorted(pods, key=lambda each: (-each[0], each[1]))]
+        found: list[tuple[int, int]] = []
+        for pod in order:
+            for leaf in sorted(range(pod * leaves, (pod + 1) * leaves), key=lambda leaf: (-free[leaf], leaf)):
+                count = min(free[leaf], units)
+                found.append((leaf, count))
+                units -= count
+        return found
+
+    def _spread(self, units: int) -> list[tuple[int, int]]:
+        """One unit after the other from the emptiest leaf."""
+        free = [len(leaf) for leaf in self._free]
+        taken = [0] * len(free)
+        for _ in range(units):
+            leaf = max(range(len(free)), key=lambda leaf: (free[leaf] - taken[leaf], -leaf))
+            taken[leaf] += 1
+        return [(leaf, count) for leaf, count in enumerate(taken) if count]
+
+
+class Routes:
+    """The trees of groups; it counts how many groups use each link."""
+
+    def __init__(self, fabric: FatTree, placing: Placing) -> None:
+        self._fabric, self._random = fabric, random.Random(placing.seed + 1)  # noqa: S311 - a simulation
+        self._any = placing.trees == "random"
+        self._load: NDArray[np.int64] = np.zeros(len(fabric.capacity), np.int64)
+
+    def choose(self, hosts: Sequence[int], down: NDArray[np.int64]) -> Tree:
+        """A tree of these hosts without links that are ``down``, if there is one; otherwise any."""
+        trees = list(self._fabric.trees(hosts))
+        usable = [tree for tree in trees if not down[tree.at].any()] if down.any() else trees
+        tree = self._random.choice(usable or trees) if self._any else min(usable or trees, key=self._fullest)
+        self._load[tree.at] += 1
+        return tree
+
+    def _fullest(self, tree: Tree) -> int:
+        """The groups on the fullest of its links between switches; hosts' links are the same in all trees."""
+        above = tree.at[tree.at >= self._fabric.gpus]
+        return int(self._load[above].max()) if len(above) else 0
+
+    def drop(self, tree: Tree) -> None:
+        """A group has no longer this tree."""
+        self._load[tree.at] -= 1

@@ -1,0 +1,82 @@
+"""Which groups the switches aggregate for, and for how long: EPIC's four settings (§6.2, §L.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from p4gen.plan.flow.fabric import FatTree, Tree
+
+
+@dataclass(frozen=True)
+class Policy:
+    """When a group gets its tree's switches."""
+
+    inc: bool = True
+    """Whether switches aggregate at all."""
+    disjoint: bool = False
+    """Only if no link of its tree is in another granted group's. Otherwise, a slot of every switch is needed."""
+    for_life: bool = True
+    """Kept until the job ends; otherwise until the collective has ended."""
+
+
+POLICIES: Final = {
+    "ring": Policy(inc=False),
+    "edge-disjoint": Policy(disjoint=True),
+    "spatial": Policy(),
+    "temporal": Policy(for_life=False),
+}
+"""Setting 0 to 3 of §L.2."""
+
+
+class Grants:
+    """What granted groups hold of a fabric: links of disjoint trees, or a slot of each switch."""
+
+    def __init__(self, fabric: FatTree, policy: Policy, slots: int) -> None:
+        self.policy = policy
+        self._taken = np.zeros(len(fabric.capacity), bool)
+        self._free = np.full(fabric.switches, slots)
+
+    def take(self, tree: Tree) -> bool:
+        """Grant a tree, whole or not at all. Whether it is granted."""
+        if not self.policy.inc:
+            return False
+        if self.policy.disjoint:
+            if self._taken[tree.at].any():
+                return False
+            self._taken[tree.at] = True
+            return True
+        if self._free[tree.nodes].min() <= 0:
+            return False
+        self._free[tree.nodes] -= 1
+        return True
+
+    def release(self, tree: Tree) -> None:
+        """Take a grant back."""
+        if self.policy.disjoint:
+            self._taken[tree.at] = False
+        else:
+            self._free[tree.nodes] += 1
+
+
+@dataclass(frozen=True)
+class Volume:
+    """How much a collective moves over each link of its tree, as multiples of what a rank contributes.
+
+    ``paper``: 2 with aggregation in switches, 4 with rings: both directions of a link share its capacity, and rings are
+    long. Otherwise each direction has its own: 1, and 2·(K - 1)/K in a ring of K.
+    """
+
+    paper: bool = True
+
+    def factor(self, ranks: int, granted: bool) -> float:
+        """The multiple for a group."""
+        if self.paper:
+            return 2.0 if granted else 4.0
+        return 1.0 if granted else 2.0 * (ranks - 1) / ranks
+
+    def inside(self, ranks: int) -> float:
+        """The multiple within a server's scale-up network: 2 under all policies in the paper (docs/policies.md)."""
+        return 2.0 if self.paper else 2.0 * (ranks - 1) / ranks

@@ -1,0 +1,376 @@
+"""The simulator: jobs alternate between computation and collectives, whose rates are max-min fair (EPIC §L.1).
+
+An event is the end of a computation or of collectives, a job's submission, or a failure; time goes from one to the next
+without steps. Same input, same result: where anything is random, it is in the input.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import compress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p4gen.errors import FailedError, InputError
+from p4gen.plan.flow.fabric import FatTree, Tree
+from p4gen.plan.flow.fairness import fill
+from p4gen.plan.flow.jobs import Job
+from p4gen.plan.flow.placing import Places, Placing, Routes
+from p4gen.plan.flow.policies import Grants, Policy, Volume
+
+_SAME = 1e-9
+"""Relative to the time of an event: what ends within it, ends together."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Links that are down from ``at`` to ``until`` (seconds); None for ever."""
+
+    what: str
+    links: tuple[int, ...]
+    at: float
+    until: float | None = None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """All that a simulation is, but for the jobs."""
+
+    fabric: FatTree
+    policy: Policy
+    slots: int = 8
+    """Groups that a switch can serve at the same time."""
+    volume: Volume = field(default_factory=Volume)
+    placing: Placing = field(default_factory=Placing)
+    failures: tuple[Failure, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A job's outcome; times in seconds."""
+
+    name: str
+    gpus: int
+    submitted: float
+    began: float
+    ended: float
+    calls: int
+    """Collectives of its groups in all, but for those inside servers."""
+    granted: int
+    """Those that switches aggregated."""
+
+    @property
+    def jct(self) -> float:
+        """From the job's beginning to its end; what it waited for GPUs does not count."""
+        return self.ended - self.began
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of all jobs, in the order in which they were given."""
+
+    outcomes: tuple[Outcome, ...]
+    ended: float
+    events: int
+    moved: int
+    """Collectives that failures moved to other links."""
+
+    @property
+    def mean_jct(self) -> float:
+        """The mean job completion time in seconds."""
+        return float(np.mean([outcome.jct for outcome in self.outcomes]))
+
+    @property
+    def share_granted(self) -> float:
+        """The share of collectives that switches aggregated, of those between servers."""
+        calls = sum(outcome.calls for outcome in self.outcomes)
+        return sum(outcome.granted for outcome in self.outcomes) / calls if calls else 0.0
+
+    def percentile(self, share: float) -> float:
+        """The job completion time that ``share`` (0 to 1) of the jobs do not exceed."""
+        return float(np.quantile([outcome.jct for outcome in self.outcomes], share))
+
+
+@dataclass
+class _Running:
+    job: Job
+    index: int
+    hosts: tuple[int, ...]
+    began: float
+    trees: list[Tree]
+    held: list[bool]
+    step: int = 0
+    """Phases begun."""
+    open: int = 0
+    """Collectives of the current phase that have not ended."""
+    calls: int = 0
+    granted: int = 0
+
+
+@dataclass(eq=False)
+class _Flow:
+    running: _Running
+    group: int
+    volume: float
+    """Bytes that each of its links carries for the whole of it."""
+    granted: bool
+
+
+class _Pool:
+    """The links of all trees in one array, as the compiled loop wants them."""
+
+    def __init__(self) -> None:
+        self.links = np.empty(1 << 12, np.int64)
+        self._size = 0
+        self._known: dict[tuple[int, ...], tuple[int, int]] = {}
+
+    def span(self, links: tuple[int, ...]) -> tuple[int, int]:
+        """Where a tree's links are."""
+        found = self._known.get(links)
+        if found is None:
+            end = self._size + len(links)
+            while end > self.links.size:
+                self.links = np.concatenate([self.links, np.empty_like(self.links)])
+            self.links[self._size : end] = links
+            found = self._known[links] = self._size, end
+            self._size = end
+        return found
+
+
+class Simulation:
+    """Jobs on a fabric. ``progress`` is called with the number of jobs that have ended and the time in seconds.
+
+    Raises ``InputError`` for a job that the fabric has not enough GPUs for.
+    """
+
+    def __init__(
+        self, setting: Setting, jobs: Sequence[Job], progress: Callable[[int, float], None] = lambda _done, _now: None
+    ) -> None:
+        for job in jobs:
+            if job.gpus > setting.fabric.gpus:
+                raise InputError(f"job {job.name} takes {job.gpus} GPUs; the fabric has {setting.fabric.gpus}")
+        self._setting, self._jobs, self._progress = setting, jobs, progress
+        self._now = 0.0
+        self._grants = Grants(setting.fabric, setting.policy, setting.slots)
+        self._places = Places(setting.fabric, setting.placing)
+        self._routes = Routes(setting.fabric, setting.placing)
+        self._capacity = setting.fabric.capacity.copy()
+        self._down = np.zeros(len(self._capacity), np.int64)
+        self._cut = False
+        """Whether any link is down."""
+        self._waiting: deque[tuple[int, Job]] = deque()
+        self._running: dict[int, _Running] = {}
+        self._outcomes: dict[int, Outcome] = {}
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._sequence = self._count = self._moved = 0
+        self._pool = _Pool()
+        self._scratch = np.zeros(len(self._capacity)), np.zeros(len(self._capacity), np.int64)
+        self._flows: list[_Flow] = []
+        self._left = np.empty(0)
+        """Bytes left of each flow; then its rate in bytes/s, and the span of its links."""
+        self._rates = np.empty(0)
+        self._spans = np.empty((0, 2), np.int64)
+        self._fresh: list[_Flow] = []
+        """Begun at this moment."""
+        self._stale = False
+
+    def run(self) -> Result:
+        """Run all jobs to their end. Raises ``FailedError`` if failures leave jobs that can never end."""
+        for index, job in enumerate(self._jobs):
+            self._at(job.start, self._submitted(index, job))
+        for failure in self._setting.failures:
+            self._at(failure.at, self._failed(failure))
+        while self._events or self._flows:
+            self._advance()
+        if len(self._outcomes) < len(self._jobs):
+            stuck = next(iter(self._running.values())).job.name if self._running else self._waiting[0][1].name
+            raise FailedError(f"job {stuck} and {len(self._jobs) - len(self._outcomes) - 1} more never end: no path")
+        outcomes = tuple(self._outcomes[index] for index in range(len(self._jobs)))
+        return Result(outcomes, max((o.ended for o in outcomes), default=0.0), self._count, self._moved)
+
+    # --- time ---
+
+    def _at(self, time: float, action: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (time, self._sequence, action))
+        self._sequence += 1
+
+    def _advance(self) -> None:
+        """Go on to the next event, and do all that happens then."""
+        self._count += 1
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ends = self._left / self._rates
+        nearest = float(ends.min()) if len(ends) else np.inf
+        time = min(self._now + nearest, self._events[0][0] if self._events else np.inf)
+        if time == np.inf:
+            raise FailedError(f"job {self._flows[0].running.job.name} never ends: its links stay down")
+        step = time - self._now
+        self._left -= self._rates * step
+        self._now = time
+        same = step + _SAME * max(step, time * 1e-6)
+        self._end_flows(ends <= same)
+        while self._events and self._events[0][0] <= time:
+            heapq.heappop(self._events)[2]()
+        self._begin_flows()
+
+    def _end_flows(self, ended: NDArray[np.bool_]) -> None:
+        if not ended.any():
+            return
+        over = [self._flows[i] for i in np.flatnonzero(ended)]
+        self._keep(~ended)
+        for flow in over:
+            flow.running.open -= 1
+            if flow.granted and not self._setting.policy.for_life:
+                self._grants.release(flow.running.trees[flow.group])
+        for running in {flow.running.index: flow.running for flow in over}.values():
+            if not running.open:
+                self._next_phase(running)
+
+    def _keep(self, mask: NDArray[np.bool_]) -> None:
+        self._flows = list(compress(self._flows, mask.tolist()))
+        self._left, self._rates, self._spans = self._left[mask], self._rates[mask], self._spans[mask]
+        self._stale = True
+
+    def _begin_flows(self) -> None:
+        """Add the flows that begin now, and share the links anew if anything has changed."""
+        if self._fresh:
+            spans = [self._pool.span(flow.running.trees[flow.group].links) for flow in self._fresh]
+            self._flows += self._fresh
+            self._left = np.concatenate([self._left, [flow.volume for flow in self._fresh]])
+            self._spans = np.concatenate([self._spans, np.array(spans, np.int64)])
+            self._fresh, self._stale = [], True
+        if self._stale:
+            self._rates = np.zeros(len(self._flows))
+            begins, ends = np.ascontiguousarray(self._spans[:, 0]), np.ascontiguousarray(self._spans[:, 1])
+            fill(begins, ends, self._pool.links, self._capacity, *self._scratch, self._rates)
+            self._stale = False
+
+    # --- jobs ---
+
+    def _submitted(self, index: int, job: Job) -> Callable[[], None]:
+        def act() -> None:
+            self._waiting.append((index, job))
+            self._start_jobs()
+
+        return act
+
+    def _start_jobs(self) -> None:
+        """Start waiting jobs, first come, first served."""
+        while self._waiting:
+            index, job = self._waiting[0]
+            hosts = self._places.take(job.gpus)
+            if hosts is None:
+                return
+            self._waiting.popleft()
+            trees = [self._routes.choose([hosts[rank] for rank in group.ranks], self._down) for group in job.groups]
+            running = _Running(job, index, hosts, self._now, trees, [False] * len(trees))
+            self._running[index] = running
+            self._next_phase(running)
+
+    def _next_phase(self, running: _Running) -> None:
+        job = running.job
+        while running.step < job.iterations * len(job.phases):
+            phase = job.phases[running.step % len(job.phases)]
+            if phase.compute > 0:
+                self._at(self._now + phase.compute, lambda: self._computed(running))
+                return
+            running.step += 1
+            if self._collectives(running, running.step - 1):
+                return
+        self._end_job(running)
+
+    def _computed(self, running: _Running) -> None:
+        running.step += 1
+        if not self._collectives(running, running.step - 1):
+            self._next_phase(running)
+
+    def _collectives(self, running: _Running, step: int) -> bool:
+        """Begin a phase's collectives. Whether there are any."""
+        phase = running.job.phases[step % len(running.job.phases)]
+        if phase.volume <= 0:
+            return False
+        for group in phase.groups:
+            self._fresh.append(self._flow(running, group, phase.volume))
+        running.open += len(phase.groups)
+        return bool(phase.groups)
+
+    def _flow(self, running: _Running, group: int, volume: float) -> _Flow:
+        """A collective of a group that begins now, by switches if the policy grants them."""
+        tree, ranks = running.trees[group], len(running.job.groups[group].ranks)
+        factors = self._setting.volume
+        if not tree.switches:
+            return _Flow(running, group, factors.inside(ranks) * volume, granted=False)
+        up = not (self._cut and self._down[tree.at].any())
+        granted = running.held[group] or (up and self._grants.take(tree))
+        running.held[group] = granted and self._setting.policy.for_life
+        running.calls += 1
+        running.granted += granted
+        return _Flow(running, group, factors.factor(ranks, granted) * volume, granted)
+
+    def _end_job(self, running: _Running) -> None:
+        for tree, held in zip(running.trees, running.held, strict=True):
+            self._routes.drop(tree)
+            if held:
+                self._grants.release(tree)
+        self._places.give(running.hosts)
+        job = running.job
+        self._outcomes[running.index] = Outcome(
+            job.name, job.gpus, job.start, running.began, self._now, running.calls, running.granted
+        )
+        del self._running[running.index]
+        self._progress(len(self._outcomes), self._now)
+        self._start_jobs()
+
+    # --- failures ---
+
+    def _failed(self, failure: Failure) -> Callable[[], None]:
+        links = list(failure.links)
+
+        def act() -> None:
+            self._down[links] += 1
+            self._capacity[links] = 0.0
+            self._move_away()
+            if failure.until is not None:
+                self._at(failure.until, repaired)
+
+        def repaired() -> None:
+            self._down[links] -= 1
+            up = [link for link in links if not self._down[link]]
+            self._capacity[up] = self._setting.fabric.capacity[up]
+            self._move_away()
+
+        return act
+
+    def _move_away(self) -> None:
+        """Give groups whose trees have links that are down other trees, where there are any; their collectives begin
+        again there, as calls of a group are repeated when its tree fails (docs/manager.md)."""
+        self._cut = bool(self._down.any())
+        self._stale = True
+        self._begin_flows()
+        for running in self._running.values():
+            for group, tree in enumerate(running.trees):
+                if self._down[tree.at].any():
+                    self._move(running, group)
+
+    def _move(self, running: _Running, group: int) -> None:
+        old = running.trees[group]
+        hosts = [running.hosts[rank] for rank in running.job.groups[group].ranks]
+        self._routes.drop(old)
+        new = running.trees[group] = self._routes.choose(hosts, self._down)
+        if new == old:
+            return
+        at = next((i for i, f in enumerate(self._flows) if f.running is running and f.group == group), None)
+        if running.held[group] or (at is not None and self._flows[at].granted):
+            self._grants.release(old)
+        running.held[group] = False
+        if at is None:
+            return
+        phase = running.job.phases[(running.step - 1) % len(running.job.phases)]
+        mask = np.ones(len(self._flows), bool)
+        mask[at] = False
+        self._keep(mask)
+        self._fresh.append(self._flow(running, group, phase.volume))
+        self._moved += 1

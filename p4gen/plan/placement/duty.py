@@ -1,0 +1,76 @@
+"""Shares of time (EPIC §6.2): what switches can promise to groups that have them by leases.
+
+"Capacity is a combination of unallocated space and oversubscribed blocks weighted by duty cycle." A *block* is what a
+group of the program's own size takes at a switch: a context, and the program's slots. A group communicates for a share
+of the time, its *duty*, and a lease takes whichever blocks are free; so the groups that are at home at a switch have
+enough of it if their duties, each times the blocks that the group takes, add up to no more than its blocks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from p4gen.plan.placement.placed import GroupRequest
+from p4gen.plan.placement.policy import GroupView, SwitchRoom
+from p4gen.plan.placement.request import GroupSpec
+from p4gen.plan.placement.tree import IncTree
+from p4gen.vocabulary import ServingSpec
+
+_ROUNDING: Final = 1e-9
+"""Ten duties of 0.1 are one."""
+
+
+def blocks_taken(spec: GroupSpec, program: ServingSpec | None) -> int:
+    """The blocks that a group takes at each node of its tree: one, as long as no program is known there."""
+    if program is None:
+        return 1
+    request = GroupRequest(spec.ranks, sync=spec.sync, collectives=spec.collectives, memories=spec.memories)
+    slots = spec.slots or program.slots_per_group
+    return max(len(request.channels()), -(-slots // program.slots_per_group))
+
+
+def blocks_of(program: ServingSpec, contexts: int, slots: Iterable[int]) -> int:
+    """The blocks of a switch with so many contexts, and slots in each pipeline."""
+    each = program.slots_per_group * (2 if program.pipes > 1 else 1)  # for data up, and for data down
+    return min(contexts, sum(free // each for free in slots))
+
+
+def duties(groups: Iterable[GroupView], name: str) -> Mapping[str, float]:
+    """By switch: the sum of duties of the groups with leases, each times the blocks that it takes, without the group of
+    this name."""
+    found: defaultdict[str, float] = defaultdict(float)
+    for group in groups:
+        if group.leased and group.name != name:
+            for node in group.tree.nodes:
+                found[node.key.switch] += group.duty * group.blocks
+    return found
+
+
+def loads(tree: IncTree, duty: float, blocks: int, rooms: Mapping[str, SwitchRoom]) -> dict[str, float]:
+    """By switch of a tree: the share of its blocks' time that would be promised with one more group there."""
+    nodes = Counter(node.key.switch for node in tree.nodes)
+    found = {}
+    for switch, count in nodes.items():
+        room = rooms.get(switch)
+        free = room.blocks if room is not None else 0
+        taken = duty * blocks * count + (room.duty if room is not None else 0.0)
+        found[switch] = taken / free if free else float("inf")
+    return found
+
+
+def within(load: float) -> bool:
+    """Whether a switch can keep what is promised."""
+    return load <= 1 + _ROUNDING
+
+
+def overbooked(tree: IncTree, duty: float, blocks: int, rooms: Mapping[str, SwitchRoom]) -> Iterator[str]:
+    """Where a group would make a switch promise more time than there is."""
+    for switch, load in loads(tree, duty, blocks, rooms).items():
+        if not within(load):
+            room = rooms.get(switch)
+            there = room.blocks if room is not None else 0
+            few = "1 block" if there == 1 else f"{there} blocks"
+            total = load * there if there else duty * blocks
+            yield f"{switch}: with it the duties of groups add up to {total:.3g}, of {few}"

@@ -1,0 +1,214 @@
+"""Requested groups, and groups placed on their trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from p4gen.errors import InputError
+from p4gen.groups.group import GroupContext, Memory
+from p4gen.host.collectives.plan import SYMMETRIC, ChannelKey, PsnSync
+from p4gen.host.transport.verbs import Peer
+from p4gen.plan.placement.tree import IncTree, NodeKey
+from p4gen.rocev2.headers import ipv4
+from p4gen.vocabulary.message import Collective
+
+TREE_NETWORK = ipv4("10.255.0.0")
+"""Of tree number g the root's switch answers to 10.255.g.1, the others to 10.255.g.2 and on."""
+TREES = 256
+"""The number of trees that have addresses."""
+
+Serves = tuple[ChannelKey, ...]
+"""Patterns, by collective and root."""
+
+
+@dataclass(frozen=True)
+class GroupRequest:
+    """A requested group."""
+
+    ranks: tuple[str, ...]
+    """Hosts, in order of rank."""
+    root: str | None = None
+    """Switch; by default the topology's root, or the one nearest to the ranks."""
+    sync: PsnSync = PsnSync.SUBGROUPS
+    collectives: frozenset[Collective] = frozenset(Collective)
+    """The collectives that it may invoke; fewer need fewer contexts."""
+    roots: frozenset[int] | None = None
+    """Ranks that Reduce or Broadcast will have as their root; all by default."""
+    epoch: int | None = 1
+    """The epoch of all its contexts; None takes for each an epoch that its state has not had yet."""
+    first_psn: int = 0
+    """Every rank's initial PSN, both ways."""
+    slots: int | None = None
+    """N; by default the program's."""
+    every_switch: bool = False
+    """Make every switch on the way a node."""
+    memories: tuple[Memory, ...] = field(default=(), repr=False, metadata={"later": True})
+    """Of a group whose ranks write to each other's memory: that of each rank."""
+
+    def channels(self) -> tuple[Serves, ...]:
+        """The patterns it needs, together where they share contexts and QPs. AllReduce is always among them, for the
+        Barriers between others. ReduceScatter is N Reduces, AllGather N Broadcasts (EPIC §A). A group of ranks that
+        write to each other has a Broadcast from each, and no other."""
+        if self.memories:
+            return tuple(((Collective.BROADCAST, rank),) for rank in range(len(self.ranks)))
+        wanted = self.collectives
+        roots = range(len(self.ranks)) if self.roots is None else sorted(self.roots)
+        found = [SYMMETRIC]
+        if wanted & {Collective.REDUCE, Collective.REDUCE_SCATTER}:
+            found += [(Collective.REDUCE, root) for root in roots]
+        if wanted & {Collective.BROADCAST, Collective.ALLGATHER}:
+            found += [(Collective.BROADCAST, root) for root in roots]
+        return (tuple(found),) if self.sync is PsnSync.REFINED else tuple((pattern,) for pattern in found)
+
+    def problems(self) -> Iterator[str]:
+        """What is invalid about it, on any tree."""
+        if not self.collectives:
+            yield "it has no collectives"
+        if self.memories and len(self.memories) != len(self.ranks):
+            yield f"it has the memory of {len(self.memories)} ranks; there are {len(self.ranks)}"
+        yield from (
+            f"rank {root} cannot be a root; there are {len(self.ranks)} ranks"
+            for root in sorted(self.roots or ())
+            if not 0 <= root < len(self.ranks)
+        )
+
+
+@dataclass(frozen=True)
+class RankEnd:
+    """A rank's end of a channel: its own QP, and the endpoint that it sends to."""
+
+    qp: int
+    peer: Peer
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A queue pair at every rank and a context at every node, for patterns that follow each other in one PSN space."""
+
+    serves: Serves
+    ends: tuple[RankEnd, ...]
+    """The ranks' ends, in order of rank."""
+    contexts: Mapping[NodeKey, GroupContext] = field(repr=False)
+
+    @property
+    def key(self) -> ChannelKey:
+        """Its name in CommLib: its first pattern."""
+        return self.serves[0]
+
+
+_CARRIED_BY = {
+    Collective.BARRIER: Collective.ALLREDUCE,
+    Collective.REDUCE_SCATTER: Collective.REDUCE,
+    Collective.ALLGATHER: Collective.BROADCAST,
+}
+
+
+@dataclass(frozen=True)
+class PortAddress:
+    """A second address of a node's switch, for the edges at one of its ports."""
+
+    switch: str
+    port: int
+    address: int
+
+
+@dataclass(frozen=True)
+class PlacedGroup:
+    """A group on its tree."""
+
+    request: GroupRequest
+    tree: IncTree
+    addresses: Mapping[str, int]
+    """The addresses of the tree's switches."""
+    channels: tuple[Channel, ...]
+    port_addresses: tuple[PortAddress, ...] = field(default=(), metadata={"later": True})
+    """Of switches that edges reach over different paths through the same switch: one address has one path there."""
+
+    def address(self, switch: str, port: int | None) -> int:
+        """What the far end of an edge at a port of a node's switch sends to."""
+        own = (each.address for each in self.port_addresses if (each.switch, each.port) == (switch, port))
+        return next(own, self.addresses[switch])
+
+    def channel(self, collective: Collective, root: int = 0) -> Channel:
+        """The channel of a collective; for a phase of ReduceScatter or AllGather that of its Reduce or Broadcast.
+
+        Raises ``InputError`` when the group was not made for it.
+        """
+        pattern = (_CARRIED_BY.get(collective, collective), root)
+        if pattern[0] is Collective.ALLREDUCE:
+            pattern = (pattern[0], 0)
+        for channel in self.channels:
+            if pattern in channel.serves:
+                return channel
+        raise InputError(f"the group is not placed for {collective} with root {root}")
+
+    @property
+    def number(self) -> int:
+        """Of its tree, among the trees that have addresses."""
+        return (next(iter(self.addresses.values())) & 0xFFFF) >> 8
+
+    @property
+    def contexts(self) -> Iterator[tuple[NodeKey, GroupContext]]:
+        """All its contexts, those of a switch in the order of their making."""
+        return (pair for channel in self.channels for pair in channel.contexts.items())
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """The switches with entries for it: nodes, then those that its edges only pass through."""
+        nodes = dict.fromkeys(node.key.switch for node in self.tree.nodes)
+        passed = dict.fromkeys(name for node in self.tree.nodes for e in node.edges for name in e.path[1:-1])
+        return tuple(nodes | passed)
+
+    @property
+    def links(self) -> frozenset[frozenset[str]]:
+        """The links that it runs over, by their ends."""
+        return frozenset(
+            frozenset(pair)
+            for node in self.tree.nodes
+            for edge in node.edges
+            for pair in zip(edge.path, edge.path[1:], strict=False)
+        )
+
+    def contexts_on(self, switch: str) -> list[GroupContext]:
+        """Its contexts on one switch."""
+        return [context for key, context in self.contexts if key.switch == switch]
+
+
+@dataclass(frozen=True)
+class PlacedTrees:
+    """A group on its trees: on one, or on several, each of which carries a part of every call's data."""
+
+    parts: tuple[PlacedGroup, ...]
+    """The group on each of them; the first one carries most."""
+    rates: tuple[float, ...] = ()
+    """Of several: bit/s of each rank over each of them, with headers. Calls are divided as their rates are."""
+
+    @property
+    def first(self) -> PlacedGroup:
+        """The group on its first tree, for what all have in common."""
+        return self.parts[0]
+
+    @property
+    def trees(self) -> tuple[IncTree, ...]:
+        """Its trees."""
+        return tuple(part.tree for part in self.parts)
+
+    @property
+    def contexts(self) -> Iterator[tuple[NodeKey, GroupContext]]:
+        """The contexts of all trees."""
+        return (pair for part in self.parts for pair in part.contexts)
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """The switches with entries for it."""
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.switches))
+
+    @property
+    def links(self) -> frozenset[frozenset[str]]:
+        """The links that its trees run over, by their ends."""
+        return frozenset().union(*(part.links for part in self.parts))
+
+    def contexts_on(self, switch: str) -> list[GroupContext]:
+        """Its contexts on one switch."""
+        return [context for part in self.parts for context in part.contexts_on(switch)]

@@ -1,0 +1,277 @@
+"""Assigns addresses, contexts, edge ids, slots and queue pairs to a group on a tree; computes a switch's routes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from p4gen.arch import Architecture
+from p4gen.errors import InputError
+from p4gen.groups.group import Edge, Endpoint, GroupContext, NextHop, Pattern, Route
+from p4gen.groups.psns import stream_psn
+from p4gen.host.transport.verbs import Peer
+from p4gen.plan.placement.placed import TREE_NETWORK, Channel, GroupRequest, PlacedGroup, PortAddress, RankEnd, Serves
+from p4gen.plan.placement.pools import HOST_QP, Need, NoRoomError, Pools, Taken
+from p4gen.plan.placement.tree import NOTHING_DOWN, IncTree, NodeKey, TreeNode, port_to
+from p4gen.rocev2.headers import ipv4, ipv4_text
+from p4gen.vocabulary import ServingSpec
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import TopologySpec
+
+HOST_NETWORK = ipv4("10.0.0.0")
+GATEWAY = ipv4("169.254.0.1")
+"""Every switch answers ARP requests for it, so that hosts can have it as their gateway anywhere."""
+SWITCH_QP = 0x100
+"""First QP of an edge's end at a switch."""
+UDP_PORTS = 0x1000
+"""Source ports of UDP, which ECMP looks at: switches use as many from 0xC000 on, hosts from 0xD000 on."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """The MAC addresses of all nodes, and the IPv4 addresses of hosts."""
+
+    mac: Mapping[str, int]
+    ip: Mapping[str, int]
+
+    @classmethod
+    def numbered(cls, hosts: Mapping[str, int], switches: Mapping[str, int]) -> Names:
+        """From numbers, from 0."""
+        mac = {host: 0x0200_0000_0001 + number for host, number in hosts.items()}
+        mac |= {switch: 0x0200_0001_0001 + number for switch, number in switches.items()}
+        return cls(mac, {host: HOST_NETWORK + 1 + number for host, number in hosts.items()})
+
+    @classmethod
+    def of(cls, topology: TopologySpec) -> Names:
+        """In the topology's order."""
+        return cls.numbered(
+            {host: number for number, host in enumerate(topology.hosts)},
+            {switch: number for number, switch in enumerate(topology.switches)},
+        )
+
+
+def switch_of(topology: TopologySpec, host: str) -> str:
+    """The switch that a host is connected to."""
+    return topology.ports[host][0].other(host)
+
+
+class Placer:
+    """Allocates resources of ``pools`` to groups, in the order of calls. ``specs`` are the programs of the switches."""
+
+    def __init__(self, topology: TopologySpec, names: Names, specs: Mapping[str, ServingSpec], pools: Pools) -> None:
+        self._topology = topology
+        self._names = names
+        self._specs = specs
+        self._pools = pools
+
+    def place(self, request: GroupRequest, tree: IncTree) -> PlacedGroup:
+        """The group on its tree. Raises ``NoRoomError`` with what each switch lacks; then what has been taken so
+        far stays taken."""
+        names = dict.fromkeys(node.key.switch for node in tree.nodes)
+        ports = parted(tree)
+        if len(names) + len(ports) > 255:
+            more = f" and {len(ports)} ports" if ports else ""
+            raise InputError(f"{len(names)} switches{more}; there are addresses for 255")
+        self._check_contexts(request, tree)
+        for switch in names:
+            self._pools.addresses(switch, 1 + sum(at == switch for at, _ in ports))
+        first = TREE_NETWORK | self._pools.tree() << 8 | 1
+        addresses = {switch: first + i for i, switch in enumerate(names)}
+        second = tuple(PortAddress(*at, address) for address, at in enumerate(ports, start=first + len(names)))
+        group = PlacedGroup(request, tree, addresses, (), second)
+        return replace(group, channels=tuple(self._channel(group, serves) for serves in request.channels()))
+
+    def _check_contexts(self, request: GroupRequest, tree: IncTree) -> None:
+        """Checks all contexts together, so that the reason gives the total number."""
+        wanted: dict[str, int] = {}
+        for node in tree.nodes:
+            wanted[node.key.switch] = wanted.get(node.key.switch, 0) + len(request.channels())
+        problems = []
+        for switch, count in wanted.items():
+            pool = self._pools.switch(switch)
+            if count > pool.contexts_free:
+                contexts = "1 context is" if count == 1 else f"{count} contexts are"
+                problems.append(
+                    f"{switch}: {contexts} needed; {pool.contexts_free} of {pool.limits.contexts} are free (groups)"
+                )
+        if problems:
+            raise NoRoomError(*problems)
+
+    def _channel(self, group: PlacedGroup, serves: Serves) -> Channel:
+        request, tree = group.request, group.tree
+        taken = self._take(request, tree, serves)
+        first_qp = self._pools.qps(len(tree.ranks))
+        qps = [first_qp + rank for rank in range(len(tree.ranks))]
+        mac, ip = self._names.mac, self._names.ip
+
+        def local(node: TreeNode, index: int) -> Endpoint:
+            switch = node.key.switch
+            address = group.address(switch, node.edges[index].port)
+            return Endpoint(mac[switch], address, SWITCH_QP + taken[node.key].edge_ids[index] - 1)
+
+        def edge(node: TreeNode, index: int) -> Edge:
+            seen = node.edges[index]
+            if seen.far is None:
+                host = seen.path[-1]
+                to_ip, to_qp = ip[host], qps[tree.ranks.index(host)]
+            else:
+                far = local(*tree.opposite(node, index))
+                to_ip, to_qp = far.ip, far.qp
+            edge_id, own_qp = taken[node.key].edge_ids[index], local(node, index).qp
+            program = self._specs[node.key.switch]
+            own_psns = program.own_psns
+            ranks = sum(1 << rank for rank in seen.ranks) if program.writes else 0
+            memory = request.memories[ranks.bit_length() - 1] if ranks and seen.far is None else None
+            return Edge(
+                edge_id,
+                program.architecture.front_port(seen.port or 0),
+                local(node, index),
+                Endpoint(mac[seen.path[1] if len(seen.path) > 1 else node.key.switch], to_ip, to_qp),
+                udp_src_port=0xC000 + (edge_id - 1) % UDP_PORTS,
+                first_hop=seen.far is None,
+                to_pipeline=seen.far.pipeline if seen.internal and seen.far is not None else None,
+                first_received=stream_psn(to_qp, own_qp, request.first_psn) if own_psns else 0,
+                first_sent=stream_psn(own_qp, to_qp, request.first_psn) if own_psns else 0,
+                ranks=ranks,
+                memory=memory,
+            )
+
+        contexts = {}
+        for node in tree.nodes:
+            got = taken[node.key]
+            contexts[node.key] = GroupContext(
+                got.context,
+                tuple(edge(node, i) for i in range(len(node.edges))),
+                got.base or 0,
+                self._slots(request, node.key),
+                got.epoch,
+                _patterns(node, serves),
+                node.key.pipeline,
+                got.base_down,
+                0 if self._specs[node.key.switch].own_psns else request.first_psn,
+            )
+        ends = []
+        for rank, host in enumerate(tree.ranks):
+            at = local(*tree.first_hop(rank))
+            port = 0xD000 + (qps[rank] - HOST_QP) % UDP_PORTS
+            peer = Peer(mac[switch_of(self._topology, host)], at.ip, at.qp, udp_src_port=port)
+            ends.append(RankEnd(qps[rank], peer))
+        return Channel(serves, tuple(ends), contexts)
+
+    def _take(self, request: GroupRequest, tree: IncTree, serves: Serves) -> dict[NodeKey, Taken]:
+        taken: dict[NodeKey, Taken] = {}
+        lacking: list[NoRoomError] = []
+        for node in tree.nodes:
+            try:
+                need = self._need(request, node, serves)
+                taken[node.key] = self._pools.switch(node.key.switch).take(need, request.epoch)
+            except NoRoomError as error:
+                lacking.append(error)
+        if lacking:
+            reasons = dict.fromkeys(reason for error in lacking for reason in error.diagnostics)
+            raise NoRoomError(*reasons, epochs=frozenset[str]().union(*(error.epochs for error in lacking)))
+        return taken
+
+    def _need(self, request: GroupRequest, node: TreeNode, serves: Serves) -> Need:
+        # Which data flows here depends on the number of edges alone.
+        outline = GroupContext(0, (_ANY_EDGE,) * len(node.edges), 0, 0)
+        patterns = _patterns(node, serves)
+        return Need(
+            node.key.pipeline,
+            len(node.edges),
+            self._slots(request, node.key),
+            any(map(outline.has_up, patterns)),
+            self._specs[node.key.switch].pipes > 1 and any(map(outline.has_down, patterns)),
+        )
+
+    def _slots(self, request: GroupRequest, node: NodeKey) -> int:
+        return request.slots or self._specs[node.switch].slots_per_group
+
+
+def parted(tree: IncTree) -> list[tuple[str, int]]:
+    """The ports (of a node's switch, and their numbers) that need an address of their own: of switches that the edges
+    of the tree reach over different next hops of a switch on the way. Raises ``InputError`` where edges at the same
+    port do."""
+    ways: dict[tuple[str, int], dict[str, str]] = {}
+    for node in tree.nodes:
+        for edge in node.edges:
+            if edge.port is None:
+                continue
+            way = ways.setdefault((node.key.switch, edge.port), {})
+            for behind, here in zip(edge.path, edge.path[1:-1], strict=False):
+                if way.setdefault(here, behind) != behind:
+                    raise InputError(
+                        f"{here} would have to forward to port {edge.port} of {node.key.switch} by way of both "
+                        f"{way[here]} and {behind}: an address has one path"
+                    )
+    whole: dict[tuple[str, str], set[str]] = {}
+    for (switch, _), way in ways.items():
+        for here, behind in way.items():
+            whole.setdefault((switch, here), set()).add(behind)
+    several = {switch for (switch, _), behind in whole.items() if len(behind) > 1}
+    return sorted((switch, port) for (switch, port), way in ways.items() if way and switch in several)
+
+
+_ANY_EDGE = Edge(1, 0, Endpoint(0, 0, 0), Endpoint(0, 0, 0))
+
+
+def _patterns(node: TreeNode, serves: Serves) -> tuple[Pattern, ...]:
+    return tuple(
+        Pattern(collective, root, node.parent if collective is Collective.ALLREDUCE else node.toward(root))
+        for collective, root in serves
+    )
+
+
+def routes(
+    topology: TopologySpec,
+    names: Names,
+    switch: str,
+    trees: Mapping[int, int],
+    arch: Architecture,
+    *,
+    down: Mapping[str, str] = NOTHING_DOWN,
+    fixed: bool = False,
+    shift: int | None = None,
+) -> tuple[list[Route], list[NextHop]]:
+    """Shortest paths to the hosts, over all equally short ones, and the trees' own ways to their switches (``trees``:
+    address to number of the link); ``arch`` is that of the switch's program. Without a path there is no route.
+    Addresses behind the same ports share next hops.
+
+    With ``fixed`` link p alone is always next hop p + 1, so that changes do not renumber others. ``shift`` is the bit
+    of the hash from which on the switch chooses (``p4gen.plan.placement.tiers``).
+    """
+    targets = {names.ip[host]: topology.next_ports(switch, host, down) for host in topology.hosts}
+    targets |= {address: (port,) for address, port in trees.items()}
+    alone = [(port,) for port, link in enumerate(topology.ports[switch]) if link.other(switch) in names.mac]
+    first: dict[tuple[int, ...], int] = {}
+    hops: list[NextHop] = []
+    next_hop = len(topology.ports[switch]) + 1 if fixed else 1
+    for ports in chain(alone if fixed else (), filter(None, targets.values())):
+        if ports in first:
+            continue
+        if fixed and len(ports) == 1:
+            first[ports] = ports[0] + 1
+        else:
+            first[ports] = next_hop
+            next_hop += len(ports)
+        for number, port in enumerate(ports, start=first[ports]):
+            neighbour = topology.ports[switch][port].other(switch)
+            hops.append(NextHop(number, arch.front_port(port), names.mac[switch], names.mac[neighbour]))
+    found = [Route(f"{ipv4_text(a)}/32", first[ports], len(ports), shift) for a, ports in targets.items() if ports]
+    return found, hops
+
+
+def tree_routes(topology: TopologySpec, groups: Iterable[PlacedGroup]) -> dict[str, dict[int, int]]:
+    """For each switch that an edge only passes through: the address at the edge's end → the port toward it.
+
+    Not any shortest path, since a node expects a packet at the pipeline of its edge's port.
+    """
+    found: dict[str, dict[int, int]] = {switch: {} for switch in topology.switches}
+    for group in groups:
+        for node in group.tree.nodes:
+            for edge in node.edges:
+                for behind, here in zip(edge.path, edge.path[1:-1], strict=False):
+                    address = group.address(node.key.switch, edge.port)
+                    found[here][address] = port_to(topology, here, behind)
+    return found

@@ -1,0 +1,343 @@
+"""From a request to a placed group: the policy's candidates, in order, until one fits."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from typing import Final
+
+from p4gen.errors import InputError
+from p4gen.groups.family import group_entries
+from p4gen.plan.placement.duty import blocks_of, blocks_taken, duties, overbooked
+from p4gen.plan.placement.placed import GroupRequest, PlacedTrees
+from p4gen.plan.placement.placer import Names, Placer, switch_of
+from p4gen.plan.placement.policy import Candidate, FabricView, GroupView, PlacementPolicy, SwitchRoom
+from p4gen.plan.placement.pools import NoRoomError, Pools
+from p4gen.plan.placement.request import Code, GroupSpec, ManagerError
+from p4gen.plan.placement.tree import IncTree, build_tree, no_path, tree_links, tree_problems
+from p4gen.vocabulary import ProgramSpec, ServingSpec
+from p4gen.vocabulary.topology import TopologySpec
+
+_PROPOSALS: Final = 10_000
+"""The most candidates taken from a policy for one group: a policy may yield endlessly."""
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
+
+
+@dataclass(frozen=True)
+class View:
+    """The fabric at one moment; immutable."""
+
+    topology: TopologySpec
+    names: Names
+    programs: Mapping[str, ProgramSpec]
+    """The switches that have registered."""
+    down: Mapping[str, str]
+    """Names of links that cannot be used, each with the reason."""
+
+    @cached_property
+    def specs(self) -> Mapping[str, ServingSpec]:
+        """The registered switches whose programs serve groups."""
+        return {name: spec for name, spec in self.programs.items() if isinstance(spec, ServingSpec)}
+
+    @cached_property
+    def _next_ports(self) -> dict[tuple[str, str], tuple[int, ...]]:
+        return {}
+
+    def next_ports(self, switch: str, host: str) -> tuple[int, ...]:
+        """The ports of ``switch`` on shortest paths to ``host``; none if every path is down, or either is unknown."""
+        found = self._next_ports.get((switch, host))
+        if found is None:
+            topology = self.topology
+            known = switch in topology.ports and host in topology.ports
+            found = topology.next_ports(switch, host, self.down) if known else ()
+            self._next_ports[switch, host] = found
+        return found
+
+    @cached_property
+    def links(self) -> frozenset[frozenset[str]]:
+        """The links that can be used, by their ends."""
+        return frozenset(frozenset(link.ends) for link in self.topology.links if link.name not in self.down)
+
+
+class NoPlaceError(ManagerError):
+    """No candidate fits. ``epochs``: switches that lack nothing but epochs."""
+
+    def __init__(self, code: Code, message: str, epochs: frozenset[str] = frozenset()) -> None:
+        super().__init__(code, message)
+        self.epochs = epochs
+
+
+def check(spec: GroupSpec, view: View) -> None:
+    """Refuse requests that are invalid for every placement. Raises ``ManagerError`` with every reason."""
+    problems = []
+    if not _NAME.fullmatch(spec.name):
+        problems.append(f"'{spec.name}' is not a name for a group: letters, digits, '_', '.', ':', '-', 63 at most")
+    problems += tree_problems(view.topology, spec.ranks, spec.root)
+    problems += GroupRequest(spec.ranks, collectives=spec.collectives, memories=spec.memories).problems()
+    if spec.fallback and spec.memories:
+        problems.append("ranks that write to each other's memory cannot do so on a ring (fallback)")
+    if spec.fallback and len(spec.ranks) < 2:
+        problems.append("a ring needs at least two ranks (fallback)")
+    if not 0 < spec.duty <= 1:  # NaN is refused, too
+        problems.append(f"a duty of {spec.duty:g}: it is a share of the time, more than 0 and at most 1")
+    lacks = [list(_lacking(spec, program)) for program in view.specs.values()]
+    if lacks and all(lacks):
+        problems += dict.fromkeys(reason for some in lacks for reason in some)
+    if spec.slots is not None:
+        reasons = [list(_slot_problems(spec.slots, program)) for program in view.specs.values()]
+        if reasons and all(reasons):
+            problems += dict.fromkeys(reason for some in reasons for reason in some)
+    if problems:
+        raise ManagerError(Code.INVALID, "\n".join(problems))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A group placed, and the pools after it. ``leased``: it is to have its tree by leases; what is placed shows only
+    that it fits beside groups that keep what they hold."""
+
+    placed: PlacedTrees
+    pools: Pools
+    leased: bool = False
+
+
+@dataclass(frozen=True)
+class Room:
+    """What groups hold: ``pools`` makes pools without anything that is held, ``lasting`` without what is held for more
+    than a call."""
+
+    pools: Callable[[], Pools]
+    lasting: Callable[[], Pools]
+
+
+def group_request(spec: GroupSpec, first_psn: int) -> GroupRequest:
+    """What is asked of a tree's switches. Epochs are those that their state has not had yet."""
+    return GroupRequest(
+        spec.ranks,
+        None,
+        spec.sync,
+        spec.collectives,
+        epoch=None,
+        first_psn=first_psn,
+        slots=spec.slots,
+        memories=spec.memories,
+    )
+
+
+class Search:
+    """The search for a place for one group, among what the policy proposes on one view of the fabric.
+
+    ``avoid`` has switches that are not to be used, each with the reason; ``groups`` are all that have a tree. What is
+    held is only looked at here. Only trees that ``accept`` accepts are tried, of which it also gets the rates if there
+    are several. Raises ``NoPlaceError`` for a request that no tree can serve.
+    """
+
+    def __init__(
+        self,
+        spec: GroupSpec,
+        view: View,
+        policy: PlacementPolicy,
+        room: Room,
+        first_psn: int,
+        avoid: Mapping[str, str],
+        groups: Iterable[GroupView] = (),
+        accept: Callable[[Sequence[IncTree], Sequence[float]], bool] | None = None,
+    ) -> None:
+        topology = view.topology
+        problems = list(tree_problems(topology, spec.ranks, spec.root))
+        if problems:
+            raise NoPlaceError(Code.INVALID, "\n".join(problems))
+        self.view = view
+        self._spec, self._policy, self._groups, self._accept = spec, policy, tuple(groups), accept
+        self._down = dict(view.down)
+        for switch, reason in avoid.items():
+            self._down |= {link.name: reason for link in topology.ports[switch]}
+        self._per_pipeline = {name: program.ports // program.pipelines for name, program in view.programs.items()}
+        self._request = group_request(spec, first_psn)
+        self._seen = FabricView(topology, self._down, self._rooms(room), self._groups)
+        self._refused: dict[str, None] = {}
+        self._epochs: frozenset[str] = frozenset()
+        self._tried: set[tuple[tuple[IncTree, ...], bool]] = set()
+        self.without_stripes = False
+        """Whether several trees that the policy proposes have been refused."""
+
+    def candidates(self) -> Iterable[Candidate]:
+        """What the policy proposes, or the request."""
+        if self._spec.root is not None:
+            return [Candidate(self._spec.root, leased=getattr(self._policy, "leases", False) is True)]
+        return _proposals(self._policy, self._seen, self._spec)
+
+    def attempt(self, candidate: Candidate, room: Room) -> Plan | None:
+        """The group on a candidate's trees, if it fits there."""
+        found = self._attempt(candidate, room)
+        self.without_stripes |= found is None and bool(candidate.stripes)
+        return found
+
+    def _attempt(self, candidate: Candidate, room: Room) -> Plan | None:
+        view, spec, topology = self.view, self._spec, self.view.topology
+        stripes = sorted(candidate.stripes, key=lambda stripe: -stripe.rate)
+        rates = tuple(stripe.rate for stripe in stripes)
+        try:
+            trees = tuple(stripe.tree for stripe in stripes) or (self._tree(candidate),)
+        except InputError as error:
+            self._refused |= dict.fromkeys(d.message for d in error.diagnostics)
+            return None
+        if self._accept is not None and not self._accept(trees, rates):
+            self._refused[f"root {_roots(trees)}: it is not faster than the present tree"] = None
+            return None
+        if (trees, candidate.within_time) in self._tried:
+            return None
+        leased = candidate.leased and len(spec.ranks) > 1 and not spec.memories  # without the lease it uses a ring
+        where = "the policy's own tree"
+        try:
+            self._tried.add((trees, candidate.within_time))
+            where = f"root {_roots(trees)}"
+            slots = self._request.slots or (None if leased else candidate.slots)
+            wanted = replace(self._request, slots=slots)
+            problems = [*_striped_wrongly(candidate, spec), *_unfit(trees, view.specs, wanted)]
+            if candidate.disjoint:
+                problems += (why for tree in trees for why in _shared(tree, topology, spec.name, self._groups))
+            if leased and candidate.within_time and not problems:
+                taken = blocks_taken(spec, view.specs[trees[0].root.key.switch])
+                problems += overbooked(trees[0], spec.duty, taken, self._seen.switches)
+            if problems:
+                self._refused |= dict.fromkeys(f"{where}: {problem}" for problem in problems)
+                return None
+            mine = room.lasting() if leased else room.pools()
+            placer = Placer(topology, view.names, view.specs, mine)
+            parts = tuple(placer.place(wanted, tree) for tree in trees)
+            return Plan(PlacedTrees(parts, rates), mine, leased)
+        except InputError as error:
+            if isinstance(error, NoRoomError):
+                self._epochs |= error.epochs
+            self._refused |= dict.fromkeys(f"{where}: {d.message}" for d in error.diagnostics)
+        except Exception as error:
+            if candidate.tree is None and not stripes:
+                raise
+            self._refused[f"{where}: the tree that the policy proposes is invalid: {error!r}"] = None
+        return None
+
+    def overbooked(self, tree: IncTree) -> bool:
+        """Whether a switch of a tree would be promised for more time than there is, with the group there."""
+        taken = blocks_taken(self._spec, self.view.specs.get(tree.root.key.switch))
+        return any(overbooked(tree, self._spec.duty, taken, self._seen.switches))
+
+    def _rooms(self, room: Room) -> dict[str, SwitchRoom]:
+        view = self.view
+        pools, lasting, promised = room.pools(), room.lasting(), duties(self._groups, self._spec.name)
+        found = {}
+        for name, program in view.specs.items():
+            if not all(link.name in self._down for link in view.topology.ports[name]):
+                pool, left = pools.switch(name), lasting.switch(name)
+                pipelines = range(program.pipelines)
+                blocks = blocks_of(program, left.contexts_free, map(left.slots_free, pipelines))
+                free = tuple(map(pool.slots_free, pipelines))
+                found[name] = SwitchRoom(program, pool.contexts_free, free, blocks, promised[name])
+        return found
+
+    def _tree(self, candidate: Candidate) -> IncTree:
+        return candidate.tree or build_tree(
+            self.view.topology,
+            self._spec.ranks,
+            candidate.root,
+            ports_per_pipeline=self._per_pipeline,
+            down=self._down,
+        )
+
+    def failure(self) -> NoPlaceError:
+        """Why no candidate has fitted: for every one what each switch lacks there."""
+        topology, ranks, refused = self.view.topology, self._spec.ranks, self._refused
+        if self._tried:
+            return NoPlaceError(Code.NO_ROOM, "\n".join(refused), self._epochs)
+        if not refused:
+            at = switch_of(topology, ranks[0])
+            away = topology.distances(at, self._down)
+            refused = dict.fromkeys(no_path(topology, host, at, self._down) for host in ranks if host not in away)
+        return NoPlaceError(Code.UNREACHABLE, "\n".join(refused) or "the policy proposes no tree")
+
+
+def _shared(tree: IncTree, topology: TopologySpec, name: str, groups: Iterable[GroupView]) -> Iterator[str]:
+    """Which links of a tree other groups use."""
+    links = tree_links(tree, topology)
+    for group in groups:
+        both = sorted(links & group.links)
+        if both and group.name != name:
+            more = f" and {len(both) - 1} more" if len(both) > 1 else ""
+            yield f"link {both[0]}{more} of its tree is in that of group {group.name}"
+
+
+def _proposals(policy: PlacementPolicy, view: FabricView, spec: GroupSpec) -> Iterator[Candidate]:
+    """What a policy proposes, until it has proposed more than there can be. It may be anybody's code, so whatever goes
+    wrong in it is told as its failure. Raises ``ManagerError`` (``REFUSED``)."""
+    name = f"the placement policy {type(policy).__module__}:{type(policy).__qualname__}"
+    try:
+        for candidate in islice(policy.candidates(view, spec), _PROPOSALS):
+            if not isinstance(candidate, Candidate):
+                raise ManagerError(Code.REFUSED, f"{name} proposes {candidate!r}, which is not a Candidate")
+            yield candidate
+    except ManagerError:
+        raise
+    except Exception as error:
+        raise ManagerError(Code.REFUSED, f"{name} failed: {type(error).__name__}: {error}") from error
+
+
+def _roots(trees: Sequence[IncTree]) -> str:
+    return " and ".join(tree.root.key.switch for tree in trees)
+
+
+def _striped_wrongly(candidate: Candidate, spec: GroupSpec) -> Iterator[str]:
+    """Why a group cannot have several trees, or not these."""
+    stripes = candidate.stripes
+    if not stripes:
+        return
+    if len(stripes) == 1 or not all(0 < stripe.rate < math.inf for stripe in stripes):
+        yield "several trees are two at least, and each has a rate"
+    if any(stripe.tree.ranks != spec.ranks for stripe in stripes):
+        yield "its trees are not of the group's ranks"
+    if candidate.leased:
+        yield "a group that has its switches by leases has one tree"
+    if spec.memories:
+        yield "ranks that write to each other's memory have one tree"
+
+
+def _unfit(trees: Sequence[IncTree], specs: Mapping[str, ServingSpec], request: GroupRequest) -> Iterator[str]:
+    """Why the programs of the switches of a group's trees cannot serve it, regardless of free resources."""
+    names = list(dict.fromkeys(node.key.switch for tree in trees for node in tree.nodes))
+    others = [name for name in names if name not in specs]
+    if others:
+        yield from (f"{name}: its program serves no groups" for name in others)
+        return
+    first = names[0]
+    for name in names[1:]:
+        for what, mine in specs[name].alike.items():
+            theirs = specs[first].alike.get(what, "none")
+            if mine != theirs:
+                yield f"{name} has {what} {mine}, {first} has {theirs}; the switches of a tree need the same"
+    for node in (node for tree in trees for node in tree.nodes):
+        name, program = node.key.switch, specs[node.key.switch]
+        if len(node.edges) > program.fan_in:
+            yield f"{name}: {len(node.edges)} edges; its program takes {program.fan_in} (fan_in)"
+    for name in names:
+        yield from (f"{name}: {reason}" for reason in _lacking(request, specs[name]))
+        for reason in _slot_problems(request.slots or specs[name].slots_per_group, specs[name]):
+            yield f"{name}: {reason}"
+
+
+def _lacking(spec: GroupSpec | GroupRequest, program: ServingSpec) -> Iterable[str]:
+    if bool(spec.memories) != program.writes:
+        what = "needs the memory of each rank" if program.writes else "knows no memory of ranks"
+        return [f"{program.program} {what}"]
+    request = GroupRequest(spec.ranks, sync=spec.sync, collectives=spec.collectives, memories=spec.memories)
+    return group_entries(program).lacking(program, request.channels())
+
+
+def _slot_problems(slots: int, spec: ServingSpec) -> Iterator[str]:
+    needed = spec.needed_slots
+    if slots < needed or slots & (slots - 1):
+        yield f"{slots} slots; it takes a power of two of at least {spec.slots_formula} = {needed}"
+    elif slots > spec.total_slots:
+        yield f"{slots} slots; the program has {spec.total_slots}"

@@ -1,0 +1,357 @@
+"""Free resources: contexts, edge ids, slots and epochs of each switch, tree addresses, host QPs.
+
+There is no list of free resources: everything that no live group holds is free, so nothing can leak.
+
+A switch's registers outlive the groups that used them, and a word left there is taken for a new group's if its epoch is
+the same. So a context takes an epoch that its words have not seen since the program was loaded (docs/modes.md: epochs
+are 1 to 255). It is first searched in the first free range; if all 255 are used there, elsewhere on the switch.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import chain
+from typing import Final
+
+from p4gen.errors import Diagnostic, InputError
+from p4gen.groups.family import group_entries
+from p4gen.groups.group import GroupContext
+from p4gen.plan.placement.placed import TREES, PlacedGroup
+from p4gen.vocabulary import ServingSpec
+
+HOST_QP: Final = 0x200
+"""First QP of the hosts."""
+QPS: Final = 1 << 24
+EPOCHS: Final = range(1, 256)
+
+
+class Kind(StrEnum):
+    """The kinds of a switch's state."""
+
+    CONTEXT = "context"
+    EDGE = "edge"
+    SLOT = "slot"
+    CONNECTION = "connection"
+
+
+class Spans:
+    """A set of integers as disjoint spans [first, end), in order."""
+
+    def __init__(self, spans: Iterable[tuple[int, int]] = ()) -> None:
+        self._first: list[int] = []
+        self._end: list[int] = []
+        for first, end in spans:
+            self.add(first, end)
+
+    def add(self, first: int, end: int) -> None:
+        """All of [first, end)."""
+        low = bisect_left(self._end, first)
+        high = bisect_right(self._first, end)
+        if low < high:
+            first, end = min(first, self._first[low]), max(end, self._end[high - 1])
+        self._first[low:high] = [first]
+        self._end[low:high] = [end]
+
+    def meets(self, first: int, end: int) -> bool:
+        """Whether any of [first, end) is in it."""
+        at = bisect_right(self._end, first)
+        return at < len(self._first) and self._first[at] < end
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return zip(self._first, self._end, strict=True)
+
+    def __len__(self) -> int:
+        return sum(self._end) - sum(self._first)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Spans) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def __str__(self) -> str:
+        return ",".join(f"{first}-{end}" for first, end in self)
+
+    @classmethod
+    def parse(cls, text: str) -> Spans:
+        """Parses the result of ``str``."""
+        pairs = (part.split("-") for part in text.split(",") if part)
+        return cls((int(first), int(end)) for first, end in pairs)
+
+
+def gaps(first: int, end: int, *taken: Spans) -> Iterator[tuple[int, int]]:
+    """The spans of [first, end) that none of ``taken`` has anything of."""
+    for low, high in sorted(chain(*taken)):
+        if low > first:
+            yield first, min(low, end)
+        first = max(first, high)
+        if first >= end:
+            return
+    if first < end:
+        yield first, end
+
+
+@dataclass(frozen=True)
+class Held:
+    """State of a switch that one context holds: ``[first, end)`` of a kind, in the bank of a pipeline."""
+
+    switch: str
+    kind: Kind
+    pipeline: int
+    first: int
+    end: int
+    epoch: int
+
+
+def held_by(switch: str, context: GroupContext) -> Iterator[Held]:
+    """Everything that a context holds."""
+    # Without a pipe down there is no ``base_down``, so the program's spec need not be known.
+    spans = [(Kind.CONTEXT, (context.context, context.context + 1))]
+    spans += [(Kind.EDGE, (edge.edge_id, edge.edge_id + 1)) for edge in context.edges]
+    spans += [(Kind.SLOT, span) for span in context.ranges()]
+    for kind, (first, end) in spans:
+        yield Held(switch, kind, context.pipeline, first, end, context.epoch)
+
+
+class History:
+    """The epochs that a switch's state has had since its program was loaded."""
+
+    def __init__(self) -> None:
+        self._seen: defaultdict[tuple[Kind, int, int], Spans] = defaultdict(Spans)
+
+    def add(self, held: Held) -> None:
+        """Record the state of a live or former group."""
+        self.seen(held.kind, held.pipeline, held.epoch).add(held.first, held.end)
+
+    def seen(self, kind: Kind, pipeline: int, epoch: int) -> Spans:
+        """What of a pipeline's bank has seen an epoch."""
+        return self._seen[kind, pipeline, epoch]
+
+    def clean(self, held: Iterable[Held]) -> bool:
+        """Whether none of it has seen its epoch."""
+        return not any(self.seen(h.kind, h.pipeline, h.epoch).meets(h.first, h.end) for h in held)
+
+    def __iter__(self) -> Iterator[tuple[Kind, int, int, Spans]]:
+        return ((*key, spans) for key, spans in self._seen.items() if len(spans))
+
+
+class NoRoomError(InputError):
+    """Switches lack resources. ``epochs``: those that lack only epochs, which loading their program again
+    would free."""
+
+    def __init__(self, *reasons: Diagnostic | str, epochs: Iterable[str] = ()) -> None:
+        super().__init__(*reasons)
+        self.epochs = frozenset(epochs)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of a program: contexts (from 0), edge ids (from 1), slots of each pipeline."""
+
+    contexts: int = 1 << 30
+    edges: int = 1 << 30
+    slots: int = 1 << 40
+
+    @classmethod
+    def of(cls, spec: ServingSpec) -> Limits:
+        """Those of a program."""
+        return cls(spec.groups, group_entries(spec).last_edge_id(spec), spec.total_slots)
+
+
+@dataclass(frozen=True)
+class Need:
+    """The needs of a node for one context: edges, and slots of ``slots`` each for data up and down."""
+
+    pipeline: int
+    edges: int
+    slots: int
+    up: bool
+    down: bool
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The resources of a group on a switch."""
+
+    context: int
+    edge_ids: tuple[int, ...]
+    base: int | None
+    base_down: int | None
+    epoch: int
+
+    def held(self, switch: str, need: Need) -> Iterator[Held]:
+        """The state that goes with it."""
+        spans = [(Kind.CONTEXT, self.context, 1), *((Kind.EDGE, edge, 1) for edge in self.edge_ids)]
+        spans += [(Kind.SLOT, base, need.slots) for base in (self.base, self.base_down) if base is not None]
+        for kind, first, size in spans:
+            yield Held(switch, kind, need.pipeline, first, first + size, self.epoch)
+
+
+class SwitchPool:
+    """The free resources of one switch; allocations reduce them."""
+
+    def __init__(self, switch: str, limits: Limits, history: History, live: Iterable[GroupContext] = ()) -> None:
+        self.switch = switch
+        self.limits = limits
+        self._history = history
+        self._contexts, self._edges = Spans(), Spans()
+        self._slots: defaultdict[int, Spans] = defaultdict(Spans)
+        for context in live:
+            for held in held_by(switch, context):
+                self._hold(held)
+
+    @property
+    def contexts_free(self) -> int:
+        """The number of free contexts."""
+        return self.limits.contexts - len(self._contexts)
+
+    def slots_free(self, pipeline: int) -> int:
+        """Free slots of a pipeline; a pipe takes contiguous slots."""
+        return self.limits.slots - len(self._slots[pipeline])
+
+    def take(self, need: Need, epoch: int | None = None) -> Taken:
+        """The first that is free, with ``epoch`` if given, else the least that is clean there. Where none is, the first
+        that is free and clean. Raises ``NoRoomError``."""
+        taken = self._fit(need, None)
+        if epoch is not None:
+            taken = replace(taken, epoch=epoch)
+        else:
+            for number in EPOCHS:
+                taken = replace(taken, epoch=number)
+                if self._history.clean(taken.held(self.switch, need)):
+                    break
+            else:
+                taken = self._elsewhere(need)
+        for held in taken.held(self.switch, need):
+            self._hold(held)
+        return taken
+
+    def _elsewhere(self, need: Need) -> Taken:
+        for number in EPOCHS:
+            try:
+                return self._fit(need, number)
+            except NoRoomError:
+                continue
+        raise NoRoomError(
+            f"{self.switch}: all 255 epochs of its free resources have been used since its program was loaded; "
+            "it can be loaded again when no group is on the switch",
+            epochs=(self.switch,),
+        )
+
+    def _hold(self, held: Held) -> None:
+        spans = {Kind.CONTEXT: self._contexts, Kind.EDGE: self._edges}.get(held.kind, self._slots[held.pipeline])
+        spans.add(held.first, held.end)
+
+    def _fit(self, need: Need, epoch: int | None) -> Taken:
+        """First fit; of what has not seen ``epoch``, if given."""
+
+        def seen(kind: Kind) -> Spans:
+            return Spans() if epoch is None else self._history.seen(kind, need.pipeline, epoch)
+
+        limits = self.limits
+        context = next(gaps(0, limits.contexts, self._contexts, seen(Kind.CONTEXT)), None)
+        if context is None:
+            raise NoRoomError(f"{self.switch}: no context is free; its program has {limits.contexts} (groups)")
+        edges: list[int] = []
+        for first, end in gaps(1, limits.edges + 1, self._edges, seen(Kind.EDGE)):
+            edges += range(first, min(end, first + need.edges - len(edges)))
+        if len(edges) < need.edges:
+            raise NoRoomError(
+                f"{self.switch}: {need.edges} edge ids are needed; {len(edges)} of {limits.edges} are free"
+            )
+        bases: list[int | None] = []
+        mine = Spans()
+        for wanted in (need.up, need.down):
+            base = self._slots_for(need, mine, seen(Kind.SLOT)) if wanted else None
+            if base is not None:
+                mine.add(base, base + need.slots)
+            bases.append(base)
+        return Taken(context[0], tuple(edges), bases[0], bases[1], epoch or 0)
+
+    def _slots_for(self, need: Need, *taken: Spans) -> int:
+        widest = free = 0
+        for first, end in gaps(0, self.limits.slots, self._slots[need.pipeline], *taken):
+            if end - first >= need.slots:
+                return first
+            widest, free = max(widest, end - first), free + end - first
+        where = f"pipeline {need.pipeline}" if need.pipeline else "its memory"
+        most = f", {widest} at most in a row" if widest else ""
+        reason = f"{need.slots} slots are needed; {free} of {self.limits.slots} are free in {where}{most}"
+        raise NoRoomError(f"{self.switch}: {reason}")
+
+
+class Pools:
+    """All resources of groups, derived from those that live groups hold.
+
+    ``limits`` has every switch's; without, nothing ever runs out. ``next_tree`` and ``next_qp`` are where looking
+    begins: numbers go round, so that a late packet for a dead group meets none that has its number. ``rings`` are
+    numbers of queue pairs, [first, end), of groups that use no tree.
+    """
+
+    def __init__(
+        self,
+        limits: Mapping[str, Limits] | None = None,
+        live: Iterable[PlacedGroup] = (),
+        histories: Mapping[str, History] | None = None,
+        *,
+        next_tree: int = 0,
+        next_qp: int = HOST_QP,
+        rings: Iterable[tuple[int, int]] = (),
+    ) -> None:
+        self._limits = limits
+        self._histories = histories or {}
+        self._live: defaultdict[str, list[GroupContext]] = defaultdict(list)
+        self._trees: set[int] = set()
+        self._qps = Spans()
+        self._addresses: defaultdict[str, set[int]] = defaultdict(set)
+        self._pools: dict[str, SwitchPool] = {}
+        self.next_tree, self.next_qp = next_tree, next_qp
+        for placed in live:
+            self._trees.add(placed.number)
+            for key, context in placed.contexts:
+                self._live[key.switch].append(context)
+                self._addresses[key.switch].update(edge.local.ip for edge in context.edges)
+            for channel in placed.channels:
+                for end in channel.ends:
+                    self._qps.add(end.qp, end.qp + 1)
+        for span in rings:
+            self._qps.add(*span)
+
+    def switch(self, name: str) -> SwitchPool:
+        """What is free on a switch."""
+        if name not in self._pools:
+            limits = Limits() if self._limits is None else self._limits[name]
+            history = self._histories.get(name, History())
+            self._pools[name] = SwitchPool(name, limits, history, self._live[name])
+        return self._pools[name]
+
+    def addresses(self, switch: str, count: int) -> None:
+        """Check that a switch has room for so many addresses more: it has one for each context. Raises
+        ``NoRoomError``."""
+        limit = self.switch(switch).limits.contexts
+        free = limit - len(self._addresses[switch])
+        if count > free:
+            raise NoRoomError(f"{switch}: {count} addresses are needed; {free} of {limit} are free (groups)")
+
+    def tree(self) -> int:
+        """A number for a tree. Raises ``InputError`` when all have one."""
+        for step in range(TREES):
+            number = (self.next_tree + step) % TREES
+            if number not in self._trees:
+                self._trees.add(number)
+                self.next_tree = (number + 1) % TREES
+                return number
+        raise InputError(f"there are {TREES} groups, and no more addresses")
+
+    def qps(self, count: int) -> int:
+        """The first of ``count`` QP numbers in a row that no rank has."""
+        for begin in (self.next_qp, HOST_QP):
+            for first, end in gaps(begin, QPS, self._qps):
+                if end - first >= count:
+                    self._qps.add(first, first + count)
+                    self.next_qp = first + count if first + count < QPS else HOST_QP
+                    return first
+        raise InputError(f"no {count} queue pair numbers in a row are free")

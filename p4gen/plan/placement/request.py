@@ -1,0 +1,78 @@
+"""Requests of clients to the manager, and the error with which it refuses them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from p4gen.errors import FailedError
+from p4gen.groups.group import Memory
+from p4gen.host.collectives.plan import PsnSync
+from p4gen.vocabulary.message import Collective
+
+
+class Code(StrEnum):
+    """Why a request failed; gRPC's names for it."""
+
+    INVALID = "INVALID_ARGUMENT"
+    """The request is invalid: a rank twice, a host that is not registered."""
+    EXISTS = "ALREADY_EXISTS"
+    """The name is taken."""
+    NOT_FOUND = "NOT_FOUND"
+    NO_ROOM = "RESOURCE_EXHAUSTED"
+    """It cannot be placed; the message says which switch lacks what, for every candidate."""
+    UNREACHABLE = "UNAVAILABLE"
+    """A switch does not answer."""
+    REFUSED = "FAILED_PRECONDITION"
+    """A switch refused, or the group's state does not permit the request."""
+
+
+class ManagerError(FailedError):
+    """A request failed without leaving anything behind."""
+
+    def __init__(self, code: Code, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+    def __reduce__(self) -> tuple[type[ManagerError], tuple[Code, str]]:  # type: ignore[override]
+        return type(self), (self.code, self.diagnostics[0].message)
+
+
+@dataclass(frozen=True)
+class GroupSpec:
+    """InitGroup's request."""
+
+    name: str
+    ranks: tuple[str, ...]
+    """Hosts, in order of rank."""
+    root: str | None = None
+    """Switch at the IncTree's root; the policy chooses by default."""
+    sync: PsnSync = PsnSync.REFINED
+    collectives: frozenset[Collective] = frozenset(Collective)
+    slots: int | None = None
+    """N for each pipe; the program's by default."""
+    memories: tuple[Memory, ...] = field(default=(), metadata={"later": True})
+    """Of a group whose ranks write to each other's memory: that of each rank."""
+    fallback: bool = field(default=False, metadata={"later": True})
+    """Whether its calls run on a ring of its hosts while there is no place for it."""
+    duty: float = field(default=1.0, metadata={"later": True})
+    """The share of the time in which it communicates: what it asks of switches that it shares by leases."""
+
+
+@dataclass(frozen=True)
+class ConnectionSpec:
+    """RegisterConnection's request: a reliable connection, whose requests go from ``source`` to ``destination``."""
+
+    source: str
+    destination: str
+    """Hosts."""
+    source_qp: int
+    destination_qp: int
+    mtu: int = 1024
+    """Path MTU in bytes, as the NICs have it."""
+    answer_port: int = 49152
+    """UDP source port of the destination's answers."""
+    answer_tos: int = 0
+    """Byte of DSCP and ECN in the IPv4 headers of answers."""
+    writes_only: bool = False
+    """Whether the destination's NIC takes only WRITEs out of order."""

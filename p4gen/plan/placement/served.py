@@ -1,0 +1,28 @@
+"""The most that programs can serve a group with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from p4gen.groups.family import group_entries
+from p4gen.host.collectives.plan import PsnSync
+from p4gen.plan.placement.placed import GroupRequest
+from p4gen.vocabulary import ServingSpec
+from p4gen.vocabulary.message import Collective
+
+
+def served(spec: ServingSpec, ranks: Sequence[str]) -> tuple[PsnSync, frozenset[Collective]]:
+    """The collectives that programs of ``spec`` can serve in one group of these hosts, and the PSN synchronisation for
+    it: the one that takes fewer contexts, if it can serve as many. No collectives if there are none."""
+    found = [(sync, _served(spec, ranks, sync)) for sync in (PsnSync.REFINED, PsnSync.SUBGROUPS)]
+    return max(found, key=lambda each: len(each[1]))
+
+
+def missing(spec: ServingSpec, ranks: Sequence[str], sync: PsnSync, collectives: Iterable[Collective]) -> list[str]:
+    """Why programs of ``spec`` cannot serve a group with these collectives, a sentence each."""
+    request = GroupRequest(tuple(ranks), sync=sync, collectives=frozenset(collectives))
+    return list(group_entries(spec).lacking(spec, request.channels()))
+
+
+def _served(spec: ServingSpec, ranks: Sequence[str], sync: PsnSync) -> frozenset[Collective]:
+    return frozenset(each for each in Collective if not missing(spec, ranks, sync, [each]))

@@ -1,0 +1,338 @@
+"""ARO's Figures 7 to 13: one parameter varied, by algorithm, and what the paper says of the curves.
+
+The paper prints few numbers, and its curves are pictures: so most of what must hold are inequalities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Final
+
+from p4gen.errors import InputError
+from p4gen.inputs import shown
+from p4gen.net.figures.figure import Check
+from p4gen.plan.route.instance import LeafSpine
+from p4gen.plan.route.study import PAPER, USUAL, Effort, joint_summary, solve, solve_jointly, summary
+
+_SAME: Final = 0.03
+"""A mean that differs by no more is the same, in a trend."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What instances of one point of a figure are drawn from."""
+
+    fabric: LeafSpine = field(default_factory=LeafSpine)
+    workers: int = 200
+    """Of each job."""
+    ina: float = 0.2
+    """The share of the switches that aggregate."""
+    jobs: int = 1
+    tasks: int = 1
+    """Of each job."""
+    effort: Effort = field(default_factory=Effort)
+
+    @property
+    def aggregators(self) -> int:
+        """The number of switches that aggregate; the servers' leaves do."""
+        return max(self.jobs * self.tasks, int(self.ina * (self.fabric.leaves + self.fabric.spines)))
+
+
+@dataclass(frozen=True)
+class Mean:
+    """An algorithm's means over instances, Gb/s."""
+
+    least: float
+    """Of one task its rate, of one job the slowest task's, of several the slowest job's."""
+    total: float
+    """Of all tasks."""
+    gap: float | None
+    seconds: float
+    """Of the slowest instance."""
+
+
+Table = Mapping[str, Mapping[str, Mean]]
+"""By point of the figure, then by algorithm."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the paper."""
+
+    caption: str
+    axis: str
+    """What is varied."""
+    points: Mapping[str, Setting]
+    algorithms: tuple[str, ...]
+    repeat: int
+    """Instances at each point, if nothing else is said: with fewer, means may miss what must hold."""
+    holds: Callable[[Table], list[Check]]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure as it came out."""
+
+    name: str
+    figure: Figure
+    table: Table
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        """All that must hold does."""
+        return all(check.ok for check in self.checks)
+
+
+def measured(
+    setting: Setting, algorithms: tuple[str, ...], seed: int, repeat: int, done: Callable[[], None]
+) -> Mapping[str, Mean]:
+    """The means over ``repeat`` instances from ``seed`` on; ``done`` is called after each."""
+    numbers = range(seed, seed + repeat)
+    found: dict[str, Mean] = {}
+    if setting.jobs * setting.tasks > 1:
+        joint = []
+        for number in numbers:
+            some = solve_jointly(
+                setting.fabric, setting.jobs, setting.tasks, setting.workers, setting.aggregators, number, algorithms,
+                setting.effort,
+            )  # fmt: skip
+            joint.append(some)
+            done()
+        for name in algorithms:
+            of_all = joint_summary(joint, name)
+            found[name] = Mean(of_all.least, of_all.total, of_all.worst_gap, of_all.slowest)
+    else:
+        single = []
+        for number in numbers:
+            one = solve(setting.fabric, setting.workers, setting.aggregators, number, algorithms, setting.effort)
+            single.append(one)
+            done()
+        for name in algorithms:
+            of_one = summary(single, name)
+            found[name] = Mean(of_one.mean, of_one.mean, of_one.worst_gap, of_one.slowest)
+    return found
+
+
+def draw_figure(name: str, seed: int, repeat: int | None, progress: Callable[[str, int, int], None]) -> Drawn:
+    """A figure with so many instances at each point; ``progress`` is told of what, how many are done, of how many.
+
+    Raises ``InputError`` if there is no such figure.
+    """
+    if name not in FIGURES:
+        raise InputError(f"there is no figure {shown(name)}; there are {', '.join(FIGURES)}")
+    figure = FIGURES[name]
+    each = repeat or figure.repeat
+    table: dict[str, Mapping[str, Mean]] = {}
+    total, count = each * len(figure.points), 0
+
+    def done() -> None:
+        nonlocal count
+        count += 1
+        progress(point, count, total)
+
+    for point, setting in figure.points.items():
+        progress(point, count, total)
+        table[point] = measured(setting, figure.algorithms, seed, each, done)
+    return Drawn(name, figure, table, tuple(figure.holds(table)))
+
+
+# --- what must hold ---
+
+
+def _curve(table: Table, algorithm: str, *, total: bool = False) -> list[float]:
+    return [means[algorithm].total if total else means[algorithm].least for means in table.values()]
+
+
+def _values(curve: list[float]) -> str:
+    return ", ".join(f"{value:.2f}" for value in curve)
+
+
+def _grows(table: Table, algorithm: str, *, total: bool = False) -> Check:
+    curve = _curve(table, algorithm, total=total)
+    ok = curve[-1] > curve[0] and all(after >= before * (1 - _SAME) for before, after in pairwise(curve))
+    return Check(f"{algorithm} grows: {_values(curve)}", ok)
+
+
+def _falls(table: Table, algorithm: str) -> Check:
+    curve = _curve(table, algorithm)
+    ok = curve[-1] < curve[0] and all(after <= before * (1 + _SAME) for before, after in pairwise(curve))
+    return Check(f"{algorithm} falls: {_values(curve)}", ok)
+
+
+def _ahead(table: Table, factor: float, *, over: str = "aggtree", total: bool = False) -> Check:
+    ratios = [
+        ours / theirs
+        for ours, theirs in zip(_curve(table, "aro", total=total), _curve(table, over, total=total), strict=True)
+    ]
+    return Check(f"aro is at least {factor:g} times {over}: {_values(ratios)}", min(ratios) >= factor)
+
+
+def _loss(table: Table, algorithm: str) -> list[float]:
+    """The share of aro's rates that an algorithm loses, of each point."""
+    pairs = zip(_curve(table, algorithm, total=True), _curve(table, "aro", total=True), strict=True)
+    return [1 - theirs / best for theirs, best in pairs]
+
+
+def _losses(table: Table, algorithm: str, most: float) -> Check:
+    worst = max(_loss(table, algorithm))
+    return Check(f"{algorithm} loses {most:.0%} of aro's rates at most: {worst:.1%}", worst <= most)
+
+
+def _slowest(table: Table, algorithm: str, factor: float) -> Check:
+    """That all others are at least so many times as fast at every point, as the paper shows of GRID."""
+    ratios = [
+        min(mean.least for name, mean in means.items() if name != algorithm) / means[algorithm].least
+        for means in table.values()
+    ]
+    return Check(f"all are at least {factor:g} times {algorithm}: {_values(ratios)}", min(ratios) >= factor)
+
+
+def _figure_7a(table: Table) -> list[Check]:
+    (means,) = table.values()
+    near = [
+        Check(
+            f"{name}: {means[name].least:.2f} Gb/s, the paper's {PAPER[name]:.2f} within {tolerance:.1%}",
+            abs(means[name].least / PAPER[name] - 1) <= tolerance,
+        )
+        for name, tolerance in (("random", 0.05), ("grid", 0.05), ("aggtree", 0.05), ("aro", 0.045))
+    ]
+    return [*near, _slowest(table, "grid", 3), _ahead(table, 2.2), _losses(table, "aro-acc", 0.07)]
+
+
+def _figure_7b(table: Table) -> list[Check]:
+    loss = _loss(table, "aro-acc")
+    less = Check(f"aro-acc loses less with more aggregators: {loss[0]:.1%}, {loss[-1]:.1%}", loss[-1] <= loss[0])
+    curve = _curve(table, "grid")
+    flat = Check(f"grid changes by less than half: {_values(curve)}", max(curve) < 1.5 * min(curve))
+    return [
+        *(_grows(table, name) for name in ("random", "aggtree", "aro")),
+        flat,
+        _slowest(table, "grid", 3),
+        _ahead(table, 1.8),
+        less,
+    ]
+
+
+def _figure_7c(table: Table) -> list[Check]:
+    curve = _curve(table, "aro")
+    slower = curve[-1] / curve[0]
+    most = Check(f"four times as many workers leave aro more than a quarter: {slower:.2f}", slower > 1 / 4)
+    names = ("random", "grid", "aggtree", "aro")
+    return [*(_falls(table, name) for name in names), _slowest(table, "grid", 3), _ahead(table, 1.8), most]
+
+
+def _figure_8(table: Table) -> list[Check]:
+    curve = _curve(table, "random")
+    same = Check(f"random does not depend on pipelines: {_values(curve)}", max(curve) <= min(curve) * (1 + 2 * _SAME))
+    names = ("grid", "aggtree", "aro-acc", "aro")
+    return [*(_falls(table, name) for name in names), _ahead(table, 1.8), same]
+
+
+def _figure_9(table: Table) -> list[Check]:
+    total = _curve(table, "aro", total=True)[-1]
+    limit = Check(f"four tasks have 100 Gb/s, a worker's link: {total:.2f}", total >= 97)
+    return [
+        _grows(table, "aro", total=True),
+        _ahead(table, 1.8, total=True),
+        _ahead(table, 2.5, over="random", total=True),
+        _ahead(table, 8.2, over="grid", total=True),
+        limit,
+        _losses(table, "aro-acc", 0.1),
+    ]
+
+
+def _figure_10(table: Table) -> list[Check]:
+    return [
+        _grows(table, "aro", total=True),
+        _ahead(table, 1.8),
+        _ahead(table, 2.5, over="random"),
+        _ahead(table, 8.2, over="grid"),
+    ]
+
+
+def _figure_11(table: Table) -> list[Check]:
+    """The paper's ARO is the program ``aro-qsr``, which Gurobi ends at its limit; ``aro`` finds the optimum."""
+    means = list(table.values())
+    lost = [1 - each["aro-acc"].least / each["aro"].least for each in means]
+    time = [each["aro-acc"].seconds / each["aro-qsr"].seconds for each in means]
+    quick = [means[-1][name].least for name in ("aro-sro", "aro-app", "aro-acc")]
+    program = means[-1]["aro-qsr"].least
+    beaten = [max(mean.least for mean in each.values()) / each["aro"].least for each in means]
+    return [
+        Check(f"aro-acc loses less than 10 % of the slowest job's rate: {max(lost):.1%}", max(lost) < 0.1),
+        Check(f"aro-acc takes a tenth of aro-qsr's time at most: {_values(time)}", max(time) <= 0.1),
+        Check(f"of the largest, accelerations beat aro-qsr: {_values(quick)} to {program:.2f}", min(quick) > program),
+        Check(f"none beats aro, unlike in the paper: {_values(beaten)} of its rate", max(beaten) <= 1 + 1e-4),
+    ]
+
+
+def _figure_12(table: Table) -> list[Check]:
+    loss = dict(zip(table, _loss(table, "aro-acc"), strict=True))
+    return [
+        _grows(table, "aro-acc"),
+        Check(f"40 % of them lose at most a tenth (the paper: 5 %): {loss['40%']:.1%}", loss["40%"] <= 0.1),
+        Check(f"60 % lose at most 7 %: {loss['60%']:.1%}", loss["60%"] <= 0.07),
+    ]
+
+
+def _figure_13(table: Table) -> list[Check]:
+    loss = dict(zip(table, _loss(table, "aro-qsr"), strict=True))
+    falls = all(after <= before + 0.005 for before, after in pairwise(loss.values()))
+    means = table["100"]
+    return [
+        Check(f"more steps lose less: {', '.join(f'{value:.1%}' for value in loss.values())}", falls),
+        Check(f"100 steps lose less than 2 %: {loss['100']:.1%}", loss["100"] < 0.02),
+        Check(
+            f"one program finds no better plans than rates and flows in turn: {means['aro-raw'].total:.2f}, "
+            f"{means['aro'].total:.2f}",
+            means["aro-raw"].total <= means["aro"].total * (1 + 1e-4),
+        ),
+    ]
+
+
+_SEVERAL: Final = Setting(workers=100)
+_LARGE: Final = Setting(LeafSpine(72, 72, 72), 300)
+"""Of Figures 11 and 12: three times as large (§IV-C)."""
+
+FIGURES: Final[Mapping[str, Figure]] = {
+    "7a": Figure("one task of 200 workers", "one task", {"200 workers": Setting()}, USUAL, 30, _figure_7a),
+    "7b": Figure(
+        "one task, by switches that aggregate", "switches that aggregate",
+        {f"{share}%": Setting(ina=share / 100) for share in range(10, 80, 10)}, USUAL, 30, _figure_7b,
+    ),
+    "7c": Figure(
+        "one task, by workers", "workers", {str(n): Setting(workers=n) for n in (100, 200, 300, 400)}, USUAL, 30,
+        _figure_7c,
+    ),
+    "8": Figure(
+        "one task, by pipelines of an aggregator", "pipelines",
+        {str(n): Setting(LeafSpine(pipelines=n)) for n in (1, 2, 4, 8)}, USUAL, 30, _figure_8,
+    ),
+    "9": Figure(
+        "one job, by tasks", "tasks", {f"1J{n}T": replace(_SEVERAL, tasks=n) for n in (2, 3, 4)}, USUAL, 10, _figure_9
+    ),
+    "10": Figure(
+        "jobs of two tasks, by jobs", "jobs", {f"{n}J2T": replace(_SEVERAL, jobs=n, tasks=2) for n in (1, 2, 3, 4)},
+        USUAL, 3, _figure_10,
+    ),
+    "11": Figure(
+        "five jobs of one task of 100λ workers, by 48λ switches; 120 s for each", "λ",
+        {str(n): Setting(LeafSpine(24 * n, 24 * n, 24 * n), 100 * n, jobs=5, effort=Effort(limit=120))
+         for n in (3, 4, 5)},
+        ("aro-qsr", "aro-sro", "aro-app", "aro-acc", "aro"), 3, _figure_11,
+    ),
+    "12": Figure(
+        "one task of 300 workers on 144 switches, by what APP keeps", "aggregating spines kept",
+        {f"{share}%": replace(_LARGE, effort=Effort(alpha=share / 100)) for share in (20, 40, 60, 80, 100)},
+        ("aro-acc", "aro"), 5, _figure_12,
+    ),
+    "13": Figure(
+        "one job of two tasks, by steps of rates", "steps",
+        {str(n): replace(_SEVERAL, tasks=2, effort=Effort(steps=n, limit=120)) for n in (20, 50, 100, 200)},
+        ("aro-qsr", "aro-raw", "aro"), 3, _figure_13,
+    ),
+}  # fmt: skip
+"""By number; the parts of 8, 9 and 10 are one."""

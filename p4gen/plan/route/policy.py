@@ -1,0 +1,109 @@
+"""The placement policy ``aro``: a group's tree as fast as its links allow, within milliseconds and without a solver."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from p4gen.inputs import read_text
+from p4gen.plan.placement.placer import parted
+from p4gen.plan.placement.policy import Candidate, FabricView, LowestCommonSwitch, Stripe
+from p4gen.plan.placement.request import GroupSpec
+from p4gen.plan.placement.tree import IncTree, tree_problems
+from p4gen.plan.route.fabric import MOST_HOSTS, Fabric
+from p4gen.plan.route.greedy import quick
+from p4gen.plan.route.planfile import TreePlan, digest, tree_of
+from p4gen.plan.route.present import as_shape, present
+from p4gen.plan.route.stripeplan import StripedPlan, read_striped
+
+PLAN: Final = "P4GEN_PLAN"
+"""The environment variable that names a plan's file."""
+MOST_WORK: Final = 4000
+"""Ways that a search looks at, times nodes: more would take longer than a placement should."""
+
+
+class Aro:
+    """A plan's trees for the group that it was made for, together or one of them; else the tree of a quick search,
+    where it promises more than that of the lowest common switch; then the latter's.
+
+    ``plan`` is a file of `p4gen route tree --out`, by default the one that ``P4GEN_PLAN`` names.
+    """
+
+    def __init__(self, plan: Path | None = None) -> None:
+        named = os.environ.get(PLAN)
+        self._file = plan or (Path(named) if named else None)
+        self._plan: tuple[str, StripedPlan] | None = None
+        if self._file is not None:
+            read_text(self._file)  # a file that is not there is reported at the start
+
+    def candidates(self, view: FabricView, spec: GroupSpec) -> Iterator[Candidate]:
+        """The fastest first. Raises ``InputError`` for a plan that is not for this topology."""
+        yield from self._planned(view, spec)
+        found = searched(view, spec)
+        if found is not None:
+            yield Candidate(found.root.key.switch, found)
+        yield from LowestCommonSwitch().candidates(view, spec)
+
+    def _planned(self, view: FabricView, spec: GroupSpec) -> Iterator[Candidate]:
+        """The plan's trees of which nothing is down, if the group has its ranks, in any order: all together, then each
+        alone, the fastest first."""
+        if self._file is None:
+            return
+        mark = digest(view.topology)
+        if self._plan is None or self._plan[0] != mark:
+            self._plan = mark, read_striped(self._file, view.topology)
+        whole = self._plan[1]
+        usable = [number for number, plan in enumerate(whole.plans) if _usable(plan, view)]
+        if set(spec.ranks) != set(whole.first.ranks) or not usable:
+            return
+        plan, ports = whole.kept(usable), _ports(view)
+        trees = [tree_of(view.topology, spec.ranks, each.shape, ports) for each in plan.plans]
+        if len(trees) > 1:
+            yield Candidate(trees[0].root.key.switch, stripes=tuple(map(Stripe, trees, plan.rates)))
+        for number in sorted(range(len(trees)), key=lambda n: -plan.plans[n].rate):
+            yield Candidate(trees[number].root.key.switch, trees[number])
+
+
+def _usable(plan: TreePlan, view: FabricView) -> bool:
+    """Whether all links and switches of a tree can be used."""
+    return not set(plan.shape.loads(plan.fabric)) & set(view.down) and set(plan.shape.below) <= set(view.switches)
+
+
+def searched(view: FabricView, spec: GroupSpec) -> IncTree | None:
+    """The tree of a quick search, if it is faster than that of the lowest common switch, beside other groups; None too
+    where the fabric is so large that the search would take long."""
+    topology = view.topology
+    if list(tree_problems(topology, spec.ranks, None)) or len(topology.hosts) > MOST_HOSTS:
+        return None
+    inc = frozenset(name for name, room in view.switches.items() if room.contexts_free > 0)
+    fan_in = min((room.spec.fan_in for room in view.switches.values()), default=0)
+    fabric = Fabric(topology, spec.ranks, inc, view.down, _flows(view, spec.name), fan_in)
+    ports = _ports(view)
+    usual = present(fabric, ports)
+    rate = 0.0 if usual is None else as_shape(usual).rate(fabric)
+    if not inc or rate >= fabric.limit * (1 - 1e-9):
+        return None
+    if sum(map(len, fabric.ways.values())) * len(inc) > MOST_WORK:
+        return None
+    shape = quick(fabric)
+    if shape is None or shape.rate(fabric) <= rate * (1 + 1e-9):
+        return None
+    tree = tree_of(topology, spec.ranks, shape, ports)
+    parted(tree)
+    return tree
+
+
+def _ports(view: FabricView) -> dict[str, int]:
+    """Ports of a pipeline, by switch; of switches without a program for groups all are in one."""
+    known = {name: room.spec.ports // room.spec.pipelines for name, room in view.switches.items()}
+    return {switch: known.get(switch, max(1, len(view.topology.ports[switch]))) for switch in view.topology.switches}
+
+
+def _flows(view: FabricView, name: str) -> Counter[str]:
+    """Flows of other groups over each link."""
+    everything = Fabric(view.topology, (), frozenset())
+    others = (as_shape(group.tree) for group in view.groups if group.name != name)
+    return sum((shape.loads(everything) for shape in others), Counter[str]())

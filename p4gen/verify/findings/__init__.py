@@ -1,0 +1,1 @@
+"""What a search finds: results, counterexamples, confirmations."""

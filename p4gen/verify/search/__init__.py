@@ -1,0 +1,1 @@
+"""The search through all states: kernel, workers, sets of states, symmetries."""
