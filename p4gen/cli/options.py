@@ -38,6 +38,33 @@ _FOLDERS = {
     "arch": "; of one of your own, its folder (P4GEN_ARCHS: such folders)",
 }
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class SpecOption(GroupedOption):
+    """The flag of a field of specs. Help has it for the families and modes that have the field."""
+
+    def record_for(self, ctx: click.Context, given: Mapping[str, str]) -> tuple[str, str] | None:
+        """The field as the family of the command line describes it, with the values that it takes there."""
+        kind = kind_of(given)
+        if kind is None:
+            return self.get_help_record(ctx)
+        name = str(self.name)
+        if name not in kind.fields_for(given):
+            return None
+        field = kind.model_fields[name]
+        if name in _FOLDERS or name == "mode":
+            return self.get_help_record(ctx)
+        default = "" if field.default is None else f"  [{field.default}]"
+        metavar = _metavar(field, _values(kind, name))
+        return f"{flag_name(name)} {metavar}", f"{field.description}{default}"
+
+
+def kind_of(given: Mapping[str, str]) -> type[ProgramSpec] | None:
+    """The spec of the family that a command line's ``mode`` or ``family`` says, None if there is no such family."""
+    known = families().get(given.get("family") or implied_family(given))
+    return known.spec if known else None
+
+
 T = TypeVar("T")
 
 
@@ -60,7 +87,7 @@ def spec_flags(function: F, *, multiple: bool) -> F:
             metavar=_metavar(field, values),
             help=f"{_description(name, kinds)}{_FOLDERS.get(name, '')}{default}",
             type=SpecValue(values),
-            cls=GroupedOption,
+            cls=SpecOption,
             group=PROGRAM,
         )
         function = option(function)

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import click
+
+_WORDS: Final = f"{__name__}.words"
+_ALL: Final = f"{__name__}.all"
 
 
 class GroupedOption(click.Option):
@@ -18,19 +21,55 @@ class GroupedOption(click.Option):
         super().__init__(*args, **kwargs)
         self.group = group
 
+    def record_for(self, ctx: click.Context, given: Mapping[str, str]) -> tuple[str, str] | None:
+        """The option's line in the help of a command line with these options, by name; None if it does not go with
+        them."""
+        return self.get_help_record(ctx)
+
 
 class Verb(click.Command):
-    """A command whose ``--help`` has its options in groups, and ends with examples: (arguments, what they do)."""
+    """A command whose ``--help`` has its options in groups, and ends with examples: (arguments, what they do).
+
+    Help lists the options that go with the rest of the command line, as in ``--mode III --help``; ``--help-all`` lists
+    all of them.
+    """
 
     def __init__(self, *args: Any, examples: Sequence[tuple[str, str]] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.examples = tuple(examples)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The arguments; help needs them as they were given."""
+        ctx.meta[_WORDS] = tuple(args)
+        return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The parameters, and ``--help-all`` where help may leave options out."""
+        found = super().get_params(ctx)
+        if not any(isinstance(each, GroupedOption) for each in found):
+            return found
+        everything = click.Option(
+            ["--help-all"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_help_all,
+            help="Show also the options of other modes and families, and exit.",
+        )
+        return [*found[:-1], everything, *found[-1:]]
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The command's own options, then each group's."""
         groups: dict[str, list[tuple[str, str]]] = {"Options": []}
+        given = _given(ctx.meta.get(_WORDS, ()))
+        left = 0
         for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
+            grouped = isinstance(parameter, GroupedOption) and _ALL not in ctx.meta
+            if isinstance(parameter, GroupedOption) and grouped:
+                record = parameter.record_for(ctx, given)
+                left += record is None
+            else:
+                record = parameter.get_help_record(ctx)
             if record is not None:
                 group = parameter.group if isinstance(parameter, GroupedOption) else ""
                 groups.setdefault(group or "Options", []).append(record)
@@ -38,6 +77,12 @@ class Verb(click.Command):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
+        if left:
+            formatter.write_paragraph()
+            formatter.write_text(
+                f"{left} options of other modes and families are left out: add --mode NAME or --family NAME, or use "
+                "--help-all."
+            )
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The examples."""
@@ -45,6 +90,24 @@ class Verb(click.Command):
         if self.examples:
             with formatter.section("Examples"):
                 formatter.write_dl([(f"{ctx.command_path} {words}".rstrip(), what) for words, what in self.examples])
+
+
+def _given(words: Sequence[str]) -> dict[str, str]:
+    """The values of options on a command line, by name, as far as they are written ``--name value`` or
+    ``--name=value``."""
+    found = {}
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word.startswith("--"):
+            name, sign, value = word[2:].partition("=")
+            found[name.replace("-", "_")] = value if sign else following
+    return found
+
+
+def _help_all(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        ctx.meta[_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
 
 
 verb = functools.partial(click.command, cls=Verb)

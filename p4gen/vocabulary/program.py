@@ -5,6 +5,7 @@ A family adds its own fields by deriving from it (``p4gen.families``).
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
 
@@ -21,7 +22,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from p4gen.arch import Architecture, architecture, architectures
+from p4gen.arch import Architecture, Feature, architecture, architectures
 from p4gen.arch.ports import CPU_PORT, DROP_PORT
 
 
@@ -111,6 +112,13 @@ class ProgramSpec(BaseModel):
     """Fields whose defaults are the same for all architectures."""
     ARCH_FIELDS: ClassVar[frozenset[str]] = frozenset()
     """Fields that say how a program is made for its architecture: they change nothing of what it does."""
+
+    @classmethod
+    def fields_for(cls, given: Mapping[str, str]) -> Collection[str]:
+        """The fields that programs with these values of other fields can have; help lists no others."""
+        arch = architectures().get(given.get("arch", DEFAULT_ARCH))
+        narrow = arch is not None and Feature.WIDE_STATE not in arch.features
+        return [name for name in cls.model_fields if narrow or name not in cls.ARCH_FIELDS]
 
     family: Annotated[str, Field(description="the family of programs: a paper's system, or one of your own")] = ""
     name: Annotated[

@@ -25,6 +25,7 @@ GROUPS = {
     "sim": ("run", "sweep", "traffic", "table", "figure"),
     "verify": ("run", "table", "faults", "replay"),
 }
+MODES = ("II", "III", "themis", "themis-s", "scin", "multiwrite")
 COMMANDS = [f"{name} {each}".strip() for name in VERBS for each in GROUPS.get(name, ("",))]
 
 
@@ -116,7 +117,7 @@ def test_examples_are_command_lines(name: str, tmp_path: Path, monkeypatch: pyte
 def test_options_of_the_program_stand_apart(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = said([*name.split(), "--help"], monkeypatch, capsys)
+    text = said([*name.split(), "--help-all"], monkeypatch, capsys)
     own, _, rest = text.partition("\nThe program: ")
     program, _, examples = rest.partition("\nExamples:\n")
     for field in EpicSpec.model_fields:
@@ -124,6 +125,34 @@ def test_options_of_the_program_stand_apart(
         assert f"  {flag_name(field)} " not in own.partition("Options:")[2]
     assert f"  p4gen {name} " in examples
     assert "--help" in own
+
+
+def options_in(text: str) -> set[str]:
+    return set(re.findall(r"^  (--[\w-]+)", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", ["build", "sim run", "ptf run", "verify run"])
+def test_help_of_a_mode_has_its_fields_and_no_others(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    everything = options_in(said([*name.split(), "--help-all"], monkeypatch, capsys))
+    of = {mode: options_in(said([*name.split(), "--mode", mode, "--help"], monkeypatch, capsys)) for mode in MODES}
+    assert {"--window", "--psn-bits", "--wave", "--receivers"} <= everything
+    assert of["II"] < everything
+    assert "--congestion" in of["III"] - of["II"]
+    assert "--psn-bits" in of["themis"] - of["themis-s"] - of["II"]
+    assert "--wave" in of["scin"] - of["multiwrite"]
+    assert "--payload-pipes" not in of["II"]
+    assert "--payload-pipes" in options_in(said([*name.split(), "--arch=t2na", "--help"], monkeypatch, capsys))
+    assert options_in(said([*name.split(), "--help"], monkeypatch, capsys)) == of["II"]
+
+
+def test_help_of_a_run_in_a_mode_fits_in_a_head(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = said(["sim", "run", "--mode", "II", "--help"], monkeypatch, capsys)
+    assert len(options_in(text)) <= 45
+    assert "What ranks call:" in text
 
 
 def completions(

@@ -11,7 +11,7 @@ import click
 from p4gen.cli.options import json_option, spec_options
 from p4gen.cli.seeds import seed_option
 from p4gen.cli.values import TOPOLOGY
-from p4gen.cli.verb import FiniteRange
+from p4gen.cli.verb import FiniteRange, GroupedOption
 from p4gen.groups.ranks import RECOVERIES
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.model import ENGINES
@@ -19,7 +19,13 @@ from p4gen.net.world.faults import MAX_BURST
 from p4gen.vocabulary.message import Collective
 
 DEFAULT_TIMEOUT, DEFAULT_SIZE, STUDIED_SIZE = "50us", "1M", "4M"
+CALLS, LINKS, NICS = "What ranks call", "Faults of links", "NICs"
+"""Sections of help."""
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _grouped(group: str, *names: str, **settings: Any) -> Callable[[F], F]:
+    return click.option(*names, cls=GroupedOption, group=group, **settings)
 
 
 def simulation_options(
@@ -34,37 +40,42 @@ def simulation_options(
     Unless ``always``, the topology may be left out. ``more`` are calls that only some families' programs serve."""
     collectives = [str(c) for c in Collective]
     options = {
-        "collective": click.option(
+        "collective": _grouped(
+            CALLS,
             "--collective",
             type=click.Choice([*collectives, *(name for name in more if name not in collectives)]),
             default=None,
             help=f"What ranks call.  [{Collective.ALLREDUCE}{'; of a family with its own, its first' if more else ''}]",
         ),
-        "size": click.option(
-            "--size", default=None, metavar="BYTES", help=f"Each rank's data, such as 256K or 4M.  [{size}]"
+        "size": _grouped(
+            CALLS, "--size", default=None, metavar="BYTES", help=f"Each rank's data, such as 256K or 4M.  [{size}]"
         ),
-        "root": click.option(
+        "root": _grouped(
+            CALLS,
             "--root",
             type=click.IntRange(0, 1023),
             default=0,
             show_default=True,
             help="Root rank of reduce and broadcast.",
         ),
-        "sync": click.option(
+        "sync": _grouped(
+            CALLS,
             "--sync",
             type=click.Choice([str(s) for s in PsnSync]),
             default="subgroups",
             show_default=True,
             help="How PSNs stay synchronised over asymmetric collectives: QPs per pattern, or PSNs that hosts set.",
         ),
-        "concurrent": click.option(
+        "concurrent": _grouped(
+            CALLS,
             "--concurrent",
             type=click.IntRange(1, 256),
             default=1,
             show_default=True,
             help="Groups of all ranks at once.",
         ),
-        "repeat": click.option(
+        "repeat": _grouped(
+            CALLS,
             "--repeat",
             type=click.IntRange(1, 100_000),
             default=1,
@@ -75,37 +86,55 @@ def simulation_options(
             "--engine", type=click.Choice(ENGINES), default="jit", show_default=True, help="What runs the switches."
         ),
         "seed": seed_option("all randomness; same seed, same run."),
-        "loss": click.option(
-            "--loss", multiple=True, metavar="SHARE[@WHERE]", help="Lose packets: 5%, 5%@h0, 1%@h0-s0, 1%@h0>s0."
+        "loss": _grouped(
+            LINKS, "--loss", multiple=True, metavar="SHARE[@WHERE]", help="Lose packets: 5%, 5%@h0, 1%@h0-s0, 1%@h0>s0."
         ),
-        "burst": click.option(
-            "--burst", type=FiniteRange(1, MAX_BURST), help="With --loss: mean number of packets lost in a row.  [1]"
+        "burst": _grouped(
+            LINKS,
+            "--burst",
+            type=FiniteRange(1, MAX_BURST),
+            help="With --loss: mean number of packets lost in a row.  [1]",
         ),
-        "reorder": click.option(
-            "--reorder", multiple=True, metavar="SHARE[@WHERE]", help="Delay packets, so that others overtake them."
+        "reorder": _grouped(
+            LINKS,
+            "--reorder",
+            multiple=True,
+            metavar="SHARE[@WHERE]",
+            help="Delay packets, so that others overtake them.",
         ),
-        "duplicate": click.option("--duplicate", multiple=True, metavar="SHARE[@WHERE]", help="Deliver packets twice."),
-        "corrupt": click.option("--corrupt", multiple=True, metavar="SHARE[@WHERE]", help="Flip one to three bits."),
-        "down": click.option(
-            "--down", multiple=True, metavar="LINK@FROM-TO", help="Take a link down: h0-s0@10us-60us."
+        "duplicate": _grouped(
+            LINKS, "--duplicate", multiple=True, metavar="SHARE[@WHERE]", help="Deliver packets twice."
         ),
-        "script": click.option(
-            "--script", "scripts", multiple=True, metavar="TEXT", help="As in 'drop the 3rd UP_DATA of rank 2'."
+        "corrupt": _grouped(LINKS, "--corrupt", multiple=True, metavar="SHARE[@WHERE]", help="Flip one to three bits."),
+        "down": _grouped(
+            LINKS, "--down", multiple=True, metavar="LINK@FROM-TO", help="Take a link down: h0-s0@10us-60us."
         ),
-        "recovery": click.option(
+        "script": _grouped(
+            LINKS, "--script", "scripts", multiple=True, metavar="TEXT", help="As in 'drop the 3rd UP_DATA of rank 2'."
+        ),
+        "recovery": _grouped(
+            NICS,
             "--recovery",
             type=click.Choice([str(r) for r in RECOVERIES]),
             default=None,
             help="NICs' loss recovery.  [as the program's]",
         ),
-        "timeout": click.option(
-            "--timeout", default=None, metavar="TIME", help=f"Retransmission timer, 1us at least; 0: none.  [{timeout}]"
+        "timeout": _grouped(
+            NICS,
+            "--timeout",
+            default=None,
+            metavar="TIME",
+            help=f"Retransmission timer, 1us at least; 0: none.  [{timeout}]",
         ),
-        "retries": click.option(
-            "--retries", type=click.IntRange(0, 1000), default=None, help="Timeouts before a NIC gives up.  [never]"
+        "retries": _grouped(
+            NICS,
+            "--retries",
+            type=click.IntRange(0, 1000),
+            default=None,
+            help="Timeouts before a NIC gives up.  [never]",
         ),
-        "dcqcn": click.option(
-            "--dcqcn", is_flag=True, help="NICs slow down when they receive congestion notifications."
+        "dcqcn": _grouped(
+            NICS, "--dcqcn", is_flag=True, help="NICs slow down when they receive congestion notifications."
         ),
         "json": json_option,
     }

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from p4gen.cli.options import kind_of
 from p4gen.cli.seeds import drawn
 from p4gen.cli.sim.config import chosen_engine, faults_from, timer
 from p4gen.cli.values import parsed
@@ -29,6 +30,19 @@ def _facets() -> dict[str, OwnRuns]:
     return {name: family.facet(OwnRuns) for name, family in families().items() if family.answers(OwnRuns)}
 
 
+class OwnOption(GroupedOption):
+    """An option of a family's own runs."""
+
+    def __init__(self, *args: Any, family: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.family = family
+
+    def record_for(self, ctx: click.Context, given: Mapping[str, str]) -> tuple[str, str] | None:
+        """The option, where the command line names its family or a mode of it."""
+        kind = kind_of(given)
+        return self.get_help_record(ctx) if kind is None or kind is families()[self.family].spec else None
+
+
 def own_options(function: F) -> F:
     """A flag for each option of families' own runs."""
     for family, facet in _facets().items():
@@ -39,7 +53,8 @@ def own_options(function: F) -> F:
                 default=None,
                 metavar="|".join(option.values) or "N",
                 help=f"{option.description}  [{option.default}]",
-                cls=GroupedOption,
+                cls=OwnOption,
+                family=family,
                 group=f"Runs of {family}'s programs: {', '.join(facet.collectives)}",
             )(function)
     return function

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final, Literal, assert_never
 
@@ -96,6 +97,13 @@ class EpicSpec(CollectiveSpec):
     """A program of EPIC's Mode I, II or III."""
 
     ARCH_FIELDS: ClassVar[frozenset[str]] = frozenset({"payload_pipes", "recirculation"})
+
+    @classmethod
+    def fields_for(cls, given: Mapping[str, str]) -> Collection[str]:
+        """Mode II neither answers packets nor stores contributions."""
+        found = super().fields_for(given)
+        augmented = given.get("mode", Mode.II) != Mode.II
+        return [name for name in found if augmented or name not in ("congestion", "fold")]
 
     family: Annotated[
         Literal["epic"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -65,6 +66,7 @@ class Evidence(StrEnum):
 
 
 _OF_QUEUE: Final = ("queue", "queue_banks", "psn_bits")
+_OF_NACKS: Final = ("evidence", *_OF_QUEUE, "blocked")
 MAX_CLASSES: Final = 64
 """Paths of a connection of which evidence by class is kept: for more of them, a queue takes less memory."""
 
@@ -85,6 +87,12 @@ class ThemisSpec(ProgramSpec):
 
     OWN_DEFAULTS: ClassVar[frozenset[str]] = frozenset({"icrc"})
     """Only answers are checked and made, and these consist of headers."""
+
+    @classmethod
+    def fields_for(cls, given: Mapping[str, str]) -> Collection[str]:
+        """Themis-S judges no NACKs."""
+        found = super().fields_for(given)
+        return [name for name in found if given.get("mode") != Mode.SOURCE or name not in _OF_NACKS]
 
     family: Annotated[Literal["themis"], Field(description="the family of programs: a paper's system")] = "themis"
     mode: Annotated[
