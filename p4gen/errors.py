@@ -22,6 +22,12 @@ class Pos:
         return f"{self.file}:{self.line}:{self.column}"
 
 
+class Option(str):
+    """The name of an option, as the place of a diagnostic: an argument of a function, or a flag of the command line."""
+
+    __slots__ = ()
+
+
 _LONGEST_MESSAGE: Final = 1000
 """Characters of a line of a message."""
 _LONGEST_LINE: Final = 200
@@ -38,7 +44,7 @@ def _readable(message: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One complaint about an input: where (a ``Pos``, or a flag such as ``--lanes``), and why."""
+    """One complaint about an input: where (a ``Pos``, an ``Option``, or other words), and why."""
 
     where: Pos | str | None
     message: str

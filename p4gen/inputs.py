@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
-from p4gen.errors import Diagnostic, InputError
+from p4gen.errors import Diagnostic, InputError, Option
+
+T = TypeVar("T")
 
 MAX_TEXT: Final = 16 << 20
 """Bytes of a program, of a test, or of any other text that a user hands in."""
@@ -27,6 +31,20 @@ def read_text(path: Path, limit: int = MAX_TEXT) -> str:
         return data.decode()
     except UnicodeDecodeError:
         raise InputError(Diagnostic(str(path), "is not UTF-8 text")) from None
+
+
+def parsed(option: str, parse: Callable[[str], T], text: str) -> T:
+    """The value of an option that is given as text, such as 64K or 5%. Raises ``InputError`` with the option as its
+    place."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise InputError(Diagnostic(Option(option), str(error))) from None
+
+
+def drawn(seed: int | None) -> int:
+    """The seed, or a random one if there is none."""
+    return random.SystemRandom().randrange(1 << 32) if seed is None else seed
 
 
 def shown(value: object, *, quoted: bool = True) -> str:

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 
 PAPERS = ("papers.epic", "papers.multiwrite", "papers.scin", "papers.themis")
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "choices", "packages", "layout"),
+    ("errors", "choices", "environment", "layout", "packages", "version"),
     ("inputs", "plugins", "records", "resources", "scratch"),
     ("arch",),
     ("vocabulary", "rocev2", "packetio"),
@@ -51,11 +51,12 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("plan.placement",),
     ("plan.flow", "manager", "net", "ptf"),
     ("difftest", "plan.route"),
-    ("verify",),
-    ("bench", "lab"),
+    ("verification",),
+    ("bench", "labs"),
     # papers and chips: nobody imports them but tests, and the registries that find them
     ("chips.tna",),
     ("chips.t2na", "chips.v1model", *PAPERS),
+    ("library",),
     ("cli", "ptf_tests"),
     ("__main__",),
 )
@@ -106,7 +107,8 @@ def _imported(node: ast.Import | ast.ImportFrom, package: str, modules: Mapping[
 
 
 def layer(module: str, layers: Sequence[Sequence[str]]) -> tuple[int, str] | None:
-    """The layer of a module, and the name in it that the module belongs to; the root of p4gen is below all."""
+    """The layer of a module, and the name in it that the module belongs to; the root of p4gen is below all, and imports
+    what it offers only when somebody asks for it."""
     if module == "p4gen":
         return -1, ""
     name = module.removeprefix("p4gen.")
@@ -117,7 +119,7 @@ def layer(module: str, layers: Sequence[Sequence[str]]) -> tuple[int, str] | Non
 def upward(found: Sequence[Import], layers: Sequence[Sequence[str]]) -> list[str]:
     """The imports that do not point downwards."""
     wrong = []
-    for one in found:
+    for one in (one for one in found if one.importer != "p4gen"):
         importer, imported = layer(one.importer, layers), layer(one.imported, layers)
         if importer and imported and importer != imported and imported[0] >= importer[0]:
             wrong.append(f"{one}, which is not below it")
@@ -127,7 +129,7 @@ def upward(found: Sequence[Import], layers: Sequence[Sequence[str]]) -> list[str
 def circle(found: Sequence[Import]) -> list[str]:
     """Modules that import each other, the first one again at the end; empty if there are none."""
     graph = defaultdict(set)
-    for one in found:
+    for one in (one for one in found if one.importer != "p4gen"):
         graph[one.importer].add(one.imported)
     try:
         TopologicalSorter(graph).prepare()

@@ -391,7 +391,7 @@ def test_sizes_count_lines_by_room_and_what_a_change_added(tmp_path: Path) -> No
     done = subprocess.run((SCRIPTS / "sizes", "HEAD~1"), cwd=tmp_path, check=True, capture_output=True, text=True)
     assert [line.split() for line in done.stdout.splitlines()] == [
         ["Python", "p4gen,", "all", "of", "it", "5", "+2"],
-        ["Python", "p4gen/papers/epic", "2", "+0"],
         ["Python", "p4gen/net", "3", "+2"],
+        ["Python", "p4gen/papers/epic", "2", "+0"],
         ["words", "docs", "3", "+0"],
     ]

@@ -30,7 +30,7 @@ from patience import PATIENCE_S
 
 from p4gen.cli.app import cli
 from p4gen.families.registry import FOLDERS
-from p4gen.lab.prompt.prompt import PROMPT
+from p4gen.labs.prompt.prompt import PROMPT
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = {path.name: path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}

@@ -9,9 +9,9 @@ import click
 import pytest
 
 from p4gen.cli.app import cli
-from p4gen.lab.network import faults
-from p4gen.lab.prompt.commands import COMMANDS
-from p4gen.lab.prompt.tracing import KINDS
+from p4gen.labs.network import faults
+from p4gen.labs.prompt.commands import COMMANDS
+from p4gen.labs.prompt.tracing import KINDS
 from p4gen.vocabulary import units
 from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.topology import TopologySpec, load_topology

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import click
 
-import p4gen
 from p4gen.cli.commands import Commands
 from p4gen.cli.complaints import usage_error
 from p4gen.cli.ending import hear
 from p4gen.errors import Diagnostic, InputError, P4genError, storage_trouble
 from p4gen.inputs import shown
+from p4gen.version import __version__
 
 COMPLETE = "_P4GEN_COMPLETE"
 """The variable with which a shell requests completions, independent of the command's name."""
@@ -51,6 +51,15 @@ VERBS = {
     "doctor": "List what is installed, and what each missing part would add.",
 }
 
+SECTIONS = {
+    "Make programs": ("build", "new", "schema", "diff"),
+    "Check programs": ("check", "run", "stf", "ptf", "verify", "difftest", "rerun"),
+    "Run networks": ("sim", "lab", "switch", "topo"),
+    "Measure and plan": ("bench", "flow", "route", "hardware"),
+    "Operate": ("manager", "top", "shell", "doctor"),
+}
+"""What a user wants, and the verbs for it."""
+
 
 class _Verbs(Commands):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -69,9 +78,10 @@ class _Verbs(Commands):
     cls=_Verbs,
     package=__package__,
     about=VERBS,
+    sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-@click.version_option(p4gen.__version__, prog_name="p4gen")
+@click.version_option(__version__, prog_name="p4gen")
 def cli() -> None:
     """P4 data planes for in-network collectives: generated, compiled, run and tested."""
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-from p4gen.builder import Built, build
 from p4gen.cli.common import p4c_timeout_option, p4info_option
 from p4gen.cli.options import (
     flags_of,
@@ -22,9 +22,10 @@ from p4gen.cli.options import (
     this_command,
 )
 from p4gen.cli.verb import verb
-from p4gen.p4.info import files as p4info_files
-from p4gen.p4.toolchain import Toolchain
 from p4gen.vocabulary import CollectiveSpec
+
+if TYPE_CHECKING:
+    from p4gen.builder import Built
 
 LEAST_PATH_MTU = 256
 """Bytes (InfiniBand 9.4.3): the least that real NICs send in each packet of a message but the last."""
@@ -57,6 +58,10 @@ def command(
     The program's folder always contains its P4Info, <program>.p4info.txtpb; --p4info writes it elsewhere as well.
     """
     spec = spec_from(spec_file, flags)
+    # The front end takes a while to load, and wrong fields are refused without it.
+    from p4gen.builder import build  # noqa: PLC0415
+    from p4gen.p4.info import files as p4info_files  # noqa: PLC0415
+
     if isinstance(spec, CollectiveSpec) and spec.payload_bytes < LEAST_PATH_MTU:
         lanes = LEAST_PATH_MTU * 8 // spec.lane_bits
         most, each, _ = spec.architecture.results
@@ -85,6 +90,8 @@ def command(
 
 
 def _report(built: Built, written: Sequence[Path], console: Console) -> None:
+    from p4gen.p4.toolchain import Toolchain  # noqa: PLC0415 - see command
+
     spec = built.composition.spec
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("module", "in", "registers", "tables"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os.path
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -18,6 +18,7 @@ class Commands(click.Group):
 
     A command line that names none is one of ``default``, if the group has that. ``flags`` are those that asked for a
     command before it had a name: ``--list``, or ``--sweep=`` for a flag whose value is now the first argument.
+    ``sections`` are the titles under which help lists the commands.
     """
 
     def __init__(
@@ -27,10 +28,12 @@ class Commands(click.Group):
         about: Mapping[str, str],
         default: str = "",
         flags: Mapping[str, str] | None = None,
+        sections: Mapping[str, Sequence[str]] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self.package, self.about, self.default, self.flags = package, about, default, flags or {}
+        self.sections = sections or {"Commands": tuple(about)}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order of ``about``."""
@@ -90,8 +93,9 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """What the commands do, and which one is the default."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(self.about.items()))
+        for title, names in self.sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, self.about[name]) for name in names])
         if self.default:
             path = ctx.command_path
             formatter.write_paragraph()

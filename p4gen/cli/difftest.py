@@ -25,11 +25,12 @@ from p4gen.cli.options import (
     spec_options,
     this_command,
 )
-from p4gen.cli.seeds import drawn, seed_option
+from p4gen.cli.seeds import seed_option
 from p4gen.cli.verb import verb
 from p4gen.difftest.compare import Tally
 from p4gen.difftest.family import traffic_of
 from p4gen.difftest.run import SIDES, Fault, Job, Result
+from p4gen.inputs import drawn
 from p4gen.model import EngineName
 from p4gen.program import compose, render
 from p4gen.ptf.family import conformance_of

@@ -13,7 +13,7 @@ import click
 from p4gen.cli import resources
 from p4gen.cli.options import json_option, spec_from, spec_options
 from p4gen.cli.verb import verb
-from p4gen.errors import Diagnostic, InputError
+from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.families import family_of
 from p4gen.families.hardware import Hardware
 from p4gen.p4.resources import resources_of
@@ -53,7 +53,7 @@ def command(spec_file: Path | None, p4c_output: Path | None, as_json: bool, **fl
     exclamation mark.
     """
     if p4c_output is not None and not p4c_output.is_dir():
-        raise InputError(Diagnostic("--p4c-output", f"{p4c_output} is no folder"))
+        raise InputError(Diagnostic(Option("p4c_output"), f"{p4c_output} is no folder"))
     spec = spec_from(spec_file, flags)
     family = family_of(spec)
     if not answers(family, Hardware):

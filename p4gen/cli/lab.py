@@ -21,16 +21,17 @@ from p4gen.cli.options import (
     target_option,
 )
 from p4gen.cli.seeds import seed_option
-from p4gen.cli.values import POLICY, TOPOLOGY, parsed
+from p4gen.cli.values import POLICY, TOPOLOGY
 from p4gen.cli.verb import FiniteRange, verb
 from p4gen.groups.connections import connection_entries
 from p4gen.host.transport.clock import MS
-from p4gen.lab import prerequisites
-from p4gen.lab.job import LabJob, Wanted
-from p4gen.lab.launch import Outcome, launch
-from p4gen.lab.prompt.welcome import shown
-from p4gen.lab.runs.peercalls import COLLECTIVES
-from p4gen.lab.scratch import scratch_folder
+from p4gen.inputs import parsed
+from p4gen.labs import prerequisites
+from p4gen.labs.job import LabJob, Wanted
+from p4gen.labs.launch import Outcome, launch
+from p4gen.labs.prompt.welcome import shown
+from p4gen.labs.runs.peercalls import COLLECTIVES
+from p4gen.labs.scratch import scratch_folder
 from p4gen.model import ENGINES
 from p4gen.switch import targets
 from p4gen.switch.running import Program
@@ -150,7 +151,7 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **opti
     request.check_kind(spec)
     request.check_call(wanted, spec, network)
     timeout = options["timeout"] or _TIMEOUT[options["target"]]
-    options["timeout"] = parsed("--timeout", timer, timeout)
+    options["timeout"] = parsed("timeout", timer, timeout)
     request.check_policy(network)
     prerequisites.check(options["target"])
     outcome, folder = _run(network, file, spec, wanted, options)

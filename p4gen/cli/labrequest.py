@@ -12,21 +12,20 @@ from p4gen.cli.options import (
     spec_fields,
     spec_from,
 )
-from p4gen.cli.seeds import drawn
-from p4gen.cli.values import parsed
 from p4gen.errors import InputError
 from p4gen.families import collective, families
 from p4gen.groups.connections import connection_entries
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import MS
+from p4gen.inputs import drawn, parsed
 from p4gen.inputs import shown as shown_value
-from p4gen.lab.job import Wanted
-from p4gen.lab.network import bandwidths, faults
-from p4gen.lab.network.impairments import check_withstood, links_at
-from p4gen.lab.runs.calls import check_calls, room
-from p4gen.lab.runs.peercalls import ALLTOALL, COLLECTIVES, PeerCall
-from p4gen.lab.runs.scenario import write_call
-from p4gen.lab.runs.writecalls import LabWrites, writes_of
+from p4gen.labs.job import Wanted
+from p4gen.labs.network import bandwidths, faults
+from p4gen.labs.network.impairments import check_withstood, links_at
+from p4gen.labs.runs.calls import check_calls, room
+from p4gen.labs.runs.peercalls import ALLTOALL, COLLECTIVES, PeerCall
+from p4gen.labs.runs.scenario import write_call
+from p4gen.labs.runs.writecalls import LabWrites, writes_of
 from p4gen.net.collectives.config import Call
 from p4gen.net.world.faults import parse_place
 from p4gen.plan.placement.network import contexts_needed
@@ -148,13 +147,13 @@ class LabRequest:
         if collective == Collective.BARRIER and o["size"]:
             raise click.UsageError("a barrier has no data: omit --size")
         ranks = [self._ranks(text, topology) for text in o["ranks"]]
-        duties = tuple(parsed("--duty", _duty, text) for text in o["duty"])
+        duties = tuple(parsed("duty", _duty, text) for text in o["duty"])
         if len(duties) > 1 and len(duties) != len(ranks):
             raise click.UsageError("--duty is given once, or as often as --ranks")
         return Wanted(
             what,
             collective,
-            0 if collective == Collective.BARRIER else parsed("--size", units.size, o["size"] or "1M"),
+            0 if collective == Collective.BARRIER else parsed("size", units.size, o["size"] or "1M"),
             o["root"] or 0,
             ranks[0] if ranks else (),
             o["repeat"] or (_REPEAT[o["target"]] if what == "measure" else 1),
@@ -247,7 +246,7 @@ def _outage(text: str, topology: TopologySpec) -> tuple[str, str, float, float]:
     if not any({a, b} == set(link.ends) for link in topology.links):
         names = ", ".join(link.name for link in topology.links)
         raise InputError(f"--fail {text}: there is no link '{where}'; there are {names}")
-    seconds = [parsed("--fail", units.duration, time) / 1e12 if time else 0.0 for time in (start, end)]
+    seconds = [parsed("fail", units.duration, time) / 1e12 if time else 0.0 for time in (start, end)]
     if end and seconds[1] <= seconds[0]:
         raise InputError(f"--fail {text}: it would be restored before it fails")
     return a, b, seconds[0], seconds[1]

@@ -135,12 +135,17 @@ def _values(kind: type[ProgramSpec], field: str) -> tuple[str, ...]:
 
 def spec_from(spec_file: Path | None, flags: dict[str, str | None]) -> ProgramSpec:
     """The spec that file and flags describe; flags win. Raises ``InputError`` for wrong values."""
-    return load_spec(spec_file, {name: _number(value) for name, value in flags.items()})
+    return load_spec(spec_file, spec_values(flags))
 
 
 def collective_from(spec_file: Path | None, flags: dict[str, str | None]) -> CollectiveSpec:
     """The same, for a program that takes part in collectives."""
-    return load_collective(spec_file, {name: _number(value) for name, value in flags.items()})
+    return load_collective(spec_file, spec_values(flags))
+
+
+def spec_values(flags: Mapping[str, str | None]) -> dict[str, int | str | None]:
+    """The values of a spec's fields that flags have as text."""
+    return {name: _number(value) for name, value in flags.items()}
 
 
 def specs_from(files: Sequence[Path], flags: Mapping[str, tuple[str, ...]]) -> tuple[ProgramSpec, ...]:

@@ -1,8 +1,7 @@
-"""The seed of a command: given, or that of the environment, or drawn. It imports nothing of p4gen, see ``verb``."""
+"""The seed of a command: given, or that of the environment, or drawn."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -15,12 +14,7 @@ VARIABLE: Final = "P4GEN_SEED"
 
 
 def seed_option(what: str) -> Callable[[Any], Any]:
-    """The option ``--seed`` of a command; ``what`` ends the help's sentence "Seed of …". See ``drawn``."""
+    """The option ``--seed`` of a command; ``what`` ends the help's sentence "Seed of …". See ``p4gen.inputs.drawn``."""
     return click.option(
         "--seed", type=SEED, default=None, envvar=VARIABLE, help=f"Seed of {what}  [{VARIABLE}, or drawn; printed]"
     )
-
-
-def drawn(seed: int | None) -> int:
-    """The value of the option, or a random seed if there is none."""
-    return random.SystemRandom().randrange(1 << 32) if seed is None else seed

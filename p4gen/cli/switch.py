@@ -14,9 +14,10 @@ import click
 
 from p4gen.arch.ports import DROP_PORT
 from p4gen.cli.common import json_option, preprocessor_options
-from p4gen.cli.values import ADDRESS, DEVICE_ID, parsed
+from p4gen.cli.values import ADDRESS, DEVICE_ID
 from p4gen.cli.verb import SEED, verb
 from p4gen.errors import InputError
+from p4gen.inputs import parsed
 from p4gen.model import ENGINES, EngineName
 from p4gen.switch.process import LOGGER, TRACE_LEVEL, Options, Statistics, run_switch
 from p4gen.vocabulary import units
@@ -119,7 +120,7 @@ def command(
         cpu_port,
         pcap,
         trace,
-        parsed("--trace-limit", _trace_limit, trace_limit),
+        parsed("trace_limit", _trace_limit, trace_limit),
         control,
         seed,
         engine,

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from p4gen.errors import Diagnostic, InputError
+from p4gen.errors import InputError
 from p4gen.vocabulary.topology import packaged_folder
 
 T = TypeVar("T")
 DEVICE_ID = click.IntRange(0, (1 << 64) - 1)
 """P4Runtime's ``device_id``."""
-
-
-def parsed(flag: str, parse: Callable[[str], T], text: str) -> T:
-    """A flag's value, given as text such as 64K or 5%. Raises ``InputError`` with the flag as its place."""
-    try:
-        return parse(text)
-    except ValueError as error:
-        raise InputError(Diagnostic(flag, str(error))) from None
 
 
 class _Topology(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only

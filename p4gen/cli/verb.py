@@ -1,4 +1,4 @@
-"""The base of every verb: its help, its examples, its options in groups. It imports nothing of p4gen, so that verbs
+"""The base of every verb: its help, its examples, its options in groups. It imports little of p4gen, so that verbs
 start quickly."""
 
 from __future__ import annotations
@@ -6,9 +6,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import click
+
+from p4gen.errors import Option, P4genError
 
 _WORDS: Final = f"{__name__}.words"
 _ALL: Final = f"{__name__}.all"
@@ -42,6 +45,13 @@ class Verb(click.Command):
         """The arguments; help needs them as they were given."""
         ctx.meta[_WORDS] = tuple(args)
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; errors that name an option name its flag."""
+        try:
+            return super().invoke(ctx)
+        except P4genError as error:
+            raise _with_flags(error) from error
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The parameters, and ``--help-all`` where help may leave options out."""
@@ -108,6 +118,16 @@ def _help_all(ctx: click.Context, _parameter: click.Parameter, value: bool) -> N
         ctx.meta[_ALL] = True
         click.echo(ctx.get_help(), color=ctx.color)
         ctx.exit()
+
+
+def _with_flags(error: P4genError) -> P4genError:
+    """The error, with the flags of the options that it names."""
+    return type(error)(
+        *(
+            replace(d, where=f"--{d.where.replace('_', '-')}") if isinstance(d.where, Option) else d
+            for d in error.diagnostics
+        )
+    )
 
 
 verb = functools.partial(click.command, cls=Verb)

@@ -18,10 +18,10 @@ facet                  asked by                                   a family's ans
 ``Figures``            ``p4gen.net`` (``sim figure``)             ``figures.py``
 ``OwnRuns``            ``p4gen.net`` (``sim run``)                ``runs.py``
 ``ConnectionEntries``  ``p4gen.plan.placement``, ``p4gen.manager``     ``connections.py``
-``Verification``       ``p4gen.verify``                           ``verification.py``
+``Verification``       ``p4gen.verification``                           ``verification.py``
 ``Hardware``           ``p4gen hardware``                         ``hardware.py``
-``LabWrites``          ``p4gen.lab``                              ``lab.py``
-``Studies``            ``p4gen.cli.sim``, ``p4gen.lab``           ``studies.py``
+``LabWrites``          ``p4gen.labs``                              ``lab.py``
+``Studies``            ``p4gen.cli.sim``, ``p4gen.labs``           ``studies.py``
 =====================  =========================================  ================================
 
 Only ``program.py`` is required; it may be a package. A small family is in

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, SerializeAsAny, ValidationError
 from pydantic_core import ErrorDetails
 
-from p4gen.errors import Diagnostic, InputError, Pos
+from p4gen.errors import Diagnostic, InputError, Option, Pos
 from p4gen.families.guests import fields_of, implied_family
 from p4gen.families.registry import families
 from p4gen.inputs import shown
@@ -30,7 +30,7 @@ def load_spec(path: Path | None = None, flags: Mapping[str, Any] | None = None) 
     """The spec that ``path`` (YAML) and ``flags`` (field name → value, None if not given) describe.
 
     Raises ``InputError`` with one diagnostic per wrong value: ``file:line:column`` for values
-    in the file, the flag's name for values of flags.
+    in the file, the field's name for others.
     """
     values: dict[str, Any] = {}
     where: dict[str, Where] = {}
@@ -40,7 +40,7 @@ def load_spec(path: Path | None = None, flags: Mapping[str, Any] | None = None) 
     for name, value in (flags or {}).items():
         if value is not None:
             values[name] = value
-            where[name] = flag_name(name)
+            where[name] = Option(name)
     default = Pos(str(path), 1, 1) if path else None
     kind = _kind(_family_name(values), where.get("family", default))
     try:

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from p4gen.families import Facet
-from p4gen.host.transport.clock import NS
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Recovery
 from p4gen.inputs import shown
 from p4gen.model import EngineName
-from p4gen.net.collectives.simulation import LinkUse
+from p4gen.net.result import RunResult, counted
 from p4gen.net.world.faults import Faults
 from p4gen.net.world.network import Network
 from p4gen.vocabulary import ProgramSpec
@@ -75,29 +74,16 @@ class RunOrder:
     """How many groups of all ranks there are at once; likewise."""
 
 
-@dataclass(frozen=True)
-class Outcome:
+@dataclass(frozen=True, kw_only=True)
+class Outcome(RunResult):
     """How a run has ended. Times are in ps."""
 
-    duration: int
-    errors: tuple[str, ...]
-    """What is wrong with memories and results."""
     stuck: tuple[str, ...]
     """Why it did not end; empty if it did."""
     said: tuple[str, ...]
     """What else there is to say, a line each."""
     figures: Mapping[str, float | int | str]
     """The same for ``--json``."""
-    sent: int
-    resent: int
-    timeouts: int
-    naks: int
-    cnps: int
-    packet_hops: int
-    drops: Counter[str] = field(repr=False)
-    links: tuple[LinkUse, ...] = field(repr=False)
-    silent: tuple[str, ...] = ()
-    """Scripts that dropped nothing."""
 
     @property
     def ended(self) -> bool:
@@ -108,6 +94,10 @@ class Outcome:
     def ok(self) -> bool:
         """Whether the run ended, and nothing is wrong."""
         return self.ended and not self.errors
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain data."""
+        return {"ended": self.ended, "stuck": list(self.stuck)} | dict(self.figures) | super().to_dict()
 
 
 class OwnRun(Protocol):
@@ -161,21 +151,10 @@ def outcome(
     figures: Mapping[str, float | int | str] | None = None,
 ) -> Outcome:
     """How a run on a network has ended: with what links and the hosts' connections have counted."""
-    senders = [pair.requester.stats for pair in pairs]
-    span = max(duration, NS)
     return Outcome(
-        duration,
-        tuple(errors),
-        tuple(stuck),
-        tuple(said),
-        dict(figures or {}),
-        sent=sum(s.sent for s in senders),
-        resent=sum(s.resent for s in senders),
-        timeouts=sum(s.timeouts for s in senders),
-        naks=sum(s.naks for s in senders),
-        cnps=sum(s.cnps for s in senders),
-        packet_hops=sum(d.packets for d in network.directions.values()),
-        drops=drops,
-        links=tuple(LinkUse(d.name, d.packets, d.bytes, d.busy / span, d.marked) for d in network.directions.values()),
-        silent=network.silent_scripts(),
+        errors=tuple(errors),
+        stuck=tuple(stuck),
+        said=tuple(said),
+        figures=dict(figures or {}),
+        **counted(network, pairs, drops, duration),
     )

@@ -7,11 +7,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import p4gen
 from p4gen.layout import Word
 from p4gen.p4.resources import Report
 from p4gen.program.compose import Composition
 from p4gen.program.text import Rendered
+from p4gen.version import __version__
 
 Manifest = dict[str, Any]
 """JSON object: p4gen, spec, headers (outermost first), modules (in order, with state in bits), drops, ticks,
@@ -23,7 +23,7 @@ def manifest(composition: Composition, rendered: Rendered, reports: Sequence[Rep
     included if it has them. ``reports`` estimate what each pipe takes of the chip."""
     spec = composition.spec
     return {
-        "p4gen": p4gen.__version__,
+        "p4gen": __version__,
         "program": spec.program,
         "spec": spec.resolved(),
         "headers": [

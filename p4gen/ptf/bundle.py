@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from p4gen.errors import Diagnostic, FailedError, InputError
+from p4gen.errors import Diagnostic, FailedError, InputError, Option
 from p4gen.ptf.runner import SuiteResult
 from p4gen.switch.running import COMMANDS_FILE, Program
 
@@ -41,7 +41,7 @@ class Part:
 def check_path(path: Path) -> None:
     """Raises ``InputError`` where no file can be written."""
     if path.is_dir() or not path.absolute().parent.is_dir() or not os.access(path.absolute().parent, os.W_OK):
-        raise InputError(Diagnostic("--report", f"cannot write {path}"))
+        raise InputError(Diagnostic(Option("report"), f"cannot write {path}"))
 
 
 def write(path: Path, run: Mapping[str, Any], parts: Sequence[Part], problem: str = "") -> None:

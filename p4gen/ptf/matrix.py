@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from p4gen.errors import Diagnostic, InputError
+from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.families import flag_name
 from p4gen.ptf.family import conformance_of
 from p4gen.vocabulary import ProgramSpec
@@ -26,7 +26,7 @@ def chosen_programs(spec: C, wanted: str, seed: int) -> tuple[C, ...]:
         flags = ", ".join(flag_name(name) for name in type(spec).model_fields if name in foreign)
         raise InputError(f"--matrix makes small programs of its own: it does not go with {flags}")
     if wanted != "all" and not (wanted.isdecimal() and int(wanted)):
-        raise InputError(Diagnostic("--matrix", f"'{wanted}' is neither a number of programs nor all"))
+        raise InputError(Diagnostic(Option("matrix"), f"'{wanted}' is neither a number of programs nor all"))
     given, resolved = spec.model_fields_set & facet.axes.keys(), spec.resolved()
     programs = [p for p in facet.every_program(spec) if all(p.resolved()[name] == resolved[name] for name in given)]
     return tuple(programs) if wanted == "all" else sample(programs, int(wanted), seed)

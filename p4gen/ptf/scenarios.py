@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from p4gen.errors import Diagnostic, FailedError, InputError
+from p4gen.errors import Diagnostic, FailedError, InputError, Option
 from p4gen.families import parse_spec
 from p4gen.ptf.family import Suite, modules_of, scenario_modules, suite_of
 from p4gen.ptf.runner import environment
@@ -86,7 +86,7 @@ def check_names(wanted: Sequence[str], known: Sequence[Scenario]) -> None:
         near = [classes[one] for one in difflib.get_close_matches(name.rpartition(".")[2], classes, n=2, cutoff=0.7)]
         near = near or difflib.get_close_matches(name.partition(".")[0], modules, n=2, cutoff=0.75)
         hint = f"did you mean {' or '.join(near)}?" if near else "p4gen ptf list names all that fit a program"
-        problems.append(Diagnostic("--test", f"there is no scenario '{name}'; {hint}"))
+        problems.append(Diagnostic(Option("test"), f"there is no scenario '{name}'; {hint}"))
     if problems:
         raise InputError(*problems)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from p4gen.errors import Diagnostic, InputError
+from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.model import ControlError, Digest, Event, Trace
 from p4gen.p4 import ir
 from p4gen.stf.bench import Engine
@@ -105,12 +105,12 @@ def _packet(text: str) -> Arrival:
     end = _HEX.match(digits)
     assert end is not None
     if end.end() < len(digits):
-        raise InputError(Diagnostic("--packet", f"{_short(text)}: {digits[end.end()]!r} is no hexadecimal digit"))
+        raise InputError(Diagnostic(Option("packet"), f"{_short(text)}: {digits[end.end()]!r} is no hexadecimal digit"))
     if len(digits) % 2 or not digits:
         what = "half a byte is left over" if digits else "the packet has no bytes"
-        raise InputError(Diagnostic("--packet", f"{_short(text)}: {what}"))
+        raise InputError(Diagnostic(Option("packet"), f"{_short(text)}: {what}"))
     if len(digits) > 2 * MAX_FRAME:
-        raise InputError(Diagnostic("--packet", f"{_short(text)}: a packet has {MAX_FRAME:,} bytes at most"))
+        raise InputError(Diagnostic(Option("packet"), f"{_short(text)}: a packet has {MAX_FRAME:,} bytes at most"))
     return Arrival(port, bytes.fromhex(digits))
 
 

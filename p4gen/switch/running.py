@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from p4gen import child_environment
+from p4gen.environment import child_environment
 from p4gen.errors import FailedError
 from p4gen.model.entries import Entry
 from p4gen.p4.compile import Compiled, compile_text

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-import p4gen
 from p4gen.arch import Architecture
 from p4gen.choices import BMV2, EMBEDDED, TOFINO_MODEL, EngineName
-from p4gen.errors import Diagnostic, InputError, MissingToolError
+from p4gen.errors import Diagnostic, InputError, MissingToolError, Option
 from p4gen.p4 import p4c
 from p4gen.p4.toolchain import Toolchain
 from p4gen.switch import bmv2
@@ -18,6 +17,7 @@ from p4gen.switch.process import running_switch
 from p4gen.switch.running import Program, Running
 from p4gen.switch.tofino import tools as tofino
 from p4gen.switch.tofino.process import running_tofino
+from p4gen.version import __version__
 from p4gen.vocabulary import ProgramSpec
 
 __all__ = ["BMV2", "EMBEDDED", "TOFINO_MODEL", "Start", "check", "check_runs", "starter", "versions"]
@@ -40,14 +40,16 @@ def check(target: str, arch: Architecture | None = None) -> None:
 def check_queue_lengths(target: str, spec: ProgramSpec) -> None:
     """Raise ``InputError`` when a program needs the lengths of queues, and a target does not give them."""
     if spec.wants_queue_lengths and target != EMBEDDED:
-        raise InputError(Diagnostic("--target", f"{target} keeps no lengths of queues in registers of {spec.program}"))
+        raise InputError(
+            Diagnostic(Option("target"), f"{target} keeps no lengths of queues in registers of {spec.program}")
+        )
 
 
 def check_runs(target: str, arch: Architecture) -> None:
     """Raise ``InputError`` when a target does not run an architecture's programs."""
     if target not in arch.targets:
         known = f"they run on {' and '.join(arch.targets)}" if arch.targets else "p4gen has no target for them"
-        raise InputError(Diagnostic("--target", f"{target} does not run programs for {arch.name}; {known}"))
+        raise InputError(Diagnostic(Option("target"), f"{target} does not run programs for {arch.name}; {known}"))
 
 
 def starter(target: str, *, trace: bool = False, pcap: bool = False, engine: EngineName = "interp") -> Start:
@@ -62,7 +64,7 @@ def starter(target: str, *, trace: bool = False, pcap: bool = False, engine: Eng
 
 def versions(target: str, arch: Architecture | None = None) -> dict[str, str]:
     """The versions of everything that a run on a target depends on, the compiler for ``arch`` included."""
-    found = {"p4gen": p4gen.__version__}
+    found = {"p4gen": __version__}
     if target == BMV2:
         found[bmv2.SWITCH] = bmv2.version()
         compiler = p4c.find()

@@ -27,7 +27,7 @@ MAX_LINES, MAX_LINE = 80, 1500
 WORK = (
     "p4gen.cli.build.build",
     "p4gen.net.collectives.simulation.compile_spec",
-    "p4gen.lab.prerequisites.check",
+    "p4gen.labs.prerequisites.check",
     "p4gen.cli.switch.run_switch",
     "p4gen.manager.process.running_manager",
     "p4gen.cli.top.ManagerClient",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import p4gen
-from p4gen.cli.app import COMPLETE, VERBS, main
+from p4gen.cli.app import COMPLETE, SECTIONS, VERBS, main
 from p4gen.cli.verb import Verb
 from p4gen.families import flag_name
 from p4gen.papers.epic.spec import EpicSpec
@@ -87,6 +87,14 @@ def test_help_lists_the_options_of_a_command_and_no_others(
     others = {option for other, options in OWN.items() if other.startswith(group) for option in options}
     assert {option for option in others if f"\n  {option} " in text} == OWN[name]
     assert "\n  --json " in text
+
+
+def test_verbs_are_grouped_by_what_a_user_wants(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sorted(name for names in SECTIONS.values() for name in names) == sorted(VERBS)
+    text = said(["--help"], monkeypatch, capsys)
+    assert all(f"\n{title}:\n  {names[0]} " in text for title, names in SECTIONS.items())
 
 
 def test_the_version_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

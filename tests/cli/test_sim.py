@@ -180,7 +180,7 @@ def test_wrong_input_is_refused(arguments: list[str], cause: str) -> None:
 
 def test_options_that_do_not_go_together() -> None:
     assert "barrier has no data" in str(sim("--collective", "barrier", "--size", "4K").exception)
-    assert "--burst is the length of bursts of loss" in str(sim("--burst", "3").exception)
+    assert "--burst: error: is the length of bursts of loss" in str(sim("--burst", "3").exception)
 
 
 @pytest.mark.parametrize("tables", ["33", "first", "25,", ""])

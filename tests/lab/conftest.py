@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from p4gen.errors import P4genError
-from p4gen.lab import prerequisites
+from p4gen.labs import prerequisites
 from p4gen.switch import targets
 
 from .traces import MARK, Traces

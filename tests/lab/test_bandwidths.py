@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.lab.network.bandwidths import parse
+from p4gen.labs.network.bandwidths import parse
 from p4gen.vocabulary.topology import load_topology
 
 from .labs import SMALL, lab

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from p4gen.lab.runs import suite
+from p4gen.labs.runs import suite
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus
 from p4gen.p4 import p4c
 from p4gen.vocabulary.topology import load_topology

@@ -14,13 +14,13 @@ from click.testing import CliRunner
 
 from p4gen.cli.app import cli
 from p4gen.errors import InputError
-from p4gen.lab.network.impairments import check_withstood
-from p4gen.lab.prompt.prompt import Prompt
-from p4gen.lab.prompt.terminal import Session
-from p4gen.lab.runs import peerruns
-from p4gen.lab.runs.writecalls import WriteCall, writes_of
-from p4gen.lab.session import Lab
-from p4gen.lab.writegroups import WriteGroup
+from p4gen.labs.network.impairments import check_withstood
+from p4gen.labs.prompt.prompt import Prompt
+from p4gen.labs.prompt.terminal import Session
+from p4gen.labs.runs import peerruns
+from p4gen.labs.runs.writecalls import WriteCall, writes_of
+from p4gen.labs.session import Lab
+from p4gen.labs.writegroups import WriteGroup
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.vocabulary.program import Icrc
 from p4gen.vocabulary.topology import load_topology

@@ -19,13 +19,13 @@ from pydantic import TypeAdapter, ValidationError
 from p4gen.cli.app import cli
 from p4gen.errors import FailedError, InputError, MissingToolError
 from p4gen.host.transport.clock import MS
-from p4gen.lab import prerequisites, scratch
-from p4gen.lab.hosts.hosts import HostClient
-from p4gen.lab.job import LabJob, Wanted
-from p4gen.lab.network import faults, mininet
-from p4gen.lab.network.hostnet import MANAGER_SOCKET
-from p4gen.lab.processes import Process
-from p4gen.lab.runs import calls
+from p4gen.labs import prerequisites, scratch
+from p4gen.labs.hosts.hosts import HostClient
+from p4gen.labs.job import LabJob, Wanted
+from p4gen.labs.network import faults, mininet
+from p4gen.labs.network.hostnet import MANAGER_SOCKET
+from p4gen.labs.processes import Process
+from p4gen.labs.runs import calls
 from p4gen.net.collectives.config import Call
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.switch.running import Program

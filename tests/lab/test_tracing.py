@@ -6,7 +6,7 @@ from itertools import chain
 
 import pytest
 
-from p4gen.lab.prompt.tracing import KINDS, folded
+from p4gen.labs.prompt.tracing import KINDS, folded
 
 TICK = """\
               packet of 62 bytes on port 510

@@ -24,7 +24,7 @@ from p4gen.vocabulary.message import Collective
 
 from . import samples
 
-FOLDER = Path(messages.__file__).parent
+FOLDER = Path(messages.__file__).parents[1]
 KINDS: list[tuple[type, st.SearchStrategy[Any]]] = [
     (api.SwitchInfo, samples.switches),
     (api.HostInfo, samples.hosts),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from p4gen.verify.search.events import HELD
-from p4gen.verify.system import Effect, System
+from p4gen.verification.search.events import HELD
+from p4gen.verification.system import Effect, System
 
 State = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, int, int, int, int]]
 """States of switches, of hosts, contents of links, and what is left of the budget."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from p4gen.families import load_collective
-from p4gen.verify.scope import Scope
-from p4gen.verify.world import Budget
+from p4gen.verification.scope import Scope
+from p4gen.verification.world import Budget
 from p4gen.vocabulary.topology import load_topology
 
 SMALL: Mapping[str, Any] = {"lanes": 8, "window": 3, "message": 1, "groups": 1, "fan_in": 4, "ports": 4}

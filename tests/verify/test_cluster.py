@@ -10,10 +10,10 @@ import pytest
 
 from p4gen.errors import FailedError, InputError, MissingToolError
 from p4gen.host.collectives.plan import Flow
-from p4gen.verify.search.cluster import Cluster
-from p4gen.verify.search.search import Search
-from p4gen.verify.system import System
-from p4gen.verify.world import Budget
+from p4gen.verification.search.cluster import Cluster
+from p4gen.verification.search.search import Search
+from p4gen.verification.system import System
+from p4gen.verification.world import Budget
 from verify.scopes import scope
 
 WHY = "needs Dask: pip install 'p4gen[cluster]'"

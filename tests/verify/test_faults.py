@@ -16,13 +16,13 @@ from p4gen.errors import FailedError, InputError
 from p4gen.families import load_collective, load_spec
 from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
-from p4gen.verify.family import verification_of
-from p4gen.verify.faults.faults import Found, Hunt, beyond, doubt, placed, program_of, seeding_of
-from p4gen.verify.faults.kept import Kept, Verdict
-from p4gen.verify.faults.ladder import WRAP, ladder
-from p4gen.verify.findings.results import Problem
-from p4gen.verify.search.search import Search
-from p4gen.verify.system import System
+from p4gen.verification.family import verification_of
+from p4gen.verification.faults.faults import Found, Hunt, beyond, doubt, placed, program_of, seeding_of
+from p4gen.verification.faults.kept import Kept, Verdict
+from p4gen.verification.faults.ladder import WRAP, ladder
+from p4gen.verification.findings.results import Problem
+from p4gen.verification.search.search import Search
+from p4gen.verification.system import System
 
 STATES = 400_000
 """The most of a scope; the command's default."""

@@ -10,12 +10,12 @@ from click.testing import CliRunner
 from p4gen.cli.app import cli
 from p4gen.errors import InputError
 from p4gen.families import load_spec
-from p4gen.verify.findings.results import Result
-from p4gen.verify.findings.story import Story, events_of
-from p4gen.verify.parts.flows import FlowScope
-from p4gen.verify.search.search import Search
-from p4gen.verify.system import System
-from p4gen.verify.world import Budget
+from p4gen.verification.findings.results import Result
+from p4gen.verification.findings.story import Story, events_of
+from p4gen.verification.parts.flows import FlowScope
+from p4gen.verification.search.search import Search
+from p4gen.verification.system import System
+from p4gen.verification.world import Budget
 from p4gen.vocabulary.topology import load_topology
 
 SMALL = {"mode": "themis", "ports": 4, "paths": 2, "connections": 4}

@@ -19,12 +19,12 @@ from p4gen.papers.scin.control import Pattern
 from p4gen.papers.scin.verification.searching import PullScope
 from p4gen.rocev2.opcodes import Ack, Nak, Opcode, RnrNak
 from p4gen.rocev2.packet import parse
-from p4gen.verify.faults.faults import seeding_of
-from p4gen.verify.findings.counterexample import played, save, told
-from p4gen.verify.search.kernel import ARRIVE
-from p4gen.verify.search.search import Search
-from p4gen.verify.system import System
-from p4gen.verify.world import Budget, Explored
+from p4gen.verification.faults.faults import seeding_of
+from p4gen.verification.findings.counterexample import played, save, told
+from p4gen.verification.search.kernel import ARRIVE
+from p4gen.verification.search.search import Search
+from p4gen.verification.system import System
+from p4gen.verification.world import Budget, Explored
 from p4gen.vocabulary import ticks
 from p4gen.vocabulary.topology import load_topology
 from verify.scopes import scope

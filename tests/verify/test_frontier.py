@@ -7,12 +7,12 @@ import errno
 import numpy as np
 import pytest
 
-from p4gen.verify.search import frontier
-from p4gen.verify.search.frontier import Frontier
-from p4gen.verify.search.search import Search
-from p4gen.verify.search.worker import Worker
-from p4gen.verify.system import System
-from p4gen.verify.world import Budget
+from p4gen.verification.search import frontier
+from p4gen.verification.search.frontier import Frontier
+from p4gen.verification.search.search import Search
+from p4gen.verification.search.worker import Worker
+from p4gen.verification.system import System
+from p4gen.verification.world import Budget
 from verify.scopes import scope
 
 

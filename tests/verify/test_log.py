@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from p4gen.verify.search.log import Log
+from p4gen.verification.search.log import Log
 
 
 @pytest.mark.parametrize("most", [0, 10, 1000])

@@ -7,9 +7,9 @@ import random
 import pytest
 
 from p4gen.net.collectives.simulation import Simulation
-from p4gen.verify.findings.story import Event, Story
-from p4gen.verify.system import System, corrupted
-from p4gen.verify.world import Budget
+from p4gen.verification.findings.story import Event, Story
+from p4gen.verification.system import System, corrupted
+from p4gen.verification.world import Budget
 from verify.scopes import scope
 
 FAULTS = Budget(losses=3, duplicates=3, delays=3, corruptions=3, timeouts=3)

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from p4gen.cli.app import cli
-from p4gen.verify.search.search import Search
-from p4gen.verify.system import System
-from p4gen.verify.world import Budget
+from p4gen.verification.search.search import Search
+from p4gen.verification.system import System
+from p4gen.verification.world import Budget
 from verify.scopes import scope
 
 pytestmark = pytest.mark.skipif(

@@ -22,12 +22,12 @@ from p4gen.papers.scin.verification.unsearched import unsearched
 from p4gen.rocev2.headers import BTH, RETH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket
-from p4gen.verify.findings.confirm import confirm
-from p4gen.verify.findings.counterexample import played, save, told
-from p4gen.verify.findings.scenario import write
-from p4gen.verify.search.search import Search
-from p4gen.verify.system import System
-from p4gen.verify.world import Budget
+from p4gen.verification.findings.confirm import confirm
+from p4gen.verification.findings.counterexample import played, save, told
+from p4gen.verification.findings.scenario import write
+from p4gen.verification.search.search import Search
+from p4gen.verification.system import System
+from p4gen.verification.world import Budget
 from p4gen.vocabulary.topology import load_topology
 
 LOSS = Budget(losses=1)

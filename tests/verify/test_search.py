@@ -9,12 +9,12 @@ import pytest
 
 from p4gen.errors import FailedError, InputError
 from p4gen.host.collectives.plan import Flow
-from p4gen.verify.findings.results import Result
-from p4gen.verify.scope import Scope
-from p4gen.verify.search import knowledge
-from p4gen.verify.search.search import Search
-from p4gen.verify.system import System
-from p4gen.verify.world import Budget
+from p4gen.verification.findings.results import Result
+from p4gen.verification.scope import Scope
+from p4gen.verification.search import knowledge
+from p4gen.verification.search.search import Search
+from p4gen.verification.system import System
+from p4gen.verification.world import Budget
 from p4gen.vocabulary.message import Collective
 from verify.reference import search
 from verify.scopes import scope

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from p4gen.verify.search import transitions
-from p4gen.verify.search.events import DELIVER, END, EXPIRE
-from p4gen.verify.search.states import LEAST, PARTS, States
+from p4gen.verification.search import transitions
+from p4gen.verification.search.events import DELIVER, END, EXPIRE
+from p4gen.verification.search.states import LEAST, PARTS, States
 
 
 def test_a_set_knows_its_states_while_it_grows() -> None:

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from p4gen.cli.verify.scope import reductions
 from p4gen.errors import InputError
 from p4gen.host.collectives.plan import Flow
-from p4gen.verify.findings.story import Story, events_of
-from p4gen.verify.search.search import Search
-from p4gen.verify.search.symmetry import turns_of
-from p4gen.verify.system import System
-from p4gen.verify.world import Budget
+from p4gen.library.verification import reductions
+from p4gen.verification.findings.story import Story, events_of
+from p4gen.verification.search.search import Search
+from p4gen.verification.search.symmetry import turns_of
+from p4gen.verification.system import System
+from p4gen.verification.world import Budget
 from p4gen.vocabulary.message import Collective
 from verify.scopes import scope
 

@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.table import Table
 
 from p4gen.cli.options import json_option, out_option, report_console, target_option
-from p4gen.cli.seeds import drawn, seed_option
-from p4gen.cli.values import parsed
+from p4gen.cli.seeds import seed_option
 from p4gen.cli.verb import verb
 from p4gen.errors import FailedError
-from p4gen.lab.runs.report import size_text
+from p4gen.inputs import drawn, parsed
+from p4gen.labs.runs.report import size_text
 from p4gen.plan.flow.policies import POLICIES
 from p4gen.plan.flow.together import together
 from p4gen.vocabulary import units
@@ -104,8 +104,8 @@ def command(
     in the lab and in the simulator (volume exact). Exit status 1 if a result is not NumPy's, or if the lab's ratio is
     not within 20 % of the simulator's. Needs what labs need.
     """
-    bytes_each = parsed("--size", units.size, size)
-    rate = parsed("--bandwidth", units.bandwidth, bandwidth)
+    bytes_each = parsed("size", units.size, size)
+    rate = parsed("bandwidth", units.bandwidth, bandwidth)
     seed = drawn(seed)
     console = report_console(quiet=as_json)
     console.print(f"seed {seed}; AllReduce of {size_text(bytes_each)}, {repeat} times, links of {rate / 1e6:g} Mb/s")

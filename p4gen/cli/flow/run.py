@@ -14,8 +14,9 @@ from rich.table import Table
 
 from p4gen.cli.files import write_text, writing
 from p4gen.cli.options import json_option, report_console
-from p4gen.cli.seeds import drawn, seed_option
+from p4gen.cli.seeds import seed_option
 from p4gen.cli.verb import verb
+from p4gen.inputs import drawn
 from p4gen.plan.flow.fabric import FABRICS
 from p4gen.plan.flow.jobs import Job
 from p4gen.plan.flow.policies import POLICIES

@@ -13,10 +13,10 @@ from rich.table import Table
 
 from p4gen.cli.files import write_text, writing
 from p4gen.cli.options import json_option, report_console
-from p4gen.cli.seeds import drawn, seed_option
+from p4gen.cli.seeds import seed_option
 from p4gen.cli.verb import verb
 from p4gen.errors import InputError
-from p4gen.inputs import shown
+from p4gen.inputs import drawn, shown
 from p4gen.plan.flow.policies import Volume
 from p4gen.plan.flow.report import plot_cdf, table_csv
 from p4gen.plan.flow.tables import MIXED_TABLES, SINGLE_TABLES, TABLES, Report, table

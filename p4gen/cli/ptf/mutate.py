@@ -17,8 +17,9 @@ from rich.table import Table
 
 from p4gen.cli.ending import terminable
 from p4gen.cli.options import engine_option, json_option, report_console, spec_from, spec_options
-from p4gen.cli.seeds import drawn, seed_option
+from p4gen.cli.seeds import seed_option
 from p4gen.cli.verb import FiniteRange, verb
+from p4gen.inputs import drawn
 from p4gen.model import EngineName
 from p4gen.program import compose, render
 from p4gen.ptf.equivalents import equivalents_in

@@ -30,9 +30,10 @@ from p4gen.cli.options import (
     this_command,
 )
 from p4gen.cli.ptf.options import tests_option
-from p4gen.cli.seeds import drawn, seed_option
+from p4gen.cli.seeds import seed_option
 from p4gen.cli.verb import verb
 from p4gen.errors import FailedError
+from p4gen.inputs import drawn
 from p4gen.model import EngineName
 from p4gen.p4.toolchain import Toolchain
 from p4gen.ptf import bundle

@@ -11,9 +11,9 @@ from rich.table import Table
 
 from p4gen.cli.common import engine_option
 from p4gen.cli.options import json_option, report_console
-from p4gen.cli.seeds import drawn, seed_option
-from p4gen.cli.values import parsed
+from p4gen.cli.seeds import seed_option
 from p4gen.cli.verb import verb
+from p4gen.inputs import drawn, parsed
 from p4gen.model import ENGINES
 from p4gen.plan.route.confirm import HIGH, LOW, Confirmed, confirm
 from p4gen.vocabulary import units
@@ -56,7 +56,7 @@ def command(
     promises at least a tenth more than shortest paths to one root, these are run too. Exit status 1 if a result is
     wrong, a packet is dropped, or a goodput is not 0.95 to 1.02 of that predicted.
     """
-    bytes_each = parsed("--size", units.size, size)
+    bytes_each = parsed("size", units.size, size)
     chosen = next(name for name in ENGINES if name == engine)
     seed = drawn(seed)
     console = report_console(quiet=as_json)

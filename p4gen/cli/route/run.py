@@ -15,11 +15,10 @@ from rich.table import Table
 
 from p4gen.cli.files import write_text, writing
 from p4gen.cli.options import json_option, report_console
-from p4gen.cli.seeds import drawn, seed_option
-from p4gen.cli.values import parsed
+from p4gen.cli.seeds import seed_option
 from p4gen.cli.verb import FiniteRange, verb
 from p4gen.errors import InputError
-from p4gen.inputs import shown
+from p4gen.inputs import drawn, parsed, shown
 from p4gen.plan.route.content import content, joint_content
 from p4gen.plan.route.drawing import plot_plans
 from p4gen.plan.route.figures import Setting
@@ -112,7 +111,7 @@ def command(
         raise InputError(f"--fabric {shown(fabric)}: it is leaves x spines x hosts, such as 24x24x24")
     leaves, spines, hosts = map(int, match.groups())
     shape = LeafSpine(leaves, spines, hosts, pipelines=pipelines, mapping=mapping)
-    share = parsed("--ina", units.share, ina)
+    share = parsed("ina", units.share, ina)
     aggregators = Setting(shape, ina=share, jobs=jobs, tasks=tasks).aggregators
     several = jobs * tasks > 1
     known = JOINT_ALGORITHMS if several else ALGORITHMS
@@ -120,7 +119,7 @@ def command(
         if name not in known:
             raise InputError(f"--algorithm {name}: is for several tasks; for one there are {', '.join(known)}")
     chosen = [name for name in known if name in (algorithms or USUAL)]
-    effort = Effort(time_limit, parsed("--alpha", units.share, alpha), steps)
+    effort = Effort(time_limit, parsed("alpha", units.share, alpha), steps)
     workers = workers or (100 if several else 200)
     seed = drawn(seed)
     console = report_console(quiet=as_json)

@@ -12,10 +12,11 @@ from rich.table import Table
 
 from p4gen.cli.files import write_text, writing
 from p4gen.cli.options import json_option, report_console
-from p4gen.cli.seeds import drawn, seed_option
-from p4gen.cli.values import TOPOLOGY, parsed
+from p4gen.cli.seeds import seed_option
+from p4gen.cli.values import TOPOLOGY
 from p4gen.cli.verb import FiniteRange, verb
-from p4gen.errors import Diagnostic, InputError
+from p4gen.errors import Diagnostic, InputError, Option
+from p4gen.inputs import drawn, parsed
 from p4gen.plan.route.fabric import Fabric
 from p4gen.plan.route.planfile import TreePlan
 from p4gen.plan.route.stripeplan import StripedPlan
@@ -91,7 +92,7 @@ def command(
     most = max(len(spec.ports[switch]) for switch in spec.switches)
     ports = ports or max(32, -(-most // 4) * 4)
     if ports < most or ports % int(pipelines):
-        raise InputError(Diagnostic("--ports", f"switches have up to {most} links, and {pipelines} pipelines"))
+        raise InputError(Diagnostic(Option("ports"), f"switches have up to {most} links, and {pipelines} pipelines"))
     found = compare(Fabric(spec, hosts, switches, fan_in=fan_in), int(pipelines), ports, time_limit)
     _show(found, console)
     plans: tuple[TreePlan, ...] = (found.plan,)
@@ -119,7 +120,7 @@ def _ranks(topology: TopologySpec, given: str | None, chance: random.Random) -> 
     if not given.isdecimal():
         return tuple(given.split(","))
     if not 1 <= int(given[:6]) <= len(topology.hosts):
-        raise InputError(Diagnostic("--ranks", f"{topology.name} has {len(topology.hosts)} hosts"))
+        raise InputError(Diagnostic(Option("ranks"), f"{topology.name} has {len(topology.hosts)} hosts"))
     return tuple(chance.sample(topology.hosts, int(given)))
 
 
@@ -128,7 +129,7 @@ def _aggregating(topology: TopologySpec, inc: str | None, ina: str | None, chanc
         return frozenset(inc.split(","))
     if ina is None:
         return frozenset(topology.switches)
-    count = round(parsed("--ina", units.share, ina) * len(topology.switches))
+    count = round(parsed("ina", units.share, ina) * len(topology.switches))
     return frozenset(chance.sample(topology.switches, max(1, count)))
 
 

@@ -14,11 +14,12 @@ from p4gen.cli.values import TOPOLOGY
 from p4gen.cli.verb import FiniteRange, GroupedOption
 from p4gen.groups.ranks import RECOVERIES
 from p4gen.host.collectives.plan import PsnSync
+from p4gen.library.simulation import DEFAULT_SIZE, DEFAULT_TIMEOUT
 from p4gen.model import ENGINES
 from p4gen.net.world.faults import MAX_BURST
 from p4gen.vocabulary.message import Collective
 
-DEFAULT_TIMEOUT, DEFAULT_SIZE, STUDIED_SIZE = "50us", "1M", "4M"
+STUDIED_SIZE = "4M"
 CALLS, LINKS, NICS = "What ranks call", "Faults of links", "NICs"
 """Sections of help."""
 F = TypeVar("F", bound=Callable[..., Any])

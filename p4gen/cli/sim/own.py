@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from p4gen.cli.options import kind_of
-from p4gen.cli.seeds import drawn
-from p4gen.cli.sim.config import chosen_engine, faults_from, timer
-from p4gen.cli.values import parsed
 from p4gen.cli.verb import GroupedOption
-from p4gen.errors import Diagnostic, InputError
+from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.families import families, family_of, flag_name
-from p4gen.host.transport.dcqcn import DcqcnConfig
-from p4gen.host.transport.verbs import Recovery
-from p4gen.inputs import shown
-from p4gen.net.own import OwnRun, OwnRuns, RunOrder
-from p4gen.vocabulary import CollectiveSpec, ProgramSpec, units
+from p4gen.library.simulation import RunOptions, family_run
+from p4gen.net.own import OwnRun, OwnRuns
+from p4gen.vocabulary import CollectiveSpec, ProgramSpec
 from p4gen.vocabulary.topology import load_topology
 
-_OF_GROUPS: Final[Mapping[str, Any]] = {"root": 0, "sync": "subgroups", "concurrent": 1}
-"""Options that only collectives of IncTrees have, with their defaults."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -70,44 +63,14 @@ def refuse_own(options: Mapping[str, Any]) -> None:
     for family, facet in _facets().items():
         for name in facet.options:
             if options[name] is not None:
-                raise InputError(Diagnostic(flag_name(name), f"is for runs of {family}'s programs"))
+                raise InputError(Diagnostic(Option(name), f"is for runs of {family}'s programs"))
 
 
-def own_run(topology_name: str, spec: ProgramSpec, o: Mapping[str, Any]) -> tuple[OwnRun, int] | None:
+def own_run(topology_name: str, spec: ProgramSpec, options: Mapping[str, Any]) -> tuple[OwnRun, int] | None:
     """The run that options describe, and its seed; None for programs that take part in collectives of IncTrees.
 
     Raises ``InputError``.
     """
-    family = family_of(spec)
-    if isinstance(spec, CollectiveSpec) or not family.answers(OwnRuns):
+    if isinstance(spec, CollectiveSpec) or not family_of(spec).answers(OwnRuns):
         return None
-    facet = family.facet(OwnRuns)
-    collective = o["collective"] or facet.collectives[0]
-    if collective not in facet.collectives:
-        known = ", ".join(facet.collectives)
-        raise InputError(Diagnostic("--collective", f"{shown(collective)} is none of those of {family.name}: {known}"))
-    for name, default in _OF_GROUPS.items():
-        if o[name] != default and name not in facet.also:
-            raise InputError(Diagnostic(flag_name(name), f"is for collectives of IncTrees, not for {family.name}"))
-    topology, seed = load_topology(topology_name), drawn(o["seed"])
-    order = RunOrder(
-        topology,
-        spec,
-        collective,
-        None if o["size"] is None else parsed("--size", units.size, o["size"]),
-        o["repeat"],
-        faults_from(o, topology),
-        seed,
-        Recovery(o["recovery"]) if o["recovery"] else None,
-        None if o["timeout"] is None else parsed("--timeout", timer, o["timeout"]),
-        o["retries"],
-        DcqcnConfig() if o["dcqcn"] else None,
-        chosen_engine(o["engine"]),
-        {
-            name: parsed(flag_name(name), option.read, option.default if o[name] is None else o[name])
-            for name, option in facet.options.items()
-        },
-        o["root"],
-        o["concurrent"],
-    )
-    return facet.make(order), seed
+    return family_run(load_topology(topology_name), spec, RunOptions.of(options))

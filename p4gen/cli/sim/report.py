@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console
 from rich.table import Table
 
-from p4gen.host.transport.clock import SECOND, duration_text
+from p4gen.host.transport.clock import duration_text
 from p4gen.net.collectives.simulation import SimResult
 from p4gen.net.own import Outcome
 
@@ -46,23 +46,6 @@ def show_problems(stuck: Iterable[str], result: SimResult | Outcome, console: Co
     for script in result.silent:
         console.print("[red]script[/red]  ", end="")
         console.print(script, markup=False)
-
-
-def traffic_json(result: SimResult | Outcome) -> dict[str, Any]:
-    """The same for ``--json``."""
-    return {
-        "errors": list(result.errors),
-        "seconds": result.duration / SECOND,
-        "sent": result.sent,
-        "resent": result.resent,
-        "timeouts": result.timeouts,
-        "naks": result.naks,
-        "cnps": result.cnps,
-        "packet_hops": result.packet_hops,
-        "drops": dict(result.drops.most_common()),
-        "links": {link.name: {"packets": link.packets, "utilisation": link.utilisation} for link in result.links},
-        "silent_scripts": list(result.silent),
-    }
 
 
 def show_own(title: str, result: Outcome, repeat: int, console: Console) -> None:

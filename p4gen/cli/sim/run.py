@@ -18,7 +18,7 @@ from p4gen.cli.sim.config import configuration
 from p4gen.cli.sim.options import simulation_options
 from p4gen.cli.sim.own import collective_names, own_options, own_run, refuse_own
 from p4gen.cli.sim.plan import compared, planned
-from p4gen.cli.sim.report import show_own, show_problems, show_traffic, traffic_json
+from p4gen.cli.sim.report import show_own, show_problems, show_traffic
 from p4gen.cli.sim.schedule import play_schedule
 from p4gen.cli.verb import verb
 from p4gen.families import family_of
@@ -111,7 +111,7 @@ def command(
         console.print(compared(tree_plan, result))
     passed = result.ok and not result.silent
     if options["as_json"]:
-        click.echo(json.dumps({"seed": config.seed, "passed": passed} | _json(result)))
+        click.echo(json.dumps({"seed": config.seed, "passed": passed} | result.to_dict()))
     ctx.exit(0 if passed else 1)
 
 
@@ -124,8 +124,8 @@ def _own(
     show_own(run.title, result, options["repeat"], console)
     passed = result.ok and not result.silent
     if options["as_json"]:
-        said = {"topology": run.network.topology.name, "ended": result.ended, "stuck": list(result.stuck)}
-        click.echo(json.dumps({"seed": seed, "passed": passed} | said | dict(result.figures) | traffic_json(result)))
+        said = {"seed": seed, "passed": passed, "topology": run.network.topology.name}
+        click.echo(json.dumps(said | result.to_dict()))
     return passed
 
 
@@ -186,18 +186,3 @@ def _show(result: SimResult, console: Console) -> None:
     if result.ok:
         agrees = f"every rank's result {agreement(config.program.dtype)}"
         console.print(f"[green]{agrees if config.size else 'synchronised'}[/green]")
-
-
-def _json(result: SimResult) -> dict[str, Any]:
-    diagnosis = result.diagnosis
-    return traffic_json(result) | {
-        "topology": result.config.topology.name,
-        "program": result.config.program.program,
-        "collective": str(result.config.collective),
-        "size": result.config.size,
-        "ended": result.ended,
-        "correct": result.correct,
-        "gbps": round(result.throughput / 1e9, 3),
-        "seconds_to_last_result": None if result.last_result is None else result.last_result / SECOND,
-        "diagnosis": diagnosis.lines() if diagnosis is not None else None,
-    }

@@ -19,7 +19,7 @@ def play_schedule(
 ) -> tuple[bool, dict[str, Any]]:
     """Play a schedule: the NICs, the CommLib and the switches of a simulation, whose clock stands still. Returns
     whether all calls have ended and nothing was wrong, and what a report says."""
-    from p4gen.verify.findings.counterexample import drawing, played, write_capture  # noqa: PLC0415 - Numba is slow to load
+    from p4gen.verification.findings.counterexample import drawing, played, write_capture  # noqa: PLC0415 - Numba is slow to load
 
     for parameter in ctx.command.params:
         given = ctx.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE

@@ -14,18 +14,16 @@ from rich.table import Table
 
 from p4gen.cli.files import write_text
 from p4gen.cli.options import report_console, spec_fields, spec_from
-from p4gen.cli.seeds import drawn
-from p4gen.cli.sim.config import chosen_engine, faults_from, timer
 from p4gen.cli.sim.options import simulation_options
-from p4gen.cli.values import parsed
 from p4gen.cli.verb import verb
-from p4gen.errors import Diagnostic, InputError
+from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.families import load_spec
 from p4gen.groups.connections import connection_limits
 from p4gen.host.transport.clock import duration_text
 from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
 from p4gen.host.transport.verbs import Recovery
-from p4gen.inputs import shown
+from p4gen.inputs import drawn, parsed, shown
+from p4gen.library.simulation import RunOptions, chosen_engine, network_faults, timer
 from p4gen.net.traffic.series import series_csv, series_svg
 from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig, by_position
 from p4gen.net.traffic.traffic_simulation import TrafficResult, TrafficSimulation
@@ -139,24 +137,24 @@ def _configuration(
 ) -> TrafficConfig:
     if o["interval"] is not None and not sampled:
         raise click.UsageError("--interval goes with --series")
-    size = parsed("--size", units.size, o["size"] or _SIZE)
+    size = parsed("size", units.size, o["size"] or _SIZE)
     groups = [tuple(text.split(",")) for text in o["hosts"]] or by_position(topology)
     return TrafficConfig(
         topology,
         spec_from(spec_file, {name: o[name] for name in spec_fields()}),
         tuple(Traffic(Pattern(o["pattern"]), hosts, size) for hosts in groups),
         core=None if o["core"] is None else load_spec(o["core"]),
-        faults=faults_from({"scripts": (), **o}, topology),
+        faults=network_faults(RunOptions.of(o), topology),
         seed=drawn(o["seed"]),
         recovery=Recovery(o["nic"]),
         spray_gbn=o["spray_gbn"],
         dcqcn=_dcqcn(topology, o),
-        timeout=parsed("--timeout", timer, o["timeout"] or _TIMEOUT),
+        timeout=parsed("timeout", timer, o["timeout"] or _TIMEOUT),
         retry_count=o["retries"],
-        mtu=parsed("--mtu", _payload, o["mtu"]),
+        mtu=parsed("mtu", _payload, o["mtu"]),
         window=o["outstanding"],
         ahead=o["ahead"],
-        interval=parsed("--interval", _span, o["interval"] or _INTERVAL) if sampled else 0,
+        interval=parsed("interval", _span, o["interval"] or _INTERVAL) if sampled else 0,
         engine=chosen_engine(o["engine"]),
     )
 
@@ -168,11 +166,11 @@ def _dcqcn(topology: TopologySpec, o: Mapping[str, Any]) -> TimedDcqcnConfig | N
         return None
     rates = {topology.setting(topology.ports[host][0], "bandwidth") for host in topology.hosts}
     if len(rates) > 1:
-        raise InputError(Diagnostic("--dcqcn", f"hosts of {topology.name} have links of different bandwidths"))
+        raise InputError(Diagnostic(Option("dcqcn"), f"hosts of {topology.name} have links of different bandwidths"))
     return TimedDcqcnConfig.at(
         rates.pop(),
-        increase_timer=parsed("--ti", _span, o["ti"] or _TI),
-        decrease_interval=parsed("--td", _span, o["td"] or _TD),
+        increase_timer=parsed("ti", _span, o["ti"] or _TI),
+        decrease_interval=parsed("td", _span, o["td"] or _TD),
         nack_cuts=not o["no_nak_cuts"],
     )
 

@@ -9,7 +9,7 @@ import click
 
 from p4gen.cli.options import json_option, report_console, spec_from, spec_options
 from p4gen.cli.verb import verb
-from p4gen.errors import Diagnostic, InputError
+from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.inputs import shown
 
 
@@ -52,13 +52,15 @@ def command(
     that disagree can show; the suite catches them, and a reason is printed.
     Exit status 1 if another one is not found.
     """
-    from p4gen.verify.faults.faults import Hunt, seeding_of  # noqa: PLC0415 - the search needs Numba, which is slow to load
-    from p4gen.verify.faults.kept import Kept, Verdict  # noqa: PLC0415
+    from p4gen.verification.faults.faults import Hunt, seeding_of  # noqa: PLC0415 - the search needs Numba, which is slow to load
+    from p4gen.verification.faults.kept import Kept, Verdict  # noqa: PLC0415
 
     seeding = seeding_of(spec_from(spec_file, flags))
     known = {fault.name: fault for fault in seeding.mutations}
     if wrong := [name for name in names if name not in known]:
-        raise InputError(Diagnostic("--fault", f"there is no fault {shown(wrong[0])}; `p4gen ptf mutate` lists them"))
+        raise InputError(
+            Diagnostic(Option("fault"), f"there is no fault {shown(wrong[0])}; `p4gen ptf mutate` lists them")
+        )
     console = report_console(quiet=as_json)
     report: list[Verdict] = []
     hunt, kept = Hunt(seeding, states=states), None if keep is None else Kept(keep)

@@ -11,13 +11,15 @@ from rich.live import Live
 from rich.text import Text
 
 from p4gen.cli.files import write_text
-from p4gen.cli.options import json_option, report_console, spec_options
-from p4gen.cli.values import TOPOLOGY, parsed
+from p4gen.cli.options import json_option, report_console, spec_fields, spec_options, spec_values
+from p4gen.cli.values import TOPOLOGY
 from p4gen.cli.verb import FiniteRange, verb
-from p4gen.cli.verify.scope import reductions, scope_of
-from p4gen.errors import Diagnostic, InputError
+from p4gen.errors import Diagnostic, InputError, Option
+from p4gen.families import load_spec
 from p4gen.groups.ranks import RECOVERIES
 from p4gen.host.collectives.plan import Flow, PsnSync
+from p4gen.inputs import parsed
+from p4gen.library.verification import reductions, scope_of, shortest
 from p4gen.switch.targets import BMV2, check
 from p4gen.vocabulary import units
 
@@ -138,23 +140,25 @@ def command(
     printed), 3 when the search did not finish.
     """
     # The search needs Numba, which takes a while to load.
-    from p4gen.verify.findings.confirm import confirm  # noqa: PLC0415
-    from p4gen.verify.findings.confirm_bmv2 import confirm_on_bmv2  # noqa: PLC0415
-    from p4gen.verify.findings.counterexample import save, told  # noqa: PLC0415
-    from p4gen.verify.findings.promela import promela  # noqa: PLC0415
-    from p4gen.verify.findings.results import Progress  # noqa: PLC0415
-    from p4gen.verify.findings.scenario import write  # noqa: PLC0415
-    from p4gen.verify.search.cluster import Cluster  # noqa: PLC0415
-    from p4gen.verify.search.search import Search  # noqa: PLC0415
-    from p4gen.verify.system import System  # noqa: PLC0415
+    from p4gen.verification.findings.confirm import confirm  # noqa: PLC0415
+    from p4gen.verification.findings.confirm_bmv2 import confirm_on_bmv2  # noqa: PLC0415
+    from p4gen.verification.findings.counterexample import save, told  # noqa: PLC0415
+    from p4gen.verification.findings.promela import promela  # noqa: PLC0415
+    from p4gen.verification.findings.results import Progress  # noqa: PLC0415
+    from p4gen.verification.findings.scenario import write  # noqa: PLC0415
+    from p4gen.verification.search.cluster import Cluster  # noqa: PLC0415
+    from p4gen.verification.search.search import Search  # noqa: PLC0415
+    from p4gen.verification.system import System  # noqa: PLC0415
 
-    memory = parsed("--memory", units.size, options["memory"])
-    reduce, symmetry = parsed("--reduction", reductions, options["reduction"])
-    scope = scope_of(topology, spec_file, options)
+    memory = parsed("memory", units.size, options["memory"])
+    reduce, symmetry = parsed("reduction", reductions, options["reduction"])
+    flags = spec_values({name: options[name] for name in spec_fields()})
+    spec = None if spec_file is None else load_spec(spec_file, flags)
+    scope = scope_of(topology, spec, flags, options)
     if options["confirm"] == BMV2:
         architecture = scope.program.architecture
         if BMV2 not in architecture.targets:
-            raise InputError(Diagnostic("--confirm", f"{BMV2} does not run programs for {architecture.name}"))
+            raise InputError(Diagnostic(Option("confirm"), f"{BMV2} does not run programs for {architecture.name}"))
         check(BMV2)
     console = report_console(quiet=as_json)
     console.print(scope.sentence())
@@ -178,10 +182,7 @@ def command(
         result = search.run(seconds=options["seconds"], report=show)
     problem = result.problem
     if problem is not None and reduce:
-        # The reduction leaves out orders of events, among them shorter ones: search again without it, as far as that.
-        again = Search(System(scope), reduce=False, workers=options["workers"], memory=memory, liveness=False)
-        shorter = again.run(depth=len(problem.events), seconds=options["seconds"]).problem
-        problem = shorter or problem
+        problem = shortest(scope, problem, options["workers"], memory, options["seconds"])
     console.print(result.sentence())
     if problem is not None:
         story = told(System(scope), problem.events)

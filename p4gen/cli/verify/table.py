@@ -9,15 +9,14 @@ import click
 from rich.table import Table
 
 from p4gen.cli.options import json_option, report_console
-from p4gen.cli.values import parsed
 from p4gen.cli.verb import verb
-from p4gen.cli.verify.scope import small_program
 from p4gen.errors import Diagnostic, InputError
 from p4gen.families import families
-from p4gen.inputs import shown
-from p4gen.verify.family import PaperTable, Verification
-from p4gen.verify.scope import Scope
-from p4gen.verify.world import Budget
+from p4gen.inputs import parsed, shown
+from p4gen.library.verification import small_program
+from p4gen.verification.family import PaperTable, Verification
+from p4gen.verification.scope import Scope
+from p4gen.verification.world import Budget
 from p4gen.vocabulary import units
 from p4gen.vocabulary.topology import load_topology
 
@@ -44,10 +43,10 @@ def command(
 
     Exit status 1 when something is violated, 3 when a search did not finish.
     """
-    from p4gen.verify.search.search import Search  # noqa: PLC0415 - the search needs Numba, which is slow to load
-    from p4gen.verify.system import System  # noqa: PLC0415
+    from p4gen.verification.search.search import Search  # noqa: PLC0415 - the search needs Numba, which is slow to load
+    from p4gen.verification.system import System  # noqa: PLC0415
 
-    most = parsed("--memory", units.size, memory)
+    most = parsed("memory", units.size, memory)
     console = report_console(quiet=as_json)
     found: list[dict[str, Any]] = []
     status = 0

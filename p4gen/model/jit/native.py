@@ -18,7 +18,7 @@ from typing import Any
 import llvmlite
 from llvmlite import binding as llvm
 
-import p4gen
+from p4gen.version import __version__
 
 _MAGIC = b"p4gen jit 1\n"
 _DIGEST = 32
@@ -110,7 +110,7 @@ def compile_image(text: str) -> bytes:
 def _key(text: str) -> str:
     host = machine()
     digest = hashlib.sha256()
-    for part in (p4gen.__version__, llvmlite.__version__, host.name, host.features, str(_LEVEL), text):
+    for part in (__version__, llvmlite.__version__, host.name, host.features, str(_LEVEL), text):
         digest.update(part.encode() + b"\0")
     return digest.hexdigest()
 

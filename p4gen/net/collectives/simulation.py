@@ -5,21 +5,22 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from p4gen.errors import InputError
 from p4gen.groups.ranks import host_config
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
-from p4gen.host.transport.clock import NS, SECOND
+from p4gen.host.transport.clock import SECOND
 from p4gen.host.transport.rc import QueuePair
 from p4gen.net.collectives.check import problems
 from p4gen.net.collectives.config import Call, SimConfig, Work
 from p4gen.net.collectives.diagnosis import Diagnosis, diagnose
 from p4gen.net.collectives.state import group_reader
 from p4gen.net.collectives.values import Member, draw, invoke
+from p4gen.net.result import LinkUse, RunResult, counted
 from p4gen.net.running import RunningGroup
 from p4gen.net.world.freezing import Frozen, freeze, restore
 from p4gen.net.world.network import Network
@@ -38,45 +39,17 @@ STEP = 20_000
 """Number of events between two checks of the progress."""
 
 
-@dataclass(frozen=True)
-class LinkUse:
-    """Use of one direction of a link in a run."""
-
-    name: str
-    packets: int
-    bytes: int
-    utilisation: float
-    """Share of the run's time in which the transmitter was busy."""
-    marked: int
-
-
-@dataclass(frozen=True)
-class SimResult:
-    """The result of a run. Times are in ps."""
+@dataclass(frozen=True, kw_only=True)
+class SimResult(RunResult):
+    """The result of a run of groups. Times are in ps."""
 
     config: SimConfig
     ended: bool
     correct: bool
-    errors: tuple[str, ...]
-    """Errors that ranks reported, and wrong results."""
-    duration: int
-    """Time from the first rank's start to the last one's end."""
     last_result: int | None
     """Time from the first rank's start until the last result arrived; None when none did (EPIC §K)."""
-    sent: int
-    resent: int
-    timeouts: int
-    naks: int
-    drops: Counter[str] = field(repr=False)
-    """Number of drops by ``where module.reason``. Contributions that stay in their slots are not drops."""
-    links: tuple[LinkUse, ...] = field(repr=False)
-    packet_hops: int
-    """Number of packets sent, counted on every link."""
     events: int
-    cnps: int
     diagnosis: Diagnosis | None = None
-    silent: tuple[str, ...] = ()
-    """Scripts that dropped nothing, with the number of packets of their kind."""
 
     @property
     def ok(self) -> bool:
@@ -90,6 +63,20 @@ class SimResult:
         if not self.ended or not self.duration:
             return 0.0
         return sum(call.size for job in self.config.jobs for call in job.calls) * 8 * SECOND / self.duration
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain data."""
+        return super().to_dict() | {
+            "topology": self.config.topology.name,
+            "program": self.config.program.program,
+            "collective": str(self.config.collective),
+            "size": self.config.size,
+            "ended": self.ended,
+            "correct": self.correct,
+            "gbps": round(self.throughput / 1e9, 3),
+            "seconds_to_last_result": None if self.last_result is None else self.last_result / SECOND,
+            "diagnosis": self.diagnosis.lines() if self.diagnosis is not None else None,
+        }
 
 
 class Simulation:
@@ -263,33 +250,20 @@ class Simulation:
         results = [i.last_result for i in calls if i.last_result is not None]
         ended = self._finished()
         duration = (max(ends) if ended else network.loop.now) - start
-        senders = [pair.requester.stats for pair in self.pairs]
         errors = tuple(
             problem
             for group in self.groups
             for problem in problems(group.name, self.spec, group.work.calls, group.values, group.invocations)
         )
-        span = max(duration, NS)
         return SimResult(
             config=self.config,
             ended=ended and not any(i.error for i in calls),
             correct=not errors and ended,
             errors=errors,
-            duration=duration,
             last_result=max(results) - start if results else None,
-            sent=sum(s.sent for s in senders),
-            resent=sum(s.resent for s in senders),
-            timeouts=sum(s.timeouts for s in senders),
-            naks=sum(s.naks for s in senders),
-            drops=self.drops(),
-            links=tuple(
-                LinkUse(d.name, d.packets, d.bytes, d.busy / span, d.marked) for d in network.directions.values()
-            ),
-            packet_hops=sum(d.packets for d in network.directions.values()),
             events=network.loop.handled,
-            cnps=sum(s.cnps for s in senders),
             diagnosis=diagnosis,
-            silent=network.silent_scripts(),
+            **counted(network, self.pairs, self.drops(), duration),
         )
 
     def drops(self) -> Counter[str]:

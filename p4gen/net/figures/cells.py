@@ -19,11 +19,11 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
-import p4gen
 from p4gen.errors import InputError
 from p4gen.net.traffic.traffic import TrafficConfig
 from p4gen.net.traffic.traffic_simulation import TrafficSimulation
 from p4gen.program import compose, render
+from p4gen.version import __version__
 from p4gen.vocabulary import ProgramSpec
 
 _OTHERWISE: Final = ("topology", "program", "core", "programs")
@@ -54,7 +54,7 @@ class Cell:
         ]
         network = config.topology.model_dump_json(exclude_defaults=True)
         texts = (f"{switch} {_text(config.spec_of(switch))}" for switch in config.topology.switches)
-        digest = hashlib.sha256("\0".join([p4gen.__version__, *given, network, *texts]).encode())
+        digest = hashlib.sha256("\0".join([__version__, *given, network, *texts]).encode())
         return folder / f"{self.name.replace('/', '-')}-{digest.hexdigest()[:16]}.json"
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from p4gen.groups.group import Memory
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair
-from p4gen.lab.runs.writecalls import Asked, LabWrites
+from p4gen.labs.runs.writecalls import Asked, LabWrites
 from p4gen.manager.api import RankConfig
 from p4gen.papers.multiwrite.placing import End
 from p4gen.papers.multiwrite.ranks.calls import Call, Choice, Window, window_problem
@@ -19,7 +19,7 @@ from p4gen.papers.multiwrite.spec import MultiwriteSpec
 
 
 class Rank:
-    """A rank of a group of the manager (``p4gen.lab.runs.writecalls.CheckedWriter``)."""
+    """A rank of a group of the manager (``p4gen.labs.runs.writecalls.CheckedWriter``)."""
 
     def __init__(
         self, spec: MultiwriteSpec, rank: int, size: int, packets: int, nic: Nic, changed: Callable[[], None]

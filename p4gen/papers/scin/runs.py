@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from p4gen.errors import Diagnostic, InputError
+from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.host.collectives.arrays import check_root
 from p4gen.host.transport.clock import MS, SECOND, US
 from p4gen.host.transport.verbs import QpConfig, Recovery, Resumption
@@ -102,10 +102,12 @@ class PullRun:
         self._order, topology = order, order.topology
         self._bytes = order.program.unit_bytes
         if order.dcqcn is not None:
-            raise InputError(Diagnostic("--dcqcn", "ranks send nothing on their own; waves pace the switch"))
+            raise InputError(Diagnostic(Option("dcqcn"), "ranks send nothing on their own; waves pace the switch"))
         self._recovery = order.recovery or Recovery.GO_BACK_N
         if self._recovery not in (Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT):
-            raise InputError(Diagnostic("--recovery", f"{self._recovery} is not for connections to SCIN's switches"))
+            raise InputError(
+                Diagnostic(Option("recovery"), f"{self._recovery} is not for connections to SCIN's switches")
+            )
         self.call = self._call()
         contexts = len(self.call.patterns)
         self.spec = fitted(order.program, topology, contexts * order.concurrent)
@@ -113,7 +115,8 @@ class PullRun:
         if self.spec.waves > remembered and order.faults != Faults():
             raise InputError(
                 Diagnostic(
-                    "--waves", f"NICs answer their {remembered} newest READs again: with losses {remembered} at most"
+                    Option("waves"),
+                    f"NICs answer their {remembered} newest READs again: with losses {remembered} at most",
                 )
             )
         self.simulation = PullSimulation(
@@ -140,7 +143,9 @@ class PullRun:
         ]
         if self.groups[0].packets >= _MOST_PACKETS:
             raise InputError(
-                Diagnostic("--size", f"{self.groups[0].packets:,} packets; a call has {_MOST_PACKETS - 1:,} at most")
+                Diagnostic(
+                    Option("size"), f"{self.groups[0].packets:,} packets; a call has {_MOST_PACKETS - 1:,} at most"
+                )
             )
 
     def _call(self) -> Call:
@@ -152,22 +157,26 @@ class PullRun:
             given: int | None = o.options[name]
             mask = (1 << ranks) - 1 if given is None else given
             if given is not None and o.collective != CALL:
-                raise InputError(Diagnostic(f"--{name}", f"is for {CALL}, not for {o.collective}"))
+                raise InputError(Diagnostic(Option(name), f"is for {CALL}, not for {o.collective}"))
             if mask >> ranks:
-                raise InputError(Diagnostic(f"--{name}", f"there are the ranks 0 to {ranks - 1}"))
+                raise InputError(Diagnostic(Option(name), f"there are the ranks 0 to {ranks - 1}"))
             masks.append(mask)
         barrier = o.collective == Collective.BARRIER
         if barrier and o.size:
-            raise InputError(Diagnostic("--size", "a barrier has no data"))
+            raise InputError(Diagnostic(Option("size"), "a barrier has no data"))
         size = 0 if barrier else _SIZE if o.size is None else o.size
         call = sized(Call(o.collective, ranks, 0, o.root, Pattern(*masks), o.options["in_place"]), size, self._bytes)
         if call is None or not (size or barrier):
             unit = self._bytes * (ranks if o.collective in DIVIDED else 1)
             raise InputError(
-                Diagnostic("--size", f"{o.collective} of {size} bytes: it has to be a positive multiple of {unit}")
+                Diagnostic(
+                    Option("size"), f"{o.collective} of {size} bytes: it has to be a positive multiple of {unit}"
+                )
             )
         if size * ranks * o.concurrent > MAX_DATA:
-            raise InputError(Diagnostic("--size", f"all ranks' data together have {MAX_DATA >> 20:,} MiB at most"))
+            raise InputError(
+                Diagnostic(Option("size"), f"all ranks' data together have {MAX_DATA >> 20:,} MiB at most")
+            )
         return call
 
     @property

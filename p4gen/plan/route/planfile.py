@@ -10,12 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from p4gen import __version__
 from p4gen.errors import Diagnostic, InputError
 from p4gen.inputs import read_text, shown
 from p4gen.plan.placement.placer import parted
 from p4gen.plan.placement.tree import IncTree, TreeEdge, tree_along
 from p4gen.plan.route.fabric import Fabric, Shape
+from p4gen.version import __version__
 from p4gen.vocabulary.topology import TopologySpec
 
 FORM: Final = "inctree"

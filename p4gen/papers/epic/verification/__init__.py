@@ -4,7 +4,7 @@
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.papers.epic.verification.shown import shown
 from p4gen.papers.epic.verification.unsearched import unsearched
-from p4gen.verify.family import PaperSearch, PaperTable, Verification
+from p4gen.verification.family import PaperSearch, PaperTable, Verification
 from p4gen.vocabulary.message import Collective
 
 _TABLES = PaperTable(

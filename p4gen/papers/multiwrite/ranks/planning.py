@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from p4gen.errors import Diagnostic, InputError
+from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.inputs import shown
 from p4gen.net.collectives.config import MAX_DATA
 from p4gen.net.own import OwnOption
@@ -93,9 +93,13 @@ def block_size(spec: MultiwriteSpec, ranks: int, asked: int | None) -> int:
     size = _SIZE if asked is None else asked
     unit = ranks * spec.payload
     if size % unit or not size:
-        raise InputError(Diagnostic("--size", f"allgather of {size} bytes: it has to be a positive multiple of {unit}"))
+        raise InputError(
+            Diagnostic(Option("size"), f"allgather of {size} bytes: it has to be a positive multiple of {unit}")
+        )
     if size // unit > MOST_PACKETS:
-        raise InputError(Diagnostic("--size", f"allgather of {size} bytes: fences tell of {MOST_PACKETS:,} packets"))
+        raise InputError(
+            Diagnostic(Option("size"), f"allgather of {size} bytes: fences tell of {MOST_PACKETS:,} packets")
+        )
     return size // ranks
 
 
@@ -113,15 +117,15 @@ def _dispatch(spec: MultiwriteSpec, ranks: int, size: int | None, options: Mappi
     tokens, hidden, experts, top = (options[name] for name in ("tokens", "hidden", "experts", "top"))
     choice = Choice(options["choice"])
     if size is not None:
-        raise InputError(Diagnostic("--size", "is for allgather; dispatch has --tokens and --hidden"))
+        raise InputError(Diagnostic(Option("size"), "is for allgather; dispatch has --tokens and --hidden"))
     if experts % ranks:
-        raise InputError(Diagnostic("--experts", f"{experts} experts do not divide among {ranks} ranks"))
+        raise InputError(Diagnostic(Option("experts"), f"{experts} experts do not divide among {ranks} ranks"))
     if top > experts:
-        raise InputError(Diagnostic("--top", f"a token cannot go to {top} of {experts} experts"))
+        raise InputError(Diagnostic(Option("top"), f"a token cannot go to {top} of {experts} experts"))
     packets = tokens * pieces_of(spec, hidden)
     if packets > MOST_PACKETS:
         raise InputError(
-            Diagnostic("--tokens", f"{tokens:,} take {packets:,} packets; a fence can tell of {MOST_PACKETS:,}")
+            Diagnostic(Option("tokens"), f"{tokens:,} take {packets:,} packets; a fence can tell of {MOST_PACKETS:,}")
         )
 
     def draw(chance: np.random.Generator) -> Call:

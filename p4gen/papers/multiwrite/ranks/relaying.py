@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from p4gen.errors import Diagnostic, InputError
+from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.host.transport.clock import SECOND, US
 from p4gen.net.world.loop import EventLoop
 from p4gen.papers.multiwrite.placing import Waypoint, straight
@@ -118,10 +118,8 @@ class Scheme:
     def _past(self, topology: TopologySpec, turn: int) -> Waypoint:
         switches = [switch_of(topology, host) for host in topology.rank_hosts]
         if len(set(switches)) < len(switches):
-            raise InputError(
-                Diagnostic("--relay", f"{self.relay}: each host needs a switch of its own, as in mesh-8; those of "
-                           f"{topology.name} share some")
-            )  # fmt: skip
+            what = f"each host needs a switch of its own, as in mesh-8; those of {topology.name} share some"
+            raise InputError(Diagnostic(Option("relay"), f"{self.relay}: {what}"))
         return lambda source, _rank: switches[self.partner(source, turn)]
 
 

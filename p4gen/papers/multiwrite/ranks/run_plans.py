@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from p4gen.errors import Diagnostic, InputError
+from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.net.own import OwnOption, RunOrder, yes_or_no
 from p4gen.papers.multiwrite.ranks.calls import Call
 from p4gen.papers.multiwrite.ranks.planning import ALLGATHER, OPTIONS, block_size, check_memory, plan
@@ -116,11 +116,12 @@ def _scheme(topology: TopologySpec, order: RunOrder) -> Scheme:
     if relay is not Relay.NONE:
         domains = 2
     elif direct is not None:
-        raise InputError(Diagnostic("--split", "there is nothing to split without --relay"))
+        raise InputError(Diagnostic(Option("split"), "there is nothing to split without --relay"))
     if ranks % domains or ranks // domains < 2:
         raise InputError(
             Diagnostic(
-                "--domains", f"{ranks} ranks are not {domains} {'domains' if domains > 1 else 'domain'} of two or more"
+                Option("domains"),
+                f"{ranks} ranks are not {domains} {'domains' if domains > 1 else 'domain'} of two or more",
             )
         )
     link = min(topology.setting(link, "bandwidth") for link in topology.links) // 8

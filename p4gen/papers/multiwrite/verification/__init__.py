@@ -9,7 +9,7 @@ from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.papers.multiwrite.verification.searching import TOPOLOGY, WriteScope
 from p4gen.papers.multiwrite.verification.shown import ladder, shown
 from p4gen.papers.multiwrite.verification.unsearched import unsearched
-from p4gen.verify.family import OwnScopes, ScopeOrder, Verification
+from p4gen.verification.family import OwnScopes, ScopeOrder, Verification
 
 
 def _small(_: MultiwriteSpec) -> dict[str, object]:

@@ -30,8 +30,8 @@ from p4gen.papers.multiwrite.ranks.layout import Layout, mtu, write_request
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
-from p4gen.verify.parts.hosts import Task
-from p4gen.verify.world import Budget, Rules, World, links_of
+from p4gen.verification.parts.hosts import Task
+from p4gen.verification.world import Budget, Rules, World, links_of
 from p4gen.vocabulary.ticks import EVERY_US
 from p4gen.vocabulary.topology import TopologySpec
 
@@ -61,7 +61,7 @@ def token(number: int, size: int) -> bytes:
 
 
 class Writer:
-    """The rank that writes (``p4gen.verify.parts.hosts.Task``)."""
+    """The rank that writes (``p4gen.verification.parts.hosts.Task``)."""
 
     STATE = ("_acknowledged", "problem")
 
@@ -105,7 +105,7 @@ class Writer:
 
 
 class Destination:
-    """A rank that is written to (``p4gen.verify.parts.hosts.Task``)."""
+    """A rank that is written to (``p4gen.verification.parts.hosts.Task``)."""
 
     STATE = ("_memory",)
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.papers.multiwrite.verification.searching import TOPOLOGY, Sets, WriteScope
-from p4gen.verify.world import Budget
+from p4gen.verification.world import Budget
 from p4gen.vocabulary.topology import load_topology
 
 WRAP: Final = 0xFFFFFE

@@ -13,7 +13,7 @@ from p4gen.papers.scin.verification.searching import TOPOLOGY, PullScope, sound
 from p4gen.papers.scin.verification.shown import ladder, shown
 from p4gen.papers.scin.verification.unsearched import unsearched
 from p4gen.rocev2.packet import RocePacket
-from p4gen.verify.family import OwnScopes, ScopeOrder, Verification
+from p4gen.verification.family import OwnScopes, ScopeOrder, Verification
 from p4gen.vocabulary import ticks
 
 SMALL: Final[dict[str, object]] = {"lanes": 8, "waves": 2, "wave": 1, "contexts": 1, "edges": 3, "ports": 4}

@@ -1,4 +1,4 @@
-"""What a search of states holds a switch of SCIN to, beyond what its ranks get (``p4gen.verify.parts.monitors``)."""
+"""What a search of states holds a switch of SCIN to (``p4gen.verification.parts.monitors``), beyond what ranks get."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from p4gen.rocev2.headers import HeaderError
 from p4gen.rocev2.opcodes import Nak, NakCode, Opcode
 from p4gen.rocev2.packet import RocePacket, parse
 from p4gen.rocev2.psn import PSN_MASK, diff
-from p4gen.verify.parts.monitors import Sent
+from p4gen.verification.parts.monitors import Sent
 
 _NAK: Final = Nak(NakCode.PSN_SEQUENCE_ERROR).syndrome
 _KIND: Final = 0x60

@@ -34,9 +34,9 @@ from p4gen.papers.scin.verification.judging import Pulls
 from p4gen.papers.scin.verification.operands import MOST_RANKS, operands, pieces, results
 from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
-from p4gen.verify.parts.clock import StillClock
-from p4gen.verify.parts.hosts import Task
-from p4gen.verify.world import Budget, Rules, World, links_of
+from p4gen.verification.parts.clock import StillClock
+from p4gen.verification.parts.hosts import Task
+from p4gen.verification.world import Budget, Rules, World, links_of
 from p4gen.vocabulary.topology import TopologySpec
 
 TOPOLOGY: Final = "star-2"
@@ -45,7 +45,7 @@ MOST_PACKETS: Final = 60
 
 
 class Rank:
-    """A rank that makes calls (``p4gen.verify.parts.hosts.Task``)."""
+    """A rank that makes calls (``p4gen.verification.parts.hosts.Task``)."""
 
     STATE: ClassVar = ("_memory", "_wrong")
 

@@ -9,7 +9,7 @@ from typing import Final
 from p4gen.papers.scin.control import Pattern
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.papers.scin.verification.searching import TOPOLOGY, PullScope
-from p4gen.verify.world import Budget
+from p4gen.verification.world import Budget
 from p4gen.vocabulary.topology import load_topology
 
 WRAP: Final = 0xFFFFFE

@@ -3,7 +3,7 @@
 from p4gen.papers.themis.spec import Evidence, Mode, Spread, ThemisSpec
 from p4gen.papers.themis.verification.shown import shown
 from p4gen.papers.themis.verification.unsearched import unsearched
-from p4gen.verify.family import Verification
+from p4gen.verification.family import Verification
 
 
 def _sound(spec: ThemisSpec) -> ThemisSpec:

@@ -1,0 +1,195 @@
+"""Connections between the hosts of a running lab: queue pairs at both ends, registered with the manager."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from p4gen.errors import InputError
+from p4gen.host.collectives.alltoall import AllToAllConfig
+from p4gen.host.collectives.plan import Connection
+from p4gen.host.collectives.ring import RingConfig
+from p4gen.host.transport.clock import MS
+from p4gen.host.transport.verbs import Peer, QpConfig, Recovery
+from p4gen.labs.job import JOIN_S
+from p4gen.labs.nodes import Nodes
+from p4gen.manager.api import ConnectionSpec, ConnectionState, ConnectionStatus, ManagerError, Status
+from p4gen.plan.placement.placer import switch_of
+from p4gen.records import to_plain
+from p4gen.switch import targets
+
+MTU: Final = 1024
+_OUTSTANDING: Final = {targets.EMBEDDED: 64, targets.BMV2: 8}
+"""Packets that a connection may have outstanding."""
+_ACK_EVERY: Final = 4
+_RNR_TIMER: Final = 14
+"""1.28 ms: ranks do not begin a call at exactly the same time."""
+_FIRST_QP: Final = 0x100
+_PORTS: Final = range(0xC000, 0x10000)
+_TOLD: Final = 3
+_AT_ONCE: Final = 8
+"""Requests to the manager at the same time."""
+_SETTLE_S: Final = 0.3
+"""Seconds without a change after which connections count as settled; the manager waits between the steps of one."""
+_Ends = tuple[Connection, Connection]
+
+
+@dataclass(frozen=True)
+class PeerGroup:
+    """Hosts in order of rank, and the connections of a ring or an AlltoAll of them."""
+
+    name: str
+    ranks: tuple[str, ...]
+    numbers: tuple[int, ...] = ()
+    """Connections at the manager."""
+    refused: tuple[str, ...] = field(default=(), repr=False)
+    """Why others are not registered."""
+
+    @property
+    def not_registered(self) -> list[str]:
+        """The same as lines, the first few of them."""
+        lines = [f"not registered: {reason}" for reason in self.refused[:_TOLD]]
+        left = len(self.refused) - len(lines)
+        return [*lines, f"and {left} more"] if left else lines
+
+
+class Connections:
+    """The connections of ``lab``'s hosts. All methods raise ``P4genError`` with the reason."""
+
+    def __init__(self, lab: Nodes) -> None:
+        self._lab = lab
+        self._groups: dict[str, PeerGroup] = {}
+        self._spraying = lab.job.wanted.spray
+        self._chance = random.Random(f"{lab.job.wanted.seed} connections")  # noqa: S311 - to be repeatable
+        self._qps: Counter[str] = Counter()
+
+    def group(self, ranks: Sequence[str], *, ring: bool) -> PeerGroup:
+        """The ring, or the AlltoAll, of these hosts; its connections are created and registered if it is new."""
+        self._lab.check_hosts(ranks)
+        if len(set(ranks)) != len(ranks):
+            raise InputError("a host can be only one rank")
+        kind = "ring" if ring else "alltoall"
+        name = kind if tuple(ranks) == self._lab.topology.rank_hosts else f"{kind} {' '.join(ranks)}"
+        if name not in self._groups:
+            if self._lab.without_manager:
+                raise InputError("the manager is dead, and new connections need it: restart manager")
+            self._groups[name] = self._open(name, tuple(ranks), ring=ring)
+        return self._groups[name]
+
+    def close(self, group: PeerGroup) -> None:
+        """Destroy a group's queue pairs, and release its connections."""
+        self._groups.pop(group.name, None)
+        self._ask(group.ranks, "close", [{"name": group.name}] * len(group.ranks))
+        self._at_once(self._lab.manager.release_connection, group.numbers)
+
+    def close_all(self) -> None:
+        """Close all groups."""
+        for group in list(self._groups.values()):
+            self.close(group)
+
+    def spray(self, *, spray: bool) -> list[ConnectionStatus]:
+        """Have all connections sprayed, also those that are created later; or take them back to ECMP."""
+        self._spraying = spray
+        numbers = [number for group in self._groups.values() for number in group.numbers]
+        return self._spray(numbers)
+
+    def _spray(self, numbers: Iterable[int]) -> list[ConnectionStatus]:
+        manager = self._lab.manager
+        return self._at_once(lambda number: manager.spray_connection(number, spray=self._spraying), numbers)
+
+    def settle(self, noticed: Callable[[Status], bool], timeout: float = 30.0) -> list[ConnectionStatus]:
+        """Wait until the manager has noticed an event and has changed the paths of connections. Returns the connections
+        then, or after ``timeout`` seconds."""
+        deadline = time.monotonic() + timeout
+        before: list[ConnectionStatus] | None = None
+        while True:
+            status = self._lab.manager.status()
+            found = self._lab.manager.connections()
+            changing = any(each.state is ConnectionState.CHANGING for each in found)
+            if (noticed(status) and not changing and found == before) or time.monotonic() > deadline:
+                return found
+            before = found
+            time.sleep(_SETTLE_S)
+
+    # --- new connections ---
+
+    def _open(self, name: str, ranks: tuple[str, ...], *, ring: bool) -> PeerGroup:
+        count = len(ranks)
+        wanted: list[ConnectionSpec] = []
+        configs: list[dict[str, Any]] = []
+        if ring:
+            around = [self._connect(ranks[i], ranks[(i + 1) % count], wanted, both=False) for i in range(count)]
+            star = [self._connect(ranks[0], other, [], both=False) for other in ranks[1:]]
+            for rank in range(count):
+                mine = {to: near for to, (near, _) in enumerate(star, 1)} if rank == 0 else {0: star[rank - 1][1]}
+                config = RingConfig(rank, count, around[(rank - 1) % count][1], around[rank][0], mine)
+                configs.append({"name": name, "ring": to_plain(config)})
+        else:
+            ends = {
+                (a, b): self._connect(ranks[a], ranks[b], wanted, both=True)
+                for a in range(count)
+                for b in range(a + 1, count)
+            }
+            for rank in range(count):
+                peers = {b: near for (a, b), (near, _) in ends.items() if a == rank}
+                peers |= {a: far for (a, b), (_, far) in ends.items() if b == rank}
+                configs.append({"name": name, "alltoall": to_plain(AllToAllConfig(rank, count, peers))})
+        self._ask(ranks, "open", configs)
+        found = self._at_once(self._register, wanted)
+        numbers = tuple(each for each in found if isinstance(each, int))
+        if not self._spraying:
+            self._spray(numbers)
+        return PeerGroup(name, ranks, numbers, tuple(each for each in found if isinstance(each, str)))
+
+    def _register(self, spec: ConnectionSpec) -> int | str:
+        """The number of a connection, or why it is not registered: then it works, but is not sprayed."""
+        try:
+            return self._lab.manager.register_connection(spec).number
+        except ManagerError as error:
+            return f"{spec.source} to {spec.destination}: {error.reason}"
+
+    def _connect(self, a: str, b: str, wanted: list[ConnectionSpec], *, both: bool) -> _Ends:
+        """A connection; ``wanted`` gets its directions in which data goes, unless there is only one path."""
+        psn = self._chance.randrange(1 << 24)
+        (qp_a, port_a), (qp_b, port_b) = (self._qp(host) for host in (a, b))
+        if switch_of(self._lab.topology, a) != switch_of(self._lab.topology, b):
+            wanted.append(ConnectionSpec(a, b, qp_a, qp_b, MTU, port_b))
+            if both:
+                wanted.append(ConnectionSpec(b, a, qp_b, qp_a, MTU, port_a))
+        return self._end(a, qp_a, port_a, b, qp_b, psn), self._end(b, qp_b, port_b, a, qp_a, psn)
+
+    def _qp(self, host: str) -> tuple[int, int]:
+        self._qps[host] += 1
+        return _FIRST_QP + self._qps[host] - 1, self._chance.choice(_PORTS)
+
+    def _end(self, host: str, qp: int, port: int, far: str, far_qp: int, psn: int) -> Connection:
+        job = self._lab.job
+        gateway, address = self._lab.hosts[host].hello.result()["gateway"], self._lab.hosts[far].hello.result()["ip"]
+        config = QpConfig(
+            mtu=MTU,
+            initial_psn=psn,
+            recovery=Recovery.SELECTIVE_REPEAT,
+            max_outstanding=_OUTSTANDING[job.target],
+            ack_every=_ACK_EVERY,
+            timeout_ps=int(job.timeout_ms * MS),
+            adaptive=True,
+            retry_count=None,
+            rnr_retry=None,
+            rnr_timer=_RNR_TIMER,
+        )
+        return Connection(qp, Peer(gateway, address, far_qp, port), config)
+
+    def _ask(self, hosts: Sequence[str], do: str, fields: Sequence[dict[str, Any]]) -> None:
+        asked = [self._lab.hosts[host].ask(do, **each) for host, each in zip(hosts, fields, strict=True)]
+        for future in asked:
+            future.result(JOIN_S)
+
+    @staticmethod
+    def _at_once(ask: Any, values: Iterable[Any]) -> list[Any]:
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return list(pool.map(ask, values))

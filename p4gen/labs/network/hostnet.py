@@ -1,0 +1,75 @@
+"""Configuration of a host's interface and sockets, from inside its namespace."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import fcntl
+import socket
+import struct
+import time
+from pathlib import Path
+
+from p4gen.errors import FailedError
+from p4gen.labs.network.network import MTU
+from p4gen.manager.api import HostAddresses
+from p4gen.packetio.ip import ip
+from p4gen.plan.placement.placer import GATEWAY
+from p4gen.rocev2.codes import ROCE_UDP_PORT
+from p4gen.rocev2.headers import ipv4_text, mac_text
+from p4gen.switch.running import listens
+
+MANAGER_SOCKET = "inc-manager.sock"
+"""The name of the manager's socket in the lab's scratch folder."""
+FRAME_ROOM = MTU + 64
+_SIOCETHTOOL = 0x8946
+_SETTX, _SETTSO, _SETGSO = 0x17, 0x1F, 0x24  # ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGSO
+_ATTACH_FILTER = 26
+_BPF_RET = 0x06
+
+
+def configure(device: str, addresses: HostAddresses) -> None:
+    """Configure an interface's addresses and a default route through the switch, whose MAC address is found by ARP.
+
+    Raises ``FailedError`` with the message of ``ip``.
+    """
+    ip(
+        f"link set {device} address {mac_text(addresses.mac)}",
+        f"addr replace {ipv4_text(addresses.ip)}/32 dev {device}",
+        f"route replace default via {ipv4_text(GATEWAY)} dev {device} onlink src {ipv4_text(addresses.ip)}",
+    )
+    _checksum_in_full(device)
+
+
+def _checksum_in_full(device: str) -> None:
+    """Disable checksum offload: veth does not compute TCP and UDP checksums, and hosts drop such packets after a
+    switch."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        for command in (_SETTSO, _SETGSO, _SETTX):
+            value = array.array("B", struct.pack("=II", command, 0))
+            request = struct.pack("@16sP", device.encode(), value.buffer_info()[0])
+            with contextlib.suppress(OSError):  # kernels differ in what they can disable
+                fcntl.ioctl(control, _SIOCETHTOOL, request)
+
+
+def sink() -> socket.socket:
+    """A UDP socket to which the kernel delivers RoCE packets, and which drops them. Without it the kernel would answer
+    each packet with "port unreachable"."""
+    found = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    instruction = array.array("B", struct.pack("=HBBI", _BPF_RET, 0, 0, 0))  # return 0: accept nothing
+    program = struct.pack("@HP", 1, instruction.buffer_info()[0])
+    found.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
+    found.bind(("", ROCE_UDP_PORT))
+    return found
+
+
+def wait_for(path: Path, patience: float) -> str:
+    """The gRPC address of a unix socket, once a process listens there. Raises ``FailedError`` when none does within
+    ``patience`` seconds."""
+    address = f"unix:{path}"
+    deadline = time.monotonic() + patience
+    while not listens(address):
+        if time.monotonic() > deadline:
+            raise FailedError(f"the manager does not listen at {address} after {patience:.0f} s")
+        time.sleep(0.02)
+    return address

@@ -1,0 +1,130 @@
+"""What a family says of its programs to whoever searches their states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from p4gen.errors import InputError
+from p4gen.families import Facet, family_of
+from p4gen.host.transport.verbs import Recovery
+from p4gen.ptf.mutations import Mutation
+from p4gen.verification.parts.forging import Cursor, cursor
+from p4gen.verification.world import Budget, Explored
+from p4gen.vocabulary import ProgramSpec
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import TopologySpec
+
+
+@dataclass(frozen=True)
+class PaperSearch:
+    """A search that a paper reports: of a program for a collective, with its time, depth and numbers of states."""
+
+    name: str
+    fields: Mapping[str, object]
+    """The program's spec."""
+    collective: Collective
+    time: str
+    depth: int
+    states: int
+    """Distinct ones."""
+    generated: int
+    """All that were generated: our transitions."""
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """A table of a paper with searches. ``about`` says how the paper's model and machine differ from ours."""
+
+    caption: str
+    about: str
+    topology: str
+    packets: int
+    losses: int
+    rows: tuple[PaperSearch, ...]
+
+
+@dataclass(frozen=True)
+class ScopeOrder:
+    """What a command line asks to be explored of a program that serves neither groups nor connections."""
+
+    topology: TopologySpec
+    packets: int
+    budget: Budget
+    recovery: Recovery | None
+    """The NICs' loss recovery; None: the one that suits the program."""
+    first_psn: int
+    fault: Mutation | None
+    """A fault to be seeded into the program."""
+
+
+@dataclass(frozen=True)
+class OwnScopes:
+    """How scopes are made of a family's programs that serve neither groups nor connections."""
+
+    topology: str
+    """The topology if none is named."""
+    make: Callable[[Any, ScopeOrder], Explored]
+    """The scope of a spec's program. Raises ``InputError``."""
+    read: Callable[[Mapping[str, Any]], Explored]
+    """Undo ``Explored.as_data``, whose ``kind`` is the name of the family."""
+    ladder: Callable[[Any], Iterator[tuple[str, Explored]]]
+    """Small scopes of a spec's program, with their names, in which listed faults are searched for: cheap ones first."""
+
+
+@dataclass(frozen=True)
+class Verification(Facet):
+    """How time appears in a family's programs."""
+
+    module: ClassVar[str] = "verification"
+
+    clocks: tuple[str, ...] = ()
+    """Registers that only measure time. They are as in a new switch before each event: how long something took is not
+    part of a state."""
+    ticks: int = 1
+    """Number of ticks after which a timer expires, if its register is as in a new switch."""
+    unfit: Callable[[Any], str] = lambda _: ""
+    """Why programs of a spec cannot be searched; "" if they can."""
+    small: Callable[[Any], Mapping[str, object]] = lambda _: {}
+    """Fields of the smallest program like that of a spec that has all of its behaviour on a small network."""
+    searched: Callable[[Any], Sequence[Mapping[str, object]]] = lambda _: ()
+    """Fields of programs that are searched with a listed fault in place of the one of a spec, if the fault fits them,
+    too; the first that it fits."""
+    cursor: Cursor = cursor
+    """What goes round in a switch, as somebody outside would forge it of a tick."""
+    slots: tuple[str, ...] = ()
+    """How the names of registers begin whose words may idle while others are used: those of slots, and of connections
+    that only some collectives use."""
+    idles: Callable[[Any], bool] = lambda _: True
+    """Whether a slot may idle while other collectives of its context run, which depends on a spec."""
+    filters: Callable[[Any], bool] = lambda _: False
+    """Whether switches filter the NAKs of their hosts, and believe none whose ICRC is wrong."""
+    exact: Callable[[Any], bool] = lambda _: False
+    """Whether switches that filter NAKs remember all that has passed, so that they know each loss, and no other."""
+    tables: Mapping[int, PaperTable] = field(default_factory=dict)
+    """Tables of the paper, by number."""
+    unsearched: Callable[[Any], Mapping[str, str]] = lambda _: {}
+    """Listed faults, and modules all of whose faults, that no search of sound hosts finds, with the reasons; for
+    programs like a spec. All others should be found."""
+    shown: Callable[[Any], Mapping[str, str]] = lambda _: {}
+    """Listed faults, with the scope of ``p4gen.verification.faults.ladder`` that shows each after few states; for
+    programs like a spec. It is searched first."""
+    scopes: OwnScopes | None = None
+    """The scopes of its programs if these serve neither groups nor connections."""
+    sound: Callable[[Any], Any] = lambda spec: spec
+    """The program that a program with a known design error is to be compared with; takes the family's own spec."""
+
+
+def said_of(spec: ProgramSpec) -> Verification:
+    """What the family of a spec says; the defaults if it says nothing."""
+    family = family_of(spec)
+    return family.facet(Verification) if family.answers(Verification) else Verification()
+
+
+def verification_of(spec: ProgramSpec) -> Verification:
+    """The same. Raises ``InputError`` for a program that cannot be searched."""
+    found = said_of(spec)
+    if why := found.unfit(spec):
+        raise InputError(why)
+    return found

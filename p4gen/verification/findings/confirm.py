@@ -1,0 +1,99 @@
+"""Confirmation: everything that switches did in a search, done again by another engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from p4gen.model import EngineName
+from p4gen.verification.search.knowledge import Knowledge
+from p4gen.verification.system import System
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """How many steps of switches were repeated, and the first one that differs; "" if none does."""
+
+    steps: int
+    difference: str = ""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Number of steps that were not repeated, by the reason."""
+
+    def sentence(self) -> str:
+        """The result, in words."""
+        left_out = "".join(f"; {count:,} left out: {reason}" for reason, count in self.left_out.items())
+        if not self.steps:
+            return f"no step of switches repeated{left_out}"
+        return f"{self.steps:,} steps of switches repeated: {self.difference or 'all as before'}{left_out}"
+
+
+@dataclass(frozen=True)
+class LocalStep:
+    """What a switch does in one of its states with frames that arrive at a port."""
+
+    switch: int
+    state: int
+    """The switch's own state (``SwitchPart``), without what monitors remember."""
+    port: int
+    frames: tuple[bytes, ...]
+    after: int
+    sent: tuple[tuple[int, tuple[bytes, ...]], ...]
+    """The frames that it sends, by link."""
+    wrong: bool
+    """It meets undefined behaviour, or sends to a port without a link."""
+
+
+def local_steps(knowledge: Knowledge) -> list[LocalStep]:
+    """All that switches have done, each once."""
+    system = knowledge.system
+    found: dict[LocalStep, None] = {}
+    for switch, state, port, frames, effect in knowledge.switch_steps():
+        watch = system.switch_watches[switch]
+        sent = tuple((link, tuple(system.frames[number] for number in numbers)) for link, numbers in effect.sent)
+        before, after = watch.inner(state), watch.inner(effect.state)
+        wrong = bool(effect.problem) and effect.violated == "switches"
+        found[LocalStep(switch, before, port, frames, after, sent, wrong)] = None
+    return list(found)
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A step of a switch, repeated in another system: what is not the same."""
+
+    switch: str
+    port: int
+    sent: bool
+    """Other frames are sent."""
+    left: bool
+    """Other registers are left."""
+    lost: bool
+    """Other packets are lost."""
+
+    @property
+    def same(self) -> bool:
+        """Whether all is."""
+        return not (self.sent or self.left or self.lost)
+
+
+def repeated(knowledge: Knowledge, other: System) -> Iterator[Repeated]:
+    """Everything that switches have done in a search, done again by those of another system, from the same registers
+    and frames."""
+    system = knowledge.system
+    for switch, state, port, frames, effect in knowledge.switch_steps():
+        part, watch, theirs = system.switches[switch], system.switch_watches[switch], other.switches[switch]
+        step = theirs.process(theirs.number(part.words(watch.inner(state))), port, frames)
+        sent = {link: tuple(system.frames[number] for number in numbers) for link, numbers in effect.sent}
+        left = theirs.words(step.state) != part.words(watch.inner(effect.state))
+        yield Repeated(part.name, port, dict(step.sent) != sent, left, step.lost != effect.lost or bool(step.problem))
+
+
+def confirm(knowledge: Knowledge, engine: EngineName) -> Confirmation:
+    """Repeat each step of each switch on an engine: from the same registers and frames the same must follow."""
+    other = System(knowledge.system.scope.with_engine(engine))
+    count = 0
+    for count, step in enumerate(repeated(knowledge, other), 1):
+        if step.sent:
+            return Confirmation(count, f"{step.switch}: {engine} sends other frames for a frame at port {step.port}")
+        if step.left:
+            return Confirmation(count, f"{step.switch}: on {engine} registers differ after a frame at port {step.port}")
+    return Confirmation(count)

@@ -1,0 +1,94 @@
+"""Ranks of groups as tasks of hosts: CommLib, and a comparison of what arrives with NumPy's result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from p4gen.host.collectives.arrays import Array, differing
+from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
+from p4gen.host.transport.nic import Nic
+from p4gen.net.collectives.config import Call
+from p4gen.net.collectives.values import invoke
+
+
+@dataclass(frozen=True)
+class Rank:
+    """What a rank of a group does: its CommLib's configuration, its calls with their input, and NumPy's results."""
+
+    group: int
+    config: GroupConfig
+    calls: tuple[Call, ...]
+    values: tuple[Array, ...]
+    results: tuple[Array | None, ...]
+    """None for a call that gives this rank no result."""
+    arriving: tuple[bytes, ...]
+    """What the network brings to this rank for each call, as on the wire; nothing where it is not one stream."""
+
+
+class RankTask:
+    """A rank of a group on a host's NIC (``p4gen.verification.parts.hosts.Task``)."""
+
+    STATE = ("made",)
+
+    def __init__(self, nic: Nic, rank: Rank) -> None:
+        self.name = f"group {rank.group}"
+        self.made: list[Invocation] = []
+        """The calls made."""
+        self._rank = rank
+        self._member = Communicator(nic, rank.config)
+
+    def parts(self) -> dict[str, object]:
+        """See ``Task``."""
+        return {"calls": self, **self._member.parts()}
+
+    def start(self) -> None:
+        """Make all calls."""
+        rank = self._rank
+        self.made += [invoke(self._member, call, values) for call, values in zip(rank.calls, rank.values, strict=True)]
+
+    @property
+    def done(self) -> bool:
+        """See ``Task``."""
+        return all(call.done for call in self.made)
+
+    def forget_times(self) -> None:
+        """See ``Task``."""
+        for call in self.made:
+            call.started, call.finished = _at_zero(call.started), _at_zero(call.finished)
+            call.last_result = _at_zero(call.last_result)
+
+    @property
+    def problem(self) -> str:
+        """See ``Task``."""
+        first = {id(call): room for call, rooms in self._member.arriving() for room in rooms[:1]}
+        for number, call in enumerate(self.made):
+            room = first.get(id(call))
+            if problem := self._problem(number, call, memoryview(b"") if room is None else room):
+                return problem
+        return ""
+
+    def _problem(self, number: int, call: Invocation, room: memoryview) -> str:
+        rank = self._rank
+        which = f"rank {rank.config.rank}, call {number + 1} ({call.collective})"
+        whole = max(0, call.messages_received - 1) * rank.config.packet * rank.config.message
+        for i, (byte, right) in enumerate(zip(room[:whole], rank.arriving[number], strict=False)):
+            if byte != right:
+                packet = i // rank.config.packet
+                return f"{which}: what packet {packet + 1} brings is wrong: byte {i} is {byte}, NumPy's is {right}"
+        if call.error is not None:
+            return f"{which}: {call.error}"
+        wanted = rank.results[number]
+        if not call.done or wanted is None:
+            return ""
+        got = call.result()
+        if got is None:
+            return f"{which}: no result"
+        wrong = differing(got, wanted)
+        if not wrong.size:
+            return ""
+        at = int(wrong[0])
+        return f"{which}: element {at} is {got.flat[at]}, NumPy's is {wanted.flat[at]}"
+
+
+def _at_zero(time: int | None) -> int | None:
+    return None if time is None else 0

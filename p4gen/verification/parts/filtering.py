@@ -1,0 +1,169 @@
+"""What a switch owes a host whose NAKs it filters: which pass, which do not, and which it sends itself. Timers repair
+what a switch does wrong, so no result would show it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import astuple, dataclass, replace
+from typing import Any, Final
+
+from p4gen.rocev2.layouts import ROCE, ROCE_ANSWER
+from p4gen.rocev2.opcodes import Nak, Opcode
+from p4gen.rocev2.psn import add, diff
+from p4gen.verification.parts.monitors import Sent, is_data
+
+_OPCODE_AT: Final = ROCE.at("bth.opcode")
+_PSN: Final = ROCE.bytes("bth.psn")
+_DEST_QP: Final = ROCE.bytes("bth.dest_qp")
+_SYNDROME_AT: Final = ROCE_ANSWER.at("aeth.syndrome")
+_NAK: Final = Nak().syndrome
+_ANSWER: Final = Opcode.ACKNOWLEDGE
+_NONE: Final = -1
+
+
+@dataclass(frozen=True)
+class _Path:
+    """What has come over one path."""
+
+    newest: int
+    gap: int
+    """The newest PSN of the last gap, until it comes; ``_NONE`` without a gap."""
+
+
+@dataclass(frozen=True)
+class _Flow:
+    """What has come of one connection. PSNs that are not known are ``_NONE``."""
+
+    came: tuple[int, ...] = ()
+    """In their order; each once."""
+    again: tuple[int, ...] = ()
+    """PSNs that have come more than once, the smallest first."""
+    late: int = _NONE
+    """The newest PSN that has come after a larger one."""
+    unsure: int = _NONE
+    """Of PSNs up to this one, a summary does not say whether they have come."""
+    paths: tuple[tuple[int, int, int], ...] = ()
+    """By path: its number, and what ``_Path`` holds."""
+    blocked: int = _NONE
+    """The PSN whose NAK was the last one, and did not pass, because the packet may still come."""
+    link: int = _NONE
+    """Where answers leave."""
+
+
+class Filtered:
+    """A NAK for a packet that has come, or may still come, does not pass; one for a packet that is lost passes. Which
+    of these it is follows from what has come, because paths keep order:
+
+    * if a later packet of the same path has come, and it has not, it is lost on its path;
+    * if it has come in front of all larger ones, it is lost behind the switch;
+    * if it has come after a larger one, it was late;
+    * else it may still come. The switch remembers the last NAK; when a later packet of the same path comes, and the
+      missing one or an acknowledgement of it has not, the switch sends the NAK itself, once.
+
+    A switch that is not ``exact`` keeps a summary of what has come. There, a NAK for a packet that has come after a
+    larger one may pass if the packet is older than the first that came, or not newer than a gap of a path that has
+    had another one since; and one for a packet that is lost behind the switch does not pass if a newer one was late.
+
+    All answers of a connection leave over the same link. Both ends of a connection must have the same QP number, and no
+    packet may be delayed or corrupted.
+    """
+
+    first: Hashable = ()
+    excused = False
+
+    def __init__(self, paths: int, *, exact: bool) -> None:
+        self._paths = paths
+        """PSNs take paths in turn, and paths keep order."""
+        self._exact = exact
+
+    def step(self, memory: Any, port: int, arrived: Sequence[bytes], sent: Sent) -> tuple[Hashable, str]:
+        """See ``Monitor``."""
+        known = {qp: _Flow(*rest) for qp, *rest in memory}
+        problem = ""
+        for frame in arrived:
+            qp, psn = int.from_bytes(frame[_DEST_QP]), int.from_bytes(frame[_PSN])
+            answers = [(link, each) for link, frames in sent for each in frames if each[_OPCODE_AT] == _ANSWER]
+            naks = [int.from_bytes(each[_PSN]) for _, each in answers if each[_SYNDROME_AT] == _NAK]
+            flow, wrong = known.get(qp, _Flow()), ""
+            if is_data(frame):
+                flow, wrong = self._take(flow, psn, naks)
+            elif frame[_OPCODE_AT] == _ANSWER and frame[_SYNDROME_AT] == _NAK:
+                flow, wrong = self._judge(flow, psn, naks)
+            elif frame[_OPCODE_AT] == _ANSWER and flow.blocked != _NONE and diff(psn, flow.blocked) >= 0:
+                flow = replace(flow, blocked=_NONE)
+            for link, _ in answers:
+                if flow.link not in (_NONE, link):
+                    wrong = wrong or "answers of a connection leave over two links"
+                flow = replace(flow, link=link)
+            known[qp] = flow
+            problem = problem or wrong
+        return tuple((qp, *astuple(known[qp])) for qp in sorted(known)), problem
+
+    def waits(self, memory: Any) -> bool:
+        """Never."""
+        return False
+
+    def _take(self, flow: _Flow, psn: int, naks: Sequence[int]) -> tuple[_Flow, str]:
+        """A packet comes, and the switch sends NAKs for PSNs."""
+        ahead = _NONE if flow.blocked == _NONE else diff(psn, flow.blocked)
+        due = [flow.blocked] if ahead > 0 and ahead % self._paths == 0 else []
+        wrong = ""
+        if list(naks) != due:
+            if due and not naks:
+                wrong = f"PSN {psn:#x} shows that PSN {due[0]:#x} is lost, and no NAK says so"
+            else:
+                named = ", ".join(f"PSN {each:#x}" for each in naks)
+                wrong = f"sends NAKs for {named}, where {len(due)} should be sent"
+        return replace(self._came(flow, psn), blocked=_NONE if due or not ahead else flow.blocked), wrong
+
+    def _came(self, flow: _Flow, psn: int) -> _Flow:
+        paths = {number: _Path(*rest) for number, *rest in flow.paths}
+        before, late, unsure = paths.get(psn % self._paths), flow.late, flow.unsure
+        if not flow.came:
+            late = unsure = add(psn, -1)
+        if any(diff(each, psn) > 0 for each in flow.came):
+            late = _newest(late, psn)
+        if before is None:
+            after = _Path(psn, add(psn, -self._paths))
+        elif (ahead := diff(psn, before.newest)) <= 0:
+            after = replace(before, gap=_NONE) if psn == before.gap else before
+        elif ahead == self._paths:
+            after = replace(before, newest=psn)
+        else:
+            after = _Path(psn, add(psn, -self._paths))
+            unsure = unsure if before.gap == _NONE else _newest(unsure, before.gap)
+        paths[psn % self._paths] = after
+        return replace(
+            flow,
+            came=flow.came if psn in flow.came else (*flow.came, psn),
+            again=tuple(sorted({*flow.again, psn})) if psn in flow.came else flow.again,
+            late=late,
+            unsure=unsure,
+            paths=tuple((number, *astuple(paths[number])) for number in sorted(paths)),
+        )
+
+    def _judge(self, flow: _Flow, psn: int, naks: Sequence[int]) -> tuple[_Flow, str]:
+        """The host asks for a packet, and the switch sends NAKs for PSNs."""
+        flow = replace(flow, blocked=_NONE)
+        if list(naks) not in ([], [psn]):
+            return flow, f"the NAK for PSN {psn:#x} leaves as another one"
+        larger = [each for each in flow.came if diff(each, psn) > 0]
+        if not larger:
+            return flow, ""
+        if psn in flow.came:
+            overtaken = any(each in larger for each in flow.came[: flow.came.index(psn)])
+            if overtaken and naks and (self._exact or diff(psn, flow.unsure) > 0):
+                return flow, f"PSN {psn:#x} has come after a larger one, and the NAK for it passes"
+            sure = psn not in flow.again if self._exact else diff(psn, flow.late) > 0
+            if not overtaken and sure and not naks:
+                return flow, f"PSN {psn:#x} is lost behind the switch, and the NAK for it does not pass"
+            return flow, ""
+        if any(diff(each, psn) % self._paths == 0 for each in larger):
+            return flow, "" if naks else f"PSN {psn:#x} is lost, and the NAK for it does not pass"
+        if naks:
+            return flow, f"PSN {psn:#x} may still come, and the NAK for it passes"
+        return replace(flow, blocked=psn), ""
+
+
+def _newest(one: int, other: int) -> int:
+    return one if diff(one, other) >= 0 else other

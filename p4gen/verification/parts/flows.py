@@ -1,0 +1,296 @@
+"""Connections between hosts as scopes: messages over a network whose switches spray, filter or only forward."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import Any, Final
+
+from p4gen.families import load_spec
+from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.verbs import Completion, Peer, QpConfig, Recovery, RecvWr, SendWr, Status
+from p4gen.model import EngineName
+from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig
+from p4gen.net.traffic.traffic_simulation import TrafficSimulation
+from p4gen.net.world.network import Network
+from p4gen.p4.compile import program_from
+from p4gen.plan.placement.placer import switch_of
+from p4gen.program import compose, render
+from p4gen.ptf.mutations import Mutation
+from p4gen.verification.family import verification_of
+from p4gen.verification.findings.story import Event, Story
+from p4gen.verification.system import System
+from p4gen.verification.world import Budget, Rules, World, links_of
+from p4gen.vocabulary import ProgramSpec
+from p4gen.vocabulary.topology import TopologySpec
+
+PAYLOAD: Final = 32
+"""Bytes of a packet's payload."""
+
+
+class Sender:
+    """One end of a connection that sends messages (``p4gen.verification.parts.hosts.Task``)."""
+
+    STATE = ("_acknowledged", "problem")
+
+    def __init__(self, nic: Nic, number: int, peer: Peer, config: QpConfig, messages: Sequence[bytes]) -> None:
+        self.name = f"sender {number:#x}"
+        self.problem = ""
+        self._acknowledged = 0
+        self._messages = messages
+        self._pair: QueuePair = nic.create_pair(number, peer, config, self._completed)
+
+    def parts(self) -> dict[str, object]:
+        """See ``Task``."""
+        return {"task": self}
+
+    def start(self) -> None:
+        """Post all messages."""
+        for number, message in enumerate(self._messages):
+            self._pair.post_send(SendWr(number, message))
+
+    @property
+    def done(self) -> bool:
+        """See ``Task``."""
+        return self._acknowledged == len(self._messages)
+
+    def forget_times(self) -> None:
+        """See ``Task``."""
+
+    def _completed(self, completion: Completion) -> None:
+        if completion.status is Status.SUCCESS:
+            self._acknowledged += 1
+        else:
+            self.problem = f"sending: {completion.status}"
+
+
+class Receiver:
+    """The other end, which compares what arrives (``p4gen.verification.parts.hosts.Task``)."""
+
+    STATE = ("_arrived", "_rooms", "problem")
+
+    def __init__(self, nic: Nic, number: int, peer: Peer, config: QpConfig, messages: Sequence[bytes]) -> None:
+        self.name = f"receiver {number:#x}"
+        self.problem = ""
+        self._arrived = 0
+        self._messages = messages
+        self._rooms: list[bytearray] = [bytearray(len(message)) for message in messages]
+        self._pair: QueuePair = nic.create_pair(number, peer, config, self._completed)
+
+    def parts(self) -> dict[str, object]:
+        """See ``Task``."""
+        return {"task": self}
+
+    def start(self) -> None:
+        """Post a receive for each message."""
+        for number, room in enumerate(self._rooms):
+            self._pair.post_recv(RecvWr(number, room))
+
+    @property
+    def done(self) -> bool:
+        """See ``Task``."""
+        return self._arrived == len(self._messages)
+
+    def forget_times(self) -> None:
+        """See ``Task``."""
+
+    def _completed(self, completion: Completion) -> None:
+        if completion.status is not Status.SUCCESS:
+            self.problem = f"receiving: {completion.status}"
+        elif bytes(self._rooms[completion.wr_id]) != self._messages[completion.wr_id]:
+            self.problem = f"message {completion.wr_id + 1} is not what was sent"
+        else:
+            self._arrived += 1
+
+
+@dataclass(frozen=True)
+class FlowScope:
+    """The first host sends messages to the second one."""
+
+    topology: TopologySpec
+    program: ProgramSpec
+    """The program of switches with hosts."""
+    core: ProgramSpec
+    """The program of all others."""
+    packets: int = 4
+    """Packets of a message."""
+    messages: int = 1
+    budget: Budget = field(default_factory=Budget)
+    recovery: Recovery = Recovery.SELECTIVE_REPEAT
+    seed: int = 1
+    """Of initial PSNs and UDP source ports."""
+    engine: EngineName = "jit"
+    fault: Mutation | None = None
+    connections: int = 1
+    first_psn: int | None = None
+    """Of the connections; drawn from the seed by default."""
+    stale: bool = False
+    """Registers hold what earlier connections, of another epoch, have left."""
+
+    def with_engine(self, engine: EngineName) -> FlowScope:
+        """See ``Explored``."""
+        return replace(self, engine=engine)
+
+    def with_fault(self, fault: Mutation) -> FlowScope:
+        """See ``Explored``."""
+        return replace(self, fault=fault)
+
+    def sound(self) -> FlowScope | None:
+        """See ``Explored``."""
+        program = verification_of(self.program).sound(self.program)
+        if self.fault is None and program == self.program:
+            return None
+        return replace(self, program=program, fault=None)
+
+    def sentence(self) -> str:
+        """See ``Explored``."""
+        seeded = f", with the fault {self.fault.name}" if self.fault is not None else ""
+        over = f" over each of {self.connections} connections" if self.connections > 1 else ""
+        left = "; registers of earlier connections" if self.stale else ""
+        return (
+            f"{self.program.program}{seeded} on {self.topology.name}: the first host sends {self.messages} messages of "
+            f"{self.packets} packets{over}; {self.budget.sentence()}{left}"
+        )
+
+    def as_data(self) -> dict[str, Any]:
+        """See ``Explored``."""
+        return {
+            "kind": "flows",
+            "topology": links_of(self.topology),
+            "program": self.program.model_dump(mode="json", exclude_unset=True),
+            "core": self.core.model_dump(mode="json", exclude_unset=True),
+            "packets": self.packets,
+            "messages": self.messages,
+            "budget": asdict(self.budget),
+            "recovery": str(self.recovery),
+            "seed": self.seed,
+            "fault": None if self.fault is None else asdict(self.fault),
+            "connections": self.connections,
+            "first_psn": self.first_psn,
+            "stale": self.stale,
+        }
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> FlowScope:
+        """Undo ``as_data``. Raises ``InputError`` or ``ValueError`` for data that is not a scope's."""
+        return cls(
+            TopologySpec.model_validate(data["topology"]),
+            load_spec(None, data["program"]),
+            load_spec(None, data["core"]),
+            data["packets"],
+            data["messages"],
+            Budget(**data["budget"]),
+            Recovery(data["recovery"]),
+            data["seed"],
+            fault=None if data["fault"] is None else Mutation(**data["fault"]),
+            connections=data["connections"],
+            first_psn=data["first_psn"],
+            stale=data["stale"],
+        )
+
+    def _text(self, spec: ProgramSpec) -> str:
+        text = render(compose(spec)).text
+        return text if self.fault is None or spec is not self.program else self.fault.apply(text)
+
+    def _simulation(self, epoch: int) -> tuple[TrafficSimulation, Network]:
+        """The connections in a simulation, and its network with the programs as they are here."""
+        hosts = self.topology.hosts
+        config = TrafficConfig(
+            self.topology,
+            self.program,
+            (Traffic(Pattern.FLOW, hosts[:2], PAYLOAD * self.packets),) * self.connections,
+            core=self.core,
+            seed=self.seed,
+            recovery=self.recovery,
+            spray_gbn=True,
+            mtu=PAYLOAD,
+            ack_every=1,
+            engine=self.engine if self.fault is None else "interp",  # its network is not used then
+            epoch=epoch,
+        )
+        simulation = TrafficSimulation(config)
+        if self.fault is None:
+            return simulation, simulation.network
+        programs = {
+            switch: program_from(self._text(spec), f"{spec.program}.p4") for switch, spec in simulation.specs.items()
+        }
+        return simulation, Network(
+            self.topology, simulation.placement, programs, config.faults, config.seed, self.engine
+        )
+
+    @property
+    def _last(self) -> str:
+        """The switch that the second host is connected to."""
+        return switch_of(self.topology, self.topology.hosts[1])
+
+    def world(self) -> World:
+        """See ``Explored``."""
+        simulation, network = self._simulation(2 if self.stale else 1)
+        placement, specs = simulation.placement, simulation.specs
+        messages = [
+            b"".join(bytes([16 * number + packet + 1]) * PAYLOAD for packet in range(self.packets))
+            for number in range(self.messages)
+        ]
+        made: dict[str, list[Any]] = {host: [] for host in self.topology.hosts}
+        for track in simulation.tracks:
+            source, destination = track.name.split(">")
+            for host, kind, pair in ((source, Sender, track.source), (destination, Receiver, track.destination)):
+                first = pair.config.initial_psn if self.first_psn is None else self.first_psn
+                config = replace(pair.config, initial_psn=first)
+                made[host].append(partial(kind, number=pair.number, peer=pair.peer, config=config, messages=messages))
+        tasks = {host: partial(_tasks, kinds) for host, kinds in made.items() if kinds}
+        if self.stale:
+            self._leave(network)
+        (paths,) = {here.paths for known in placement.connections.values() for here in known}
+        about = verification_of(self.program)
+        exact, filters = about.exact(self.program), about.filters(self.program)
+        return World(
+            network,
+            specs,
+            placement.mac,
+            placement.ip,
+            tasks,
+            Rules(
+                no_drops=True,
+                no_repeats=True,
+                one_repeat=exact and self.budget == Budget(losses=1),
+                asked=(self._last, paths, exact),
+                filters=(self._last, paths, exact) if filters and self._judged else None,
+                checks=self._last if filters else None,
+            ),
+            0,
+            placement.switches,
+            {switch: self._text(spec) for switch, spec in specs.items()},
+            unlike=self.topology.hosts[:2],
+        )
+
+    @property
+    def _judged(self) -> bool:
+        """Whether NAKs are judged one by one: what has come tells which are needed, and without a fault it is seen
+        when a packet is sent again."""
+        budget = self.budget
+        return bool(budget.losses or budget.duplicates) and not (budget.delays or budget.corruptions)
+
+    def _leave(self, network: Network) -> None:
+        """Set registers to what earlier connections have left that ended before the packets of one path had arrived."""
+        story = Story(System(replace(self, stale=False)))
+        system = story.system
+        late = next(link.name for link in system.links if link.dst == self._last and link.src in self.topology.switches)
+        while True:
+            waiting = [
+                link.name
+                for link, content in zip(system.links, story.contents, strict=True)
+                if system.contents[content].in_order and link.name != late
+            ]
+            if not waiting:
+                break
+            story.play(Event("deliver", waiting[0]))
+        for part, watch, state in zip(system.switches, system.switch_watches, story.switches, strict=True):
+            for register, words in zip(part.registers, part.words(watch.inner(state)), strict=True):
+                network.switches[part.name].register_cells(register)[:] = list(words)
+
+
+def _tasks(kinds: Sequence[Any], nic: Nic) -> list[Any]:
+    return [kind(nic) for kind in kinds]

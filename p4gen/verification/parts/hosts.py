@@ -1,0 +1,136 @@
+"""Hosts as automata: the NIC of simulations and what it is used for, whose states are frozen and numbered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from p4gen.host.transport.nic import Nic
+from p4gen.net.world.freezing import Frozen, freeze, restore
+from p4gen.verification.parts.clock import StillClock
+from p4gen.verification.search.interning import Interned
+
+
+class Task(Protocol):
+    """What a host does: a rank of a group, or an end of a connection."""
+
+    @property
+    def name(self) -> str:
+        """Its name, for those of its parts."""
+        ...
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended."""
+        ...
+
+    @property
+    def problem(self) -> str:
+        """What is wrong; "" if nothing is."""
+        ...
+
+    def start(self) -> None:
+        """Begin, once."""
+        ...
+
+    def forget_times(self) -> None:
+        """See ``Requester.forget_times``."""
+        ...
+
+    def parts(self) -> dict[str, object]:
+        """The parts that have state, by name."""
+        ...
+
+
+@dataclass(frozen=True)
+class HostStep:
+    """What a host does at an event: its new state, the frames that it sends, and what is wrong with that."""
+
+    state: int
+    sent: tuple[bytes, ...]
+    problem: str = ""
+
+
+class _Line:
+    """A line that is always free, and keeps what is sent."""
+
+    def __init__(self) -> None:
+        self.frames: list[bytes] = []
+
+    def transmit(self, frame: bytes, at: int) -> int:
+        self.frames.append(frame)
+        return at
+
+
+class HostPart:
+    """A host with its tasks. States are numbers; ``deliver`` and ``expire`` are functions of a state and an event."""
+
+    def __init__(
+        self, name: str, mac: int, ip: int, tasks: Callable[[Nic], Sequence[Task]], checks_icrc: bool = True
+    ) -> None:
+        self.name = name
+        self._clock = StillClock()
+        self._nic = Nic(mac, ip, self._clock)
+        self._nic.checks_icrc = checks_icrc
+        self._line = self._nic.line = _Line()
+        self._tasks = tasks(self._nic)
+        self._parts: dict[str, object] = {"clock": self._clock, **self._nic.parts()}
+        for task in self._tasks:
+            self._parts |= {f"{task.name} {part}": found for part, found in task.parts().items()}
+        self._names = {id(part): part_name for part_name, part in self._parts.items()}
+        self._states: Interned[Frozen] = Interned()
+        self._done: list[bool] = []
+        self._timers: list[tuple[str, ...]] = []
+
+    def begin(self) -> HostStep:
+        """The state after all tasks have begun, and what is sent first."""
+        for task in self._tasks:
+            task.start()
+        self._clock.settle()
+        return self._result()
+
+    def deliver(self, state: int, frame: bytes) -> HostStep:
+        """A frame arrives."""
+        return self._step(state, lambda: self._nic.receive(frame))
+
+    def expire(self, state: int, timer: int) -> HostStep:
+        """The timer with this number expires; see ``timers``."""
+        return self._step(state, lambda: self._clock.expire(self._clock.timers()[timer]))
+
+    def done(self, state: int) -> bool:
+        """Whether all tasks have ended."""
+        return self._done[state]
+
+    def frozen(self, state: int) -> Frozen:
+        """What a state is."""
+        return self._states[state]
+
+    def timers(self, state: int) -> tuple[str, ...]:
+        """What may expire next, by name."""
+        return self._timers[state]
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def _step(self, state: int, event: Callable[[], None]) -> HostStep:
+        restore(self._parts, self._states[state])
+        self._clock.now = 0
+        event()
+        self._clock.settle()
+        return self._result()
+
+    def _result(self) -> HostStep:
+        sent = tuple(self._line.frames)
+        self._line.frames.clear()
+        self._nic.forget_times()
+        self._clock.now = 0
+        problem = ""
+        for task in self._tasks:
+            problem = problem or task.problem
+            task.forget_times()
+        state = self._states.number(freeze(self._parts))
+        if state == len(self._done):
+            self._done.append(all(task.done for task in self._tasks))
+            self._timers.append(tuple(f"{self._names[whose]}, {what}" for whose, what in self._clock.names()))
+        return HostStep(state, sent, problem)

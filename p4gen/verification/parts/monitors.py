@@ -1,0 +1,272 @@
+"""Monitors: what is remembered of a part's packets beyond the part's own state, to judge what it does.
+
+A monitor's memory is part of the state of the part that it watches, so it is a function of the same events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from p4gen.rocev2.layouts import ROCE, ROCE_ANSWER
+from p4gen.rocev2.opcodes import FIRST_NAK, Nak, Opcode, is_send, is_write
+from p4gen.rocev2.psn import PSN_MASK, diff
+from p4gen.verification.search.interning import Interned
+
+_OPCODE_AT: Final = ROCE.at("bth.opcode")
+_PSN: Final = ROCE.bytes("bth.psn")
+_DEST_QP: Final = ROCE.bytes("bth.dest_qp")
+_SYNDROME_AT: Final = ROCE_ANSWER.at("aeth.syndrome")
+_NAK: Final = Nak().syndrome
+
+Sent = Sequence[tuple[int, tuple[bytes, ...]]]
+"""Frames that a part sends, by link."""
+
+
+class Monitor(Protocol):
+    """A monitor. Its memory is hashable, and begins as ``first``. ``violates``, if it has that, is the property that
+    its problems are about; without it they are about ``progress``."""
+
+    @property
+    def first(self) -> Hashable:
+        """The memory before anything has happened."""
+        ...
+
+    @property
+    def excused(self) -> bool:
+        """Whether what is wrong is right after a fault, or when a timer has expired."""
+        ...
+
+    def step(self, memory: Any, port: int, arrived: Sequence[bytes], sent: Sent) -> tuple[Hashable, str]:
+        """The memory after packets have arrived at a port, and what is wrong with what the part sent; "" if nothing
+        is."""
+        ...
+
+    def waits(self, memory: Any) -> bool:
+        """Whether the part still needs something that only a retransmission can bring, and can know it."""
+        ...
+
+
+class OneNak:
+    """A receiver sends one NAK for each packet that it misses, however many later ones arrive, and none behind an RNR
+    NAK (InfiniBand 9.7.5.2.8; EPIC §H.4).
+
+    It remembers the missing PSN by link, until a packet with that PSN arrives over the link's other direction.
+    """
+
+    first: Hashable = ()
+    excused = False
+
+    def __init__(self, ports: dict[int, int]) -> None:
+        self._ports = ports
+        """The outgoing link of each port."""
+
+    def step(
+        self, memory: tuple[tuple[int, int, int], ...], port: int, arrived: Sequence[bytes], sent: Sent
+    ) -> tuple[Hashable, str]:
+        """See ``Monitor``."""
+        link = self._ports.get(port, -1)
+        came = {int.from_bytes(frame[_PSN]) for frame in arrived if is_data(frame)}
+        known = {entry for entry in memory if not (entry[0] == link and entry[2] in came)}
+        problem = ""
+        for out, frames in sent:
+            for frame in frames:
+                if frame[_OPCODE_AT] != Opcode.ACKNOWLEDGE or not FIRST_NAK <= frame[_SYNDROME_AT] <= _NAK:
+                    continue
+                entry = out, int.from_bytes(frame[_DEST_QP]), int.from_bytes(frame[_PSN])
+                if entry in known and frame[_SYNDROME_AT] == _NAK:
+                    problem = f"a second NAK for PSN {entry[2]:#x}, which has not arrived since the first"
+                known.add(entry)
+        return tuple(sorted(known)), problem
+
+    def waits(self, memory: Any) -> bool:
+        """Never."""
+        return False
+
+
+class Gaps:
+    """A receiver has seen a packet whose predecessor is missing, and needs a retransmission.
+
+    It remembers for each port and QP the next PSN, and the newest that has arrived: what came after a gap does not
+    count, and has to come again.
+    """
+
+    first: Hashable = ()
+    excused = False
+
+    def __init__(self, first_psn: Callable[[int], int]) -> None:
+        self._first_psn = first_psn
+        """The first PSN that comes to a QP."""
+
+    def step(
+        self, memory: tuple[tuple[int, int, int, int], ...], port: int, arrived: Sequence[bytes], sent: Sent
+    ) -> tuple[Hashable, str]:
+        """See ``Monitor``."""
+        known = {(at, qp): (wanted, newest) for at, qp, wanted, newest in memory}
+        for frame in arrived:
+            if not is_data(frame):
+                continue
+            key, psn = (port, int.from_bytes(frame[_DEST_QP])), int.from_bytes(frame[_PSN])
+            first = self._first_psn(key[1])
+            wanted, newest = known.get(key, (first, (first - 1) & PSN_MASK))
+            if psn == wanted:
+                wanted = (psn + 1) & PSN_MASK
+            # Without a gap the newest is the one before the next, whatever came again.
+            newest = max(newest, psn, (wanted - 1) & PSN_MASK, key=lambda each: diff(each, wanted))
+            known[key] = wanted, newest
+        return tuple(sorted((*key, *value) for key, value in known.items())), ""
+
+    def waits(self, memory: tuple[tuple[int, int, int, int], ...]) -> bool:
+        """Whether a gap is open."""
+        return any(diff(newest, wanted) >= 0 for _, _, wanted, newest in memory)
+
+
+class Asked:
+    """What a host asks its switch for in a NAK comes to the switch without a timer, if it is plain that it is lost: it
+    has not come, and a later packet of the same path has; or, with ``last_hop``, it has come in front of all later
+    ones, and the host lacks it.
+
+    It remembers by QP which PSNs have come, in their order, and which one was asked for last. Both ends of a connection
+    must have the same QP number.
+    """
+
+    first: Hashable = ()
+    excused = False
+
+    def __init__(self, paths: int, *, last_hop: bool) -> None:
+        self._last_hop = last_hop
+        self._paths = paths
+        """PSNs take paths in turn, and paths keep order."""
+
+    def step(self, memory: Any, port: int, arrived: Sequence[bytes], sent: Sent) -> tuple[Hashable, str]:
+        """See ``Monitor``."""
+        known = {qp: (asked, came) for qp, asked, came in memory}
+        for frame in arrived:
+            qp, psn = int.from_bytes(frame[_DEST_QP]), int.from_bytes(frame[_PSN])
+            asked, came = known.get(qp, (-1, ()))
+            if is_data(frame):
+                known[qp] = -1 if psn == asked else asked, came if psn in came else (*came, psn)
+            elif frame[_OPCODE_AT] == Opcode.ACKNOWLEDGE and frame[_SYNDROME_AT] == _NAK:
+                before = came[: came.index(psn)] if psn in came else ()
+                overtaken = any(diff(each, psn) > 0 for each in before)
+                known[qp] = -1 if overtaken or (psn in came and not self._last_hop) else psn, came
+        return tuple((qp, *known[qp]) for qp in sorted(known)), ""
+
+    def waits(self, memory: Any) -> bool:
+        """Whether a loss is plain, and what was lost has not come since."""
+        return any(
+            asked >= 0
+            and any(diff(psn, asked) > 0 and (asked in came or diff(psn, asked) % self._paths == 0) for psn in came)
+            for _, asked, came in memory
+        )
+
+
+class NoRepeats:
+    """A sender sends no packet twice: nothing was lost, and what says otherwise is wrong. It remembers the newest PSN
+    of each connection."""
+
+    first: Hashable = ()
+    excused = True
+
+    def step(
+        self, memory: tuple[tuple[int, int], ...], port: int, arrived: Sequence[bytes], sent: Sent
+    ) -> tuple[Hashable, str]:
+        """See ``Monitor``."""
+        newest, problem = dict(memory), ""
+        for _, frames in sent:
+            for frame in frames:
+                if is_data(frame):
+                    qp, psn = int.from_bytes(frame[_DEST_QP]), int.from_bytes(frame[_PSN])
+                    if qp in newest and diff(psn, newest[qp]) <= 0:
+                        problem = f"PSN {psn:#x} is sent again, and was not lost"
+                    else:
+                        newest[qp] = psn
+        return tuple(sorted(newest.items())), problem
+
+    def waits(self, memory: Any) -> bool:
+        """Never."""
+        return False
+
+
+class OneRepeat:
+    """A sender whose network loses one packet at most sends one packet again at most, once, until its timer expires."""
+
+    first: Hashable = ((), 0)
+    excused = False
+
+    def step(self, memory: Any, port: int, arrived: Sequence[bytes], sent: Sent) -> tuple[Hashable, str]:
+        """See ``Monitor``. It remembers the newest PSN of each connection, and how often something was sent again; -1
+        once that was for a timer."""
+        newest, count = dict(memory[0]), memory[1]
+        for _, frames in sent:
+            for frame in frames:
+                if is_data(frame):
+                    qp, psn = int.from_bytes(frame[_DEST_QP]), int.from_bytes(frame[_PSN])
+                    if qp not in newest or diff(psn, newest[qp]) > 0:
+                        newest[qp] = psn
+                    elif count >= 0:
+                        count = count + 1 if arrived else -1
+        problem = "packets are sent again twice, and one was lost at most" if count > 1 else ""
+        return (tuple(sorted(newest.items())), count), problem
+
+    def waits(self, memory: Any) -> bool:
+        """Never."""
+        return False
+
+
+class Judged(NamedTuple):
+    """The state after an event, and what is wrong with what the part sent."""
+
+    state: int
+    problem: str = ""
+    violated: str = ""
+    """The property that the problem violates."""
+    excused: str = ""
+    """What is wrong unless there was a fault."""
+
+
+class Watch:
+    """The states of a part with the memories of its monitors: pairs, as numbers."""
+
+    def __init__(self, monitors: Sequence[Monitor]) -> None:
+        self._monitors = monitors
+        self._states: Interned[tuple[int, tuple[Hashable, ...]]] = Interned()
+
+    def begin(self, inner: int) -> int:
+        """The first state, when the part's is ``inner``."""
+        return self._states.number((inner, tuple(monitor.first for monitor in self._monitors)))
+
+    def inner(self, state: int) -> int:
+        """The part's own state."""
+        return self._states[state][0]
+
+    def memories(self, state: int) -> tuple[Hashable, ...]:
+        """What the monitors remember."""
+        return self._states[state][1]
+
+    def step(self, state: int, inner: int, port: int, arrived: Sequence[bytes], sent: Sent) -> Judged:
+        """An event that led the part to ``inner``."""
+        memories, problem, violated, excused = [], "", "", ""
+        for monitor, memory in zip(self._monitors, self._states[state][1], strict=True):
+            after, wrong = monitor.step(memory, port, arrived, sent)
+            memories.append(after)
+            if monitor.excused:
+                excused = excused or wrong
+            elif wrong and not problem:
+                problem, violated = wrong, getattr(monitor, "violates", "progress")
+        return Judged(self._states.number((inner, tuple(memories))), problem, violated, excused)
+
+    def waits(self, state: int) -> bool:
+        """Whether the part needs a retransmission, and can know it."""
+        return any(
+            monitor.waits(memory) for monitor, memory in zip(self._monitors, self._states[state][1], strict=True)
+        )
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+
+def is_data(frame: bytes) -> bool:
+    """Whether a frame is a packet of a message."""
+    opcode = frame[_OPCODE_AT]
+    return is_send(opcode) or is_write(opcode)

@@ -1,0 +1,187 @@
+"""The workers of a search in other processes, of this machine or of others, over Dask (``pip install p4gen[cluster]``).
+
+They do what threads do. What they find of each other's states goes from process to process, without passing through the
+one that leads the search; that one runs the programs and hosts, and sends everybody what is known of them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from operator import getitem
+from types import TracebackType
+from typing import Any, Final, TypeVar
+from uuid import uuid4
+
+from p4gen.errors import Diagnostic, FailedError, InputError, MissingToolError, Option
+from p4gen.verification.search.kernel import Known, Shape, Words
+from p4gen.verification.search.worker import Expanded, Fresh, Marks, Numbered, Parcel, Worker, first
+
+T = TypeVar("T")
+
+LOCAL: Final = "local:"
+ROOM: Final = 1 << 19
+"""Rows that a worker may find before it exchanges them: more than for threads, because an exchange takes longer."""
+_SECONDS: Final = 30
+"""How long a scheduler may take to answer."""
+
+_PATIENCE: Final = 5
+"""Seconds after which it is asked whether all workers are still there."""
+
+_here: dict[str, Worker] = {}
+"""The workers in this process, by search."""
+
+
+def _make(search: str, *args: Any, **more: Any) -> None:
+    _here[search] = Worker(*args, **more)
+
+
+def _do(search: str, task: Callable[..., T], *args: Any, **more: Any) -> T:
+    return task(_here[search], *args, **more)
+
+
+def _end(search: str) -> None:
+    _here.pop(search, None)
+
+
+class Cluster:
+    """Workers that are processes of a Dask cluster (``Team``), one for each of its workers. ``address`` is that of a
+    scheduler, or local:N for N processes on this machine. Raises ``MissingToolError`` without Dask, ``InputError`` for
+    an address where no scheduler with workers is."""
+
+    def __init__(self, address: str) -> None:
+        try:
+            from distributed import Client, LocalCluster  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            raise MissingToolError("--cluster needs Dask: pip install 'p4gen[cluster]'") from error
+        logging.getLogger("distributed").setLevel(logging.ERROR)
+        self._local: Any = None
+        self._search = uuid4().hex
+        if address.startswith(LOCAL):
+            count = address.removeprefix(LOCAL)
+            if not count.isdecimal() or not 1 <= int(count) <= 64:
+                raise InputError(Diagnostic(Option("cluster"), f"{LOCAL}N takes 1 to 64 processes"))
+            self._local = LocalCluster(
+                n_workers=int(count), threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+            )
+        try:
+            self._client: Any = Client(self._local or address, timeout=_SECONDS)
+        except (OSError, ValueError) as error:
+            raise InputError(Diagnostic(Option("cluster"), f"no Dask scheduler answers at {address}")) from error
+        self._addresses = sorted(self._client.scheduler_info(n_workers=-1)["workers"])
+        self.workers = len(self._addresses)
+        if not self.workers:
+            self.__exit__(None, None, None)
+            raise InputError(Diagnostic(Option("cluster"), f"the scheduler at {address} has no workers"))
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and self.workers:
+            self._client.run(_end, self._search)
+        self._client.close()
+        if self._local is not None:
+            self._local.close()
+
+    # --- tasks ---
+
+    def _at(self, me: int, function: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        """Let a worker call a function. Returns the future of the result, which stays where it is."""
+        return self._client.submit(
+            function, *args, **more, workers=[self._addresses[me]], pure=False, retries=0, priority=0
+        )
+
+    def _do(self, me: int, task: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        return self._at(me, _do, self._search, task, *args, **more)
+
+    def _each(self, task: Callable[..., T], *args: Any, **more: Any) -> list[T]:
+        return self._results([self._do(me, task, *args, **more) for me in range(self.workers)])
+
+    def _results(self, futures: Sequence[Any]) -> list[Any]:
+        from distributed import wait  # noqa: PLC0415 - an extra
+
+        with _lost():
+            while True:
+                try:
+                    wait(futures, timeout=_PATIENCE)
+                    # A worker may leave between the two, and its results with it.
+                    return [future.result(timeout=_PATIENCE) for future in futures]
+                except TimeoutError:
+                    # What is for a worker that has left waits for ever.
+                    if not set(self._addresses).issubset(self._client.scheduler_info(n_workers=-1)["workers"]):
+                        raise
+
+    def _everywhere(self, value: Any) -> Any:
+        with _lost():
+            return self._client.scatter([value], broadcast=True, hash=False)[0]
+
+    # --- Team ---
+
+    def begin(self, shape: Shape, row: Words, most: int, *, liveness: bool) -> None:
+        """See ``Team``."""
+        share, team = -(-most // self.workers), range(self.workers)
+        more = {"liveness": liveness, "room": ROOM}
+        made = [self._at(me, _make, self._search, me, len(team), shape, len(row), share, **more) for me in team]
+        self._results(made)
+        owner, parcel, fresh = first(row, self.workers)
+        self._results([self._do(owner, Worker.number, [parcel]), self._do(owner, Worker.keep, [fresh])])
+
+    def learn(self, known: Known) -> None:
+        """See ``Team``."""
+        self._each(Worker.learn, self._everywhere(known))
+
+    def advance(self) -> list[int]:
+        """See ``Team``."""
+        return self._each(Worker.advance)
+
+    def expand(self) -> list[Expanded]:
+        """See ``Team``."""
+        return self._each(Worker.expand)
+
+    def exchange(self) -> list[int]:
+        """See ``Team``. Nothing passes through this process but the numbers of states."""
+        team = range(self.workers)
+        parcels: list[list[Parcel]] = [[self._do(me, Worker.parcel, owner) for owner in team] for me in team]
+        numbered = [self._do(owner, Worker.number, [parcels[me][owner] for me in team]) for owner in team]
+        answers: list[list[Numbered]] = [
+            [self._at(owner, getitem, numbered[owner], me) for me in team] for owner in team
+        ]
+        noted = [self._do(me, Worker.note, [answers[owner][me] for owner in team]) for me in team]
+        fresh: list[list[Fresh]] = [[self._at(me, getitem, noted[me], owner) for owner in team] for me in team]
+        return self._results([self._do(owner, Worker.keep, [fresh[me][owner] for me in team]) for owner in team])
+
+    def origin(self, number: int) -> tuple[int, int]:
+        """See ``Team``."""
+        (origin,) = self._results([self._do(number % self.workers, Worker.origin, number // self.workers)])
+        return origin[0], origin[1]
+
+    def ends(self) -> list[int]:
+        """See ``Team``."""
+        return self._each(Worker.ends)
+
+    def reaching(self) -> list[Marks]:
+        """See ``Team``."""
+        return self._each(Worker.reaching)
+
+    def bounded(self) -> list[Marks]:
+        """See ``Team``."""
+        return self._each(Worker.bounded)
+
+    def sweep(self, marks: Marks, *, every: bool) -> list[Marks | None]:
+        """See ``Team``."""
+        return self._each(Worker.sweep, self._everywhere(marks), every=every)
+
+
+@contextmanager
+def _lost() -> Iterator[None]:
+    """A worker's states are nowhere else: without it the search cannot go on."""
+    from distributed import CancelledError, KilledWorker  # noqa: PLC0415 - an extra
+
+    try:
+        yield
+    except (CancelledError, KilledWorker, OSError, KeyError) as error:  # a time-out is an OSError
+        raise FailedError("the cluster has lost a worker, and its states") from error

@@ -1,0 +1,72 @@
+"""What exchanges of equal parts make of a row, in machine code (Numba): see ``symmetry``."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from p4gen.verification.search.events import TURN_AT
+
+Longs = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int32]
+
+
+class Turns(NamedTuple):
+    """What turns make of states: see ``symmetry``. Parts are switches, then hosts; places are those of words of a row.
+
+    The weight of a row is the sum of the weights of its parts' states, and of those of its links' contents times the
+    factors of their places."""
+
+    place: Ints
+    """By turn and place: where the word goes."""
+    image: Ints
+    """By turn, part and state: the state of the part that takes its place."""
+    weight: Longs
+    """By turn, part and state: the weight of that."""
+    content: Ints
+    """By turn and content of a link: the content of the link that takes its place."""
+    content_weight: Longs
+    factor: Longs
+    """By place."""
+
+
+@njit(cache=True, nogil=True)
+def _weight(turns: Any, turn: int, row: Any, parts: int, links: int) -> Any:
+    """The weight of what a turn makes of a row."""
+    weight = np.uint64(0)
+    for part in range(parts):
+        weight += turns.weight[turn, part, row[part]]
+    for link in range(parts, parts + links):
+        weight += turns.content_weight[turn, row[link]] * turns.factor[turns.place[turn, link]]
+    return weight
+
+
+@njit(cache=True, nogil=True)
+def orbit(turns: Any, row: Any, parts: int, links: int) -> int:
+    """How many states turns make of a row."""
+    weight = _weight(turns, 0, row, parts, links)
+    same = 0
+    for number in range(len(turns.place)):
+        same += _weight(turns, number, row, parts, links) == weight
+    return len(turns.place) // same
+
+
+@njit(cache=True, nogil=True)
+def turn(turns: Any, found: Any, at: int, parts: int, links: int, spare: Any) -> None:
+    """Let the turn with the least weight make of row ``at`` what it does, and note it in the event."""
+    row = found.rows[at]
+    best, least = 0, _weight(turns, 0, row, parts, links)
+    for number in range(1, len(turns.place)):
+        weight = _weight(turns, number, row, parts, links)
+        if weight < least:
+            best, least = number, weight
+    if best:
+        spare[:] = row
+        for part in range(parts):
+            row[turns.place[best, part]] = turns.image[best, part, spare[part]]
+        for link in range(parts, parts + links):
+            row[turns.place[best, link]] = turns.content[best, spare[link]]
+        found.events[at] |= np.uint32(best << TURN_AT)

@@ -1,0 +1,155 @@
+"""What a search explores, before it is taken apart: a network of configured switches, hosts' tasks, ticks, rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from p4gen.groups.group import SwitchConfig
+from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.verbs import Recovery
+from p4gen.model import EngineName
+from p4gen.net.world.network import Network
+from p4gen.ptf.mutations import Mutation
+from p4gen.verification.parts.hosts import Task
+from p4gen.verification.parts.monitors import Monitor
+from p4gen.vocabulary import ProgramSpec
+from p4gen.vocabulary.topology import TopologySpec
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How often the network may commit each fault in one run."""
+
+    losses: int = 0
+    duplicates: int = 0
+    delays: int = 0
+    """A packet is delayed: any others arrive before it."""
+    corruptions: int = 0
+    """A packet arrives with a wrong bit."""
+    timeouts: int = 0
+    """Timers and ticks that expire while packets are on their way."""
+    forgeries: int = 0
+    """The last host sends a packet in another's name, which changes nothing where switches know who speaks: it is no
+    fault that excuses anything."""
+
+    def sentence(self) -> str:
+        """The budget, in words."""
+        counts = {
+            "loss": self.losses,
+            "duplicate": self.duplicates,
+            "delay": self.delays,
+            "corruption": self.corruptions,
+            "early timeout": self.timeouts,
+            "forgery": self.forgeries,
+        }
+        plurals = {"loss": "losses", "forgery": "forgeries"}
+        faults = [f"{n} {name if n == 1 else plurals.get(name, name + 's')}" for name, n in counts.items() if n]
+        return "at most " + ", ".join(faults) if faults else "no faults"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is expected of a scope beyond what every scope must do."""
+
+    no_drops: bool = False
+    """Without a fault, no packet is dropped for a reason that is a loss."""
+    no_repeats: bool = False
+    """Without a fault, no host sends a packet twice, unless its timer has expired."""
+    recovery: Recovery | None = None
+    """How switches recover that end connections: as receivers they send one NAK for each packet that they miss, as
+    senders what is asked for. Where nothing may be dropped, they answer all that they should. None if they end none."""
+    one_repeat: bool = False
+    """No host sends more than one packet again, unless its timer has expired."""
+    in_order: bool = False
+    """Hosts, and switches that are receivers, know from a later packet that one is missing."""
+    asked: tuple[str, int, bool] | None = None
+    """A switch whose host gets what it asks for without a timer if it is plain that it is lost; the number of paths
+    that PSNs take in turn; and whether losses between the switch and the host count (``monitors.Asked``)."""
+    filters: tuple[str, int, bool] | None = None
+    """A switch that filters its host's NAKs; the number of paths that PSNs take in turn; and whether it knows all that
+    has come (``filtering.Filtered``)."""
+    checks: str | None = None
+    """A switch that lets answers with a wrong ICRC leave as they came."""
+
+
+@dataclass(frozen=True)
+class World:
+    """A network, and what its hosts do. ``specs`` are switches' programs, ``mac`` and ``ip`` are hosts' addresses."""
+
+    network: Network
+    specs: Mapping[str, ProgramSpec]
+    mac: Mapping[str, int]
+    ip: Mapping[str, int]
+    tasks: Mapping[str, Callable[[Nic], Sequence[Task]]]
+    """What hosts do, by name."""
+    rules: Rules
+    first_psn: int
+    configs: Mapping[str, SwitchConfig]
+    """What switches hold."""
+    texts: Mapping[str, str]
+    """The texts of switches' programs."""
+    ticks: Sequence[tuple[str, int, bytes, str]] = ()
+    """Of each tick that is worth sending: the switch, the port of its edge, the frame, a name."""
+    unlike: Sequence[str] = ()
+    """Hosts that do what no others do."""
+    own_psns: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    """By switch or host and its queue pair: the first PSN that it receives, if that is not ``first_psn``."""
+
+    watches: Mapping[str, Sequence[Monitor]] = field(default_factory=dict)
+    """Monitors of switches that only this family's programs have."""
+
+    def first_psn_of(self, node: str, qp: int) -> int:
+        """The first PSN that a queue pair of a switch or host receives."""
+        return self.own_psns.get(node, {}).get(qp, self.first_psn)
+
+
+class Explored(Protocol):
+    """A scope: what ``System`` needs of it."""
+
+    @property
+    def topology(self) -> TopologySpec:
+        """The network."""
+        ...
+
+    @property
+    def program(self) -> ProgramSpec:
+        """The program that it is about."""
+        ...
+
+    @property
+    def budget(self) -> Budget:
+        """How often the network may commit each fault."""
+        ...
+
+    def world(self) -> World:
+        """The network, new. Raises ``InputError`` for a scope that cannot be."""
+        ...
+
+    def sentence(self) -> str:
+        """The scope, in words."""
+        ...
+
+    def as_data(self) -> dict[str, Any]:
+        """The scope as plain values, for a file."""
+        ...
+
+    def with_engine(self, engine: EngineName) -> Explored:
+        """The same on another engine."""
+        ...
+
+    def with_fault(self, fault: Mutation) -> Explored:
+        """The same with a fault in the program."""
+        ...
+
+    def sound(self) -> Explored | None:
+        """The same with the sound program; None if the scope's own is said to be sound."""
+        ...
+
+
+def links_of(topology: TopologySpec) -> dict[str, Any]:
+    """A topology as plain values, without times and rates, which a search does not know."""
+    fields = {"name", "root", "switches", "hosts", "ranks"}
+    named = topology.model_dump(mode="json", exclude_unset=True, include=fields)
+    return named | {"links": [list(link.ends) for link in topology.links]}

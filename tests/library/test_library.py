@@ -1,0 +1,138 @@
+"""``import p4gen``, as a user's script uses it: nothing is imported from inside."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import p4gen
+from p4gen.families import families
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", ["p4gen", *(f"p4gen.library.{n}" for n in ("programs", "simulation", "verification"))])
+def test_docstrings_begin_with_examples_that_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    found = doctest.testmod(importlib.import_module(name))
+    assert found.attempted >= 2
+    assert found.failed == 0
+
+
+def test_every_name_is_there_and_documented() -> None:
+    for name in p4gen.__all__:
+        assert getattr(p4gen, name).__doc__, name
+    assert set(p4gen.__all__) <= set(dir(p4gen))
+    with pytest.raises(AttributeError, match="no attribute 'generat'"):
+        _ = p4gen.generat
+
+
+def test_functions_stay_functions_when_their_rooms_are_loaded() -> None:
+    """A sub-package of the same name would take a function's place when it is imported."""
+    code = "import p4gen, p4gen.cli.app, p4gen.verification.scope, p4gen.labs.job; print(callable(p4gen.verify))"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert run.stdout == "True\n"
+
+
+def test_an_import_loads_nothing_heavy() -> None:
+    code = "import sys, p4gen; print(sorted({'numpy', 'scapy', 'pydantic', 'llvmlite', 'click'} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("family", families())
+def test_programs_of_each_family(family: str, tmp_path: Path) -> None:
+    program = p4gen.generate(family=family)
+    assert program.spec.family == family
+    assert program.p4info.pkg_info.arch == "v1model"
+    assert program.warnings == ()
+    assert program.manifest["modules"]
+    assert program.switch().send(0, bytes(14)) == program.switch(engine="interp").send(0, bytes(14))
+
+
+def test_a_program_is_written_as_build_writes_it(tmp_path: Path) -> None:
+    files = p4gen.generate(mode="II", lanes=8).write(tmp_path)
+    assert {"manifest.json", "modeii_sum_int32_x8.p4"} <= {file.name for file in files}
+
+
+def test_specs_are_files_fields_and_specs(tmp_path: Path) -> None:
+    file = tmp_path / "spec.yaml"
+    file.write_text("mode: III\nlanes: 8\n")
+    texts = {
+        p4gen.generate(file).text,
+        p4gen.generate(str(file)).text,
+        p4gen.generate({"mode": "III"}, lanes=8).text,
+        p4gen.generate(p4gen.generate(mode="III", lanes=64).spec, lanes=8).text,
+    }
+    assert len(texts) == 1
+    file.write_text("mode: III\nlanes: 7\n")
+    with pytest.raises(p4gen.InputError, match=r"spec\.yaml:2:8: error: lanes = 7"):
+        p4gen.generate(file)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: p4gen.generate(lanes=7), r"^lanes: error: lanes = 7"),
+        (lambda: p4gen.simulate("star-4", sizes="1M"), r"^sizes: error: is no option of runs"),
+        (lambda: p4gen.simulate("star-4", size="1T5"), r"^size: error: "),
+        (lambda: p4gen.simulate("star-4", engine="c"), r"^engine: error: 'c' is none of interp, jit"),
+        (lambda: p4gen.simulate("star-4", collective="barrier", size=4), r"^size: error: a barrier has no data"),
+        (lambda: p4gen.simulate("star-4", burst=2), r"^burst: error: .*goes with loss"),
+        (lambda: p4gen.simulate("star-9"), r"star-9"),
+        (lambda: p4gen.simulate("star-4", {"mode": "scin"}, tokens=4), r"^tokens: error: is no option"),
+        (lambda: p4gen.verify("star-2", losses=1), r"^losses: error: is no option"),
+        (lambda: p4gen.verify("star-2", {"mode": "II"}, fault="none-such"), r"^fault: error: there is no fault"),
+        (lambda: p4gen.compile("no-such.p4"), r"no-such\.p4: error: cannot read"),
+    ],
+)
+def test_what_is_wrong_is_said_with_the_name_of_the_argument(wrong: object, message: str) -> None:
+    assert callable(wrong)
+    with pytest.raises(p4gen.P4genError, match=message):
+        wrong()
+
+
+def test_a_run_says_how_far_it_is_and_is_repeatable() -> None:
+    done: list[tuple[int, int]] = []
+    program = p4gen.generate(mode="II", lanes=8)
+    first = p4gen.simulate("star-3", program, size="256K", loss="0.1%", seed=3, progress=lambda *at: done.append(at))
+    assert first.ok
+    assert done
+    assert p4gen.simulate("star-3", program, size="256K", loss="0.1%", seed=3).to_dict() == first.to_dict()
+
+
+def test_runs_of_a_familys_own() -> None:
+    result = p4gen.simulate("leaf-spine", {"mode": "multiwrite"}, collective="dispatch", tokens=4, seed=1)
+    assert result.ok, result.to_dict()
+    assert result.to_dict()["ended"] is True
+
+
+def test_a_wrong_design_is_found_and_told() -> None:
+    program = {"mode": "III", "window": 1, "variant": "psn-recycling"}
+    report = p4gen.verify("star-2", program, packets=4, flow="acks")
+    assert not report.ok
+    assert report.story.splitlines()[0].strip().startswith("1 ")
+    assert report.to_dict()["problem"]["property"] == "results"
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda file: file.stem)
+def test_examples_run_and_are_short(example: Path, tmp_path: Path) -> None:
+    assert len(example.read_text().splitlines()) <= 60
+    run = subprocess.run(
+        [sys.executable, str(example)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout
+    example_text = example.read_text()
+    assert "from p4gen" not in example_text
