@@ -170,7 +170,7 @@ class _Scan:
                 self._code(tuple(key.expr for key in table.keys))
                 for ref in table.actions:
                     self._code(ref.action.body)
-            case ir.Call(callee=callee, args=args):
+            case ir.FunctionCall(callee=callee, args=args):
                 for arg in args:
                     self._argument(arg)
                 self._code(callee.body)

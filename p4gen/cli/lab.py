@@ -28,7 +28,7 @@ from p4gen.host.transport.clock import MS
 from p4gen.inputs import parsed
 from p4gen.labs import prerequisites
 from p4gen.labs.job import LabJob, Wanted
-from p4gen.labs.launch import Outcome, launch
+from p4gen.labs.launch import LabResult, launch
 from p4gen.labs.prompt.welcome import shown
 from p4gen.labs.runs.peercalls import COLLECTIVES
 from p4gen.labs.scratch import scratch_folder
@@ -164,7 +164,7 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **opti
 
 def _run(
     topology: TopologySpec, file: Path, spec: ProgramSpec, wanted: Wanted, options: dict[str, Any]
-) -> tuple[Outcome, Path]:
+) -> tuple[LabResult, Path]:
     """Build the program and run the lab, in a folder of its own."""
     target, out = options["target"], options["out"]
     folder = runs.new_folder(out, "lab", f"{topology.name}-{spec.program}", target).absolute()

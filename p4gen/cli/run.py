@@ -15,7 +15,7 @@ from p4gen.errors import InputError
 from p4gen.model import Event, Trace, render
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_file
-from p4gen.stf import Outcome, parse_file, run
+from p4gen.stf import StfResult, parse_file, run
 from p4gen.stf.bench import Engine
 from p4gen.stf.engines import ENGINES, poisoned
 from p4gen.stf.inject import Injection, Passage, arrivals
@@ -182,7 +182,7 @@ def _test(program: ir.Program, script: Path, engine: Engine, *, traced: bool, as
     sys.exit(0 if outcome.passed else 1)
 
 
-def _summary(script: Path, outcome: Outcome, trace: list[str]) -> dict[str, object]:
+def _summary(script: Path, outcome: StfResult, trace: list[str]) -> dict[str, object]:
     return {
         "test": str(script),
         "passed": outcome.passed,

@@ -29,14 +29,14 @@ _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LabResult:
     """How a lab ended: its exit status, and the contents of its result file."""
 
     status: int
     result: dict[str, Any]
 
 
-def launch(job: LabJob, lock: int) -> Outcome:
+def launch(job: LabJob, lock: int) -> LabResult:
     """Run a lab to its end. ``lock`` is the descriptor of the scratch folder's lock.
 
     Raises ``FailedError`` when namespaces cannot be made, or the lab is killed.
@@ -58,13 +58,13 @@ def launch(job: LabJob, lock: int) -> Outcome:
             os.close(alive)
         remove_if_ours(job.address_file, job.scratch)
     if signals:
-        return Outcome(128 + signals[0], _result(job))
+        return LabResult(128 + signals[0], _result(job))
     if not orderly:
         raise FailedError(
             f"the lab's first process was killed, or could not start (exit status {status}); its interfaces and "
             f"processes went with its namespaces, logs are in {job.folder}"
         )
-    return Outcome(status, _result(job))
+    return LabResult(status, _result(job))
 
 
 def _deaf() -> None:

@@ -18,7 +18,7 @@ from p4gen.host.transport.verbs import Recovery
 from p4gen.inputs import drawn, parsed, shown
 from p4gen.library.programs import Program, generate
 from p4gen.net.collectives.simulation import SimConfig, SimResult, Simulation
-from p4gen.net.own import Outcome, OwnRun, OwnRuns, RunOrder
+from p4gen.net.own import FamilyResult, OwnRun, OwnRuns, RunOrder
 from p4gen.net.world.faults import Faults, Impairment, Script, parse_outage, parse_place
 from p4gen.vocabulary import CollectiveSpec, ProgramSpec, units
 from p4gen.vocabulary.message import Collective
@@ -82,7 +82,7 @@ def simulate(
     *,
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
-) -> SimResult | Outcome:
+) -> SimResult | FamilyResult:
     """Run a collective over a virtual network, and check every rank's result against NumPy's.
 
     >>> import p4gen

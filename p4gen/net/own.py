@@ -75,7 +75,7 @@ class RunOrder:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome(RunResult):
+class FamilyResult(RunResult):
     """How a run has ended. Times are in ps."""
 
     stuck: tuple[str, ...]
@@ -118,7 +118,7 @@ class OwnRun(Protocol):
         """Those of the switches, by name."""
         ...
 
-    def run(self, progress: Callable[[int, int], None] | None = None) -> Outcome:
+    def run(self, progress: Callable[[int, int], None] | None = None) -> FamilyResult:
         """Run until all ranks are done, or nothing more happens. ``progress`` is told how much of how much is done."""
         ...
 
@@ -149,9 +149,9 @@ def outcome(
     stuck: Iterable[str] = (),
     said: Iterable[str] = (),
     figures: Mapping[str, float | int | str] | None = None,
-) -> Outcome:
+) -> FamilyResult:
     """How a run on a network has ended: with what links and the hosts' connections have counted."""
-    return Outcome(
+    return FamilyResult(
         errors=tuple(errors),
         stuck=tuple(stuck),
         said=tuple(said),

@@ -108,7 +108,7 @@ def _called(e: ir.Expr) -> str:
             return f"{expression(header)}.isValid()"
         case ir.ApplyTable(table=table, result=result):
             return f"{_last(table.name)}.apply()" + (f".{result}" if result is not None else "")
-        case ir.Call(callee=callee, args=args):
+        case ir.FunctionCall(callee=callee, args=args):
             return f"{_last(callee.name)}({_arguments(args)})"
         case ir.ExternCall(instance=instance, method=method, args=args):
             head = f"{_last(instance.name)}." if instance is not None else ""

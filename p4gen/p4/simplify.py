@@ -55,7 +55,7 @@ def has_effects(e: ir.Expr) -> bool:
         match node:
             case ir.ApplyTable() | ir.Lookahead() | ir.PacketLength():
                 return True
-            case ir.Call(callee=callee) if callee.is_action or not harmless(callee.annotations):
+            case ir.FunctionCall(callee=callee) if callee.is_action or not harmless(callee.annotations):
                 return True
             case ir.ExternCall(annotations=annotations) if not harmless(annotations):
                 return True

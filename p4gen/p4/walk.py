@@ -46,7 +46,7 @@ def used_by(block: ir.Control | ir.Parser) -> Used:
 
 def _called(body: ir.Stmt) -> Iterator[ir.Function]:
     for node in walk(body):
-        if isinstance(node, ir.Call):
+        if isinstance(node, ir.FunctionCall):
             yield from _called(node.callee.body) if node.callee.reorders else (node.callee,)
 
 
@@ -93,7 +93,7 @@ class Used:
                     self.block(block)
                 case ir.ApplyTable(table=table):
                     self._table(table)
-                case ir.Call(callee=callee):
+                case ir.FunctionCall(callee=callee):
                     self._function(callee)
                 case ir.ExternCall(instance=instance):
                     self.calls.append(node)

@@ -28,10 +28,10 @@ from p4gen.ptf.report import Outcome, TestResult
 from p4gen.records import to_plain
 from p4gen.resources import resource
 from p4gen.switch.process import running_switch
-from p4gen.switch.running import Program, Running
+from p4gen.switch.running import Program, RunningSwitch
 
 Progress = Callable[[TestResult], None]
-Switch = Callable[[Program, Path, range], AbstractContextManager[Running]]
+Switch = Callable[[Program, Path, range], AbstractContextManager[RunningSwitch]]
 """A function from (program, folder, ports) to a context manager that runs a switch."""
 
 _LOG_PREFIX = re.compile(r"^[\d:.]+ +\w+ *: *\w+ *: *")
@@ -88,9 +88,9 @@ def run_suite(
 
     ``directory`` must exist; sockets, ``ptf.out``, ``ptf.log`` and ``ptf.pcap`` are created there. Its path must leave
     room for a socket name within the 107 bytes of unix(7). ``params`` are passed to the tests as Python literals,
-    together with ``switch`` (a ``Running``, as JSON). A test is ended after ``test_timeout`` seconds, and the whole run
-    after ``silence`` seconds without a result; both are longer for a switch that is ``slower``. ``progress`` is called
-    with each test as it finishes.
+    together with ``switch`` (a ``RunningSwitch``, as JSON). A test is ended after ``test_timeout`` seconds, and the
+    whole run after ``silence`` seconds without a result; both are longer for a switch that is ``slower``. ``progress``
+    is called with each test as it finishes.
 
     Failures are part of the result. Raises what starting the switch raises, ``MissingToolError`` without PTF, and
     ``FailedError`` when ``stop`` is set meanwhile.
@@ -146,7 +146,7 @@ def _folder_of(suite: Sequence[Path], directory: Path) -> Path:
     return merged
 
 
-def _arguments(running: Running, suite: Path, directory: Path, test_timeout: int) -> list[str]:
+def _arguments(running: RunningSwitch, suite: Path, directory: Path, test_timeout: int) -> list[str]:
     return [
         sys.executable,
         *("-m", "p4gen.ptf.child", str(_ptf_script())),

@@ -26,7 +26,7 @@ from p4gen.ptf.framework import ptf
 from p4gen.ptf.testcase import ReportedTest, parameter, parameters
 from p4gen.records import from_plain
 from p4gen.switch.api import ControlPlane
-from p4gen.switch.running import Running
+from p4gen.switch.running import RunningSwitch
 from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.program import part_of
 
@@ -39,7 +39,7 @@ def control_plane() -> ControlPlane:
 
 @functools.cache
 def _connection() -> ControlPlane:
-    running = from_plain(Running, parameter("switch"))
+    running = from_plain(RunningSwitch, parameter("switch"))
     ports = running.platform_args["interfaces"] if running.platform_args.get("marked") else ()
     return running.control(markers.routes(map(int, ports)))
 

@@ -2,6 +2,6 @@
 
 from p4gen.stf.lexer import StfError
 from p4gen.stf.parser import parse_file, parse_text
-from p4gen.stf.runner import Outcome, reference, run
+from p4gen.stf.runner import StfResult, reference, run
 
-__all__ = ["Outcome", "StfError", "parse_file", "parse_text", "reference", "run"]
+__all__ = ["StfError", "StfResult", "parse_file", "parse_text", "reference", "run"]

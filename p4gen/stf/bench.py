@@ -19,7 +19,7 @@ from p4gen.model.tables import KeySpec, key_width, kind_of
 from p4gen.p4 import ir
 from p4gen.stf.lexer import StfError
 from p4gen.stf.matches import match_fields
-from p4gen.stf.statements import Add, Argument, Call, Handle, Remove, SetDefault, Value
+from p4gen.stf.statements import Add, Argument, BoundAction, Handle, Remove, SetDefault, Value
 
 Engine = Callable[[ir.Program, Clock], Model]
 """Makes a switch that runs a program on a clock."""
@@ -105,7 +105,7 @@ class Bench:
         return entries[handle.value]
 
     def _action(self, table: ir.Table, statement: Add) -> Action:
-        if isinstance(statement.action, Call):
+        if isinstance(statement.action, BoundAction):
             return _call(table, statement.action)
         number = self.number(statement.action)
         return Indirect(group=number) if statement.to_group else Indirect(member=number)
@@ -162,7 +162,7 @@ def _specs(table: ir.Table) -> tuple[KeySpec, ...]:
     )
 
 
-def _call(table: ir.Table, call: Call) -> Action:
+def _call(table: ir.Table, call: BoundAction) -> Action:
     """The action a call names: in full, by a unique suffix, or, as p4c's runner allows, by any unique ending."""
     names = [ref.action.name for ref in table.actions]
     name = call.name

@@ -19,7 +19,7 @@ from p4gen.stf.statements import (
     Add,
     Argument,
     Between,
-    Call,
+    BoundAction,
     Check,
     Command,
     CreateMember,
@@ -204,7 +204,7 @@ def _keys(cursor: Cursor) -> tuple[KeyMatch, ...]:
     return tuple(keys)
 
 
-def _call(cursor: Cursor) -> Call:
+def _call(cursor: Cursor) -> BoundAction:
     name = cursor.need("name", "an action")
     cursor.need("(", f"'(' after the action {name.text}")
     args: list[tuple[str, Value]] = []
@@ -214,7 +214,7 @@ def _call(cursor: Cursor) -> Call:
         argument = cursor.need("name", "argument:value")
         cursor.need(":", "':' and a value")
         args.append((argument.text, _whole(cursor, f"argument {argument.text}")))
-    return Call(name.text, tuple(args), name.pos)
+    return BoundAction(name.text, tuple(args), name.pos)
 
 
 # --- statements ---

@@ -34,7 +34,7 @@ _OPS: dict[str, Callable[[int, int], bool]] = {
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StfResult:
     """What a test came to. ``notes`` are the answers to ``register_read`` and its like."""
 
     failures: tuple[Diagnostic, ...]
@@ -60,7 +60,7 @@ def run(
     *,
     engine: Engine = reference,
     trace: Trace | None = None,
-) -> Outcome:
+) -> StfResult:
     """Do what ``statements`` say, in order, and compare.
 
     ``expect`` may stand before or after the packet that it is about. Raises ``StfError`` for a statement that does
@@ -90,7 +90,7 @@ def run(
     failures.sort(key=lambda d: d.where if isinstance(d.where, Pos) else end)
     packets = sum(isinstance(s, Packet) for s in statements)
     traps = tuple(str(trap) for trap in bench.model.traps())
-    return Outcome(tuple(failures), packets, tuple(outputs), tuple(bench.notes), traps)
+    return StfResult(tuple(failures), packets, tuple(outputs), tuple(bench.notes), traps)
 
 
 def configure(bench: Commander, statement: Statement) -> None:

@@ -62,7 +62,7 @@ class KeyMatch:
 
 
 @dataclass(frozen=True)
-class Call:
+class BoundAction:
     """An action and its arguments by name."""
 
     name: str
@@ -86,7 +86,7 @@ class Rate:
     burst: int
 
 
-Argument = Value | Handle | Rate | Call | str
+Argument = Value | Handle | Rate | BoundAction | str
 """Of a ``Command``; a string is a name."""
 
 
@@ -133,7 +133,7 @@ class Add:
     table: str
     priority: int | None
     keys: tuple[KeyMatch, ...]
-    action: Call | Value | Handle
+    action: BoundAction | Value | Handle
     to_group: bool
     handle: str | None
     pos: Pos
@@ -144,7 +144,7 @@ class SetDefault:
     """``setdefault TABLE ACTION(…)``."""
 
     table: str
-    action: Call
+    action: BoundAction
     pos: Pos
 
 
@@ -183,7 +183,7 @@ class CreateMember:
     """``act_prof_create_member PROFILE ACTION(…) [= HANDLE]``."""
 
     profile: str
-    action: Call
+    action: BoundAction
     handle: str | None
     pos: Pos
 

@@ -22,7 +22,7 @@ from p4gen.p4 import p4c
 from p4gen.p4rt.schema import P4Info
 from p4gen.switch.address import START_S, listens
 from p4gen.switch.dataplane import LOG_FILE
-from p4gen.switch.running import Program, Running, free_port, started
+from p4gen.switch.running import Program, RunningSwitch, free_port, started
 from p4gen.switch.unix import check_path
 from p4gen.switch.veth import veth_pairs
 
@@ -79,7 +79,7 @@ def running_bmv2(
     verbose: bool = False,
     veths: bool = False,
     timeout: float = START_S,
-) -> Iterator[Running]:
+) -> Iterator[RunningSwitch]:
     """A simple_switch_grpc that runs ``program`` while the block runs. Its sockets and log are in ``directory``.
 
     With ``verbose``, its log has every step of every packet. Builds without the data-plane interface, and all builds
@@ -115,7 +115,7 @@ def running_bmv2(
                     path, directory, ("--", "--dp-grpc-server-addr", f"unix:{data}"), thrift, pcap, verbose, timeout
                 )
             port = _start(stack, start)
-            running = Running(
+            running = RunningSwitch(
                 "bmv2",
                 directory,
                 f"unix:{control}",

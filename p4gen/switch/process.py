@@ -35,7 +35,7 @@ from p4gen.switch.unix import UnixPorts, check_path, fence_path
 from p4gen.vocabulary import ticks
 
 if TYPE_CHECKING:
-    from p4gen.switch.running import Program, Running
+    from p4gen.switch.running import Program, RunningSwitch
 
 CONTROL_SOCKET, LOG_FILE, TRACE_FILE = "p4rt.sock", "switch.log", "trace.txt"
 _STOP_PATIENCE_S = 10.0
@@ -214,7 +214,7 @@ def running_switch(
     pcap: bool = False,
     engine: EngineName = "interp",
     timeout: float = START_S,
-) -> Iterator[Running]:
+) -> Iterator[RunningSwitch]:
     """A switch in its own process that runs ``program`` while the block runs.
 
     Its sockets, its log and, with ``trace`` or ``pcap``, the packets are in ``directory``, which is created if
@@ -222,7 +222,7 @@ def running_switch(
     socket outlives the block.
     """
     # Imported here, because the switch process itself does not need it and is to start quickly.
-    from p4gen.switch.running import Running, started  # noqa: PLC0415
+    from p4gen.switch.running import RunningSwitch, started  # noqa: PLC0415
 
     directory.mkdir(parents=True, exist_ok=True)
     address = f"unix:{directory / CONTROL_SOCKET}"
@@ -234,7 +234,7 @@ def running_switch(
         command += ["--trace", str(directory / TRACE_FILE)]
     if pcap:
         command += ["--pcap", str(directory / "pcap")]
-    running = Running(
+    running = RunningSwitch(
         "embedded",
         directory,
         address,

@@ -24,7 +24,7 @@ from p4gen.switch.address import START_S, listens, refuses
 from p4gen.switch.api import ControlPlane
 from p4gen.switch.bm_thrift import ThriftRegisters
 
-__all__ = ["WRITES_FILE", "Program", "Running", "end", "free_port", "listens", "scratch", "started"]
+__all__ = ["WRITES_FILE", "Program", "RunningSwitch", "end", "free_port", "listens", "scratch", "started"]
 
 WRITES_FILE = "writes.bin"
 """The file in a switch's folder with all write requests, see ``p4gen.p4rt.session.recorded``."""
@@ -62,7 +62,7 @@ class Program:
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningSwitch:
     """A switch with a P4Runtime server at ``address``, into which the program ``p4info`` and ``config`` has been
     loaded.
 

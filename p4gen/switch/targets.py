@@ -14,7 +14,7 @@ from p4gen.p4 import p4c
 from p4gen.p4.toolchain import Toolchain
 from p4gen.switch import bmv2
 from p4gen.switch.process import running_switch
-from p4gen.switch.running import Program, Running
+from p4gen.switch.running import Program, RunningSwitch
 from p4gen.switch.tofino import tools as tofino
 from p4gen.switch.tofino.process import running_tofino
 from p4gen.version import __version__
@@ -22,7 +22,7 @@ from p4gen.vocabulary import ProgramSpec
 
 __all__ = ["BMV2", "EMBEDDED", "TOFINO_MODEL", "Start", "check", "check_runs", "starter", "versions"]
 
-Start = Callable[[Program, Path, range], AbstractContextManager[Running]]
+Start = Callable[[Program, Path, range], AbstractContextManager[RunningSwitch]]
 """A function from (program, folder, ports) to a context manager that runs a switch."""
 
 

@@ -21,7 +21,7 @@ from p4gen.manager.ranks.writes import WriteMember, WriteResult
 from p4gen.net.collectives.kinds import Kinds
 from p4gen.net.world.faults import DirectionFaults, Impairment
 from p4gen.papers.multiwrite.lab import Rank
-from p4gen.papers.multiwrite.ranks.calls import Call, Dispatch, Gather
+from p4gen.papers.multiwrite.ranks.calls import Dispatch, Gather, SharedCall
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 
 from .cluster import Cluster
@@ -63,7 +63,7 @@ def activate(cluster: Cluster) -> list[WriteMember]:
     return members
 
 
-def begin(members: list[WriteMember], call: Call, deadline: float | None = None) -> list[Future[WriteResult]]:
+def begin(members: list[WriteMember], call: SharedCall, deadline: float | None = None) -> list[Future[WriteResult]]:
     return [m.begin(lambda rank: rank.make(call), lambda rank: rank.problem(call), 1, deadline) for m in members]
 
 

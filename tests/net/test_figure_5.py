@@ -14,7 +14,7 @@ from p4gen.net.figures.cells import perform
 from p4gen.net.figures.figure import Order, report_csv
 from p4gen.net.traffic.traffic import Pattern
 from p4gen.net.traffic.traffic_simulation import TrafficSimulation
-from p4gen.papers.themis.figures.figure_5 import SCALES, Cell, Scale, cells, config, report
+from p4gen.papers.themis.figures.figure_5 import SCALES, FlowCell, Scale, cells, config, report
 from p4gen.papers.themis.spec import Spread
 
 TINY = Scale(4, 100, 1 << 19, 10, ti=(900, 10), td=(4,))
@@ -84,7 +84,7 @@ def test_an_interrupted_figure_goes_on_with_the_missing_cells(jobs: int, tmp_pat
 
 
 def test_outcomes_of_other_settings_are_not_taken(tmp_path: Path) -> None:
-    cell = Cell(Pattern.ALLREDUCE, 10, 4, Spread.ECMP)
+    cell = FlowCell(Pattern.ALLREDUCE, 10, 4, Spread.ECMP)
     run = Run(cell.name, config(cell, SMALLEST, 3))
     others = [
         replace(run.config, seed=4),
@@ -98,7 +98,7 @@ def test_outcomes_of_other_settings_are_not_taken(tmp_path: Path) -> None:
 
 
 def test_an_outcome_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    cell = Cell(Pattern.ALLREDUCE, 10, 4, Spread.ECMP)
+    cell = FlowCell(Pattern.ALLREDUCE, 10, 4, Spread.ECMP)
     run = Run(cell.name, config(cell, SMALLEST, 3))
     run.file(tmp_path).write_text("{}")
     with pytest.raises(InputError, match=r"cannot read .*allreduce-10-4-ecmp-[0-9a-f]{16}.json.*; delete it"):
@@ -122,7 +122,7 @@ def test_some_cells_give_the_rows_that_they_have() -> None:
 
 def test_scales() -> None:
     assert [len(cells(scale)) for scale in SCALES.values()] == [90, 90, 90, 90]
-    cell = Cell(Pattern.ALLTOALL, 300, 50, Spread.ADAPTIVE)
+    cell = FlowCell(Pattern.ALLTOALL, 300, 50, Spread.ADAPTIVE)
     paper = config(cell, SCALES["paper"], 1)
     paper.check()
     assert (len(paper.topology.hosts), paper.topology.defaults.bandwidth, len(paper.traffic)) == (256, 400 * 10**9, 16)
@@ -137,7 +137,7 @@ def test_scales() -> None:
 @pytest.mark.long
 def test_a_ring_without_arrays_takes_as_long_as_one_with_arrays(size: int) -> None:
     """To the picosecond, where a part is one message; nearly, where it is several."""
-    cell = Cell(Pattern.ALLREDUCE, 900, 4, Spread.THEMIS)
+    cell = FlowCell(Pattern.ALLREDUCE, 900, 4, Spread.THEMIS)
     run = config(cell, replace(TINY, size=size), 1)
     times = [TrafficSimulation(replace(run, arrays=arrays)).run().groups for arrays in (True, False)]
     if size // TINY.leaves <= run.message:
@@ -147,7 +147,7 @@ def test_a_ring_without_arrays_takes_as_long_as_one_with_arrays(size: int) -> No
 
 
 def test_a_rank_of_a_ring_waits_for_its_neighbour() -> None:
-    cell = Cell(Pattern.ALLREDUCE, 900, 4, Spread.ECMP)
+    cell = FlowCell(Pattern.ALLREDUCE, 900, 4, Spread.ECMP)
     run = config(cell, replace(TINY, size=1 << 18), 1)
     flow = replace(run, traffic=run.traffic[:1])
     ring = TrafficSimulation(flow).run()

@@ -9,7 +9,7 @@ import pytest
 
 from p4gen.net.figures.figure import Order
 from p4gen.papers.themis.figures import figure_evidence
-from p4gen.papers.themis.figures.figure_evidence import LAST, OFTEN, Outcome, Run, perform, report
+from p4gen.papers.themis.figures.figure_evidence import LAST, OFTEN, EvidenceResult, Run, perform, report
 from p4gen.papers.themis.spec import Evidence
 from p4gen.papers.themis.verdicts import Verdict
 
@@ -46,9 +46,9 @@ def test_what_does_not_hold_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = perform(Run(2, OFTEN, Evidence.CLASSES), SIZE, ORDER)
     flows = tuple(replace(flow, timeouts=flow.lost) for flow in wrong.result.flows)
 
-    def disturbed(run: Run, _size: int, _order: Order) -> Outcome:
+    def disturbed(run: Run, _size: int, _order: Order) -> EvidenceResult:
         verdicts = Counter({Verdict.UNDECIDED: 1, Verdict.LOST: 1 + (run.evidence is Evidence.CLASSES)})
-        return Outcome(replace(wrong.result, flows=flows, errors=("data differs",)), verdicts)
+        return EvidenceResult(replace(wrong.result, flows=flows, errors=("data differs",)), verdicts)
 
     monkeypatch.setattr(figure_evidence, "perform", disturbed)
     assert not [check.text for check in report(SIZE, (2,), ORDER, lambda _: None).checks if check.ok]

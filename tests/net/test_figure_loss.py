@@ -14,7 +14,7 @@ from p4gen.net.traffic.traffic import TrafficConfig
 from p4gen.net.traffic.traffic_simulation import TrafficResult, TrafficSimulation
 from p4gen.net.world.faults import Faults, Impairment, Outage
 from p4gen.p4.compile import Compiled, compile_text
-from p4gen.papers.themis.figures.figure_loss import QUEUE, SCHEMES, Cell, Scale, Scheme, config, perform, report
+from p4gen.papers.themis.figures.figure_loss import QUEUE, SCHEMES, LossCell, Scale, Scheme, config, perform, report
 from p4gen.program import compose, render
 from p4gen.vocabulary import ProgramSpec
 
@@ -93,7 +93,7 @@ def test_lost_naks_are_told_from_lost_retransmissions() -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES, ids=[scheme.name for scheme in SCHEMES])
 def test_results_are_right_in_all_designs(scheme: Scheme) -> None:
-    assert perform(scheme, Cell(0, 3, 0.02), 64 << 10, 1, "jit").errors == ()
+    assert perform(scheme, LossCell(0, 3, 0.02), 64 << 10, 1, "jit").errors == ()
 
 
 def test_a_switch_that_blocks_every_nack_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +101,7 @@ def test_a_switch_that_blocks_every_nack_is_noticed(monkeypatch: pytest.MonkeyPa
         text = render(compose(spec)).text
         return compile_text(text.replace("verdict = verdict_t.LOST;", "verdict = verdict_t.LATE;"), "p.p4")
 
-    cell = Cell(0, 2, 0.01)
+    cell = LossCell(0, 2, 0.01)
     assert not perform(SCHEMES[0], cell, SIZE, 1, "jit").because(Cause.SILENCE)
     monkeypatch.setattr(traffic_simulation, "compile_spec", blocks)
     assert perform(SCHEMES[0], cell, SIZE, 1, "jit").because(Cause.SILENCE) > 0

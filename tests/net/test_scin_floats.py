@@ -9,7 +9,7 @@ import pytest
 
 from p4gen.host.collectives.arrays import Array, folded
 from p4gen.papers.scin.control import Pattern
-from p4gen.papers.scin.ranks.calls import Call, draw
+from p4gen.papers.scin.ranks.calls import PullCall, draw
 from p4gen.papers.scin.ranks.orders import accepted
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.vocabulary import Op
@@ -19,7 +19,7 @@ PACKET = 8
 
 
 def drawn(dtype: str, ranks: int, seed: int, packets: int = 40) -> list[Array]:
-    call = Call("allreduce", ranks, PACKET * packets, 0, Pattern(0, 0), in_place=True)
+    call = PullCall("allreduce", ranks, PACKET * packets, 0, Pattern(0, 0), in_place=True)
     return list(
         draw(call, ScinSpec.model_validate({"dtype": dtype, "lanes": PACKET}), np.random.default_rng(seed)).values
     )

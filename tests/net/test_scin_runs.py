@@ -15,14 +15,14 @@ from p4gen.groups import SwitchConfig
 from p4gen.host.transport.clock import SECOND, US
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Recovery
-from p4gen.net.own import Outcome, RunOrder
+from p4gen.net.own import FamilyResult, RunOrder
 from p4gen.net.world.faults import Faults, Impairment, Outage, Script
 from p4gen.net.world.link import Passage
 from p4gen.papers.scin import control, simulation, words
 from p4gen.papers.scin.codes import Status
 from p4gen.papers.scin.control import Pattern, PullContext
 from p4gen.papers.scin.figures.study import star
-from p4gen.papers.scin.ranks.calls import CALL, Call, draw
+from p4gen.papers.scin.ranks.calls import CALL, PullCall, draw
 from p4gen.papers.scin.runs import FACET, PullRun, fitted
 from p4gen.papers.scin.simulation import PullConfig, PullSimulation
 from p4gen.papers.scin.spec import ScinSpec
@@ -79,7 +79,7 @@ def order(topology: TopologySpec = STAR, collective: str = Collective.ALLREDUCE,
     return replace(base, **fields)
 
 
-def passed(asked: RunOrder) -> Outcome:
+def passed(asked: RunOrder) -> FamilyResult:
     result = PullRun(asked).run()
     assert (result.stuck, result.errors, result.silent) == ((), (), ())
     return result
@@ -307,7 +307,7 @@ def test_the_call_whose_number_is_that_before_the_first_one_gets_its_lost_flag_a
 @pytest.mark.parametrize("in_place", [True, False])
 def test_memory_that_differs_is_told(collective: str, in_place: bool) -> None:
     """One wrong byte anywhere: in an operand, in a result, where a rank gets none, in what fills a packet."""
-    call = Call(str(collective), 4, 44, 0, Pattern(0b0101, 0b0110), in_place)
+    call = PullCall(str(collective), 4, 44, 0, Pattern(0b0101, 0b0110), in_place)
     run = PullSimulation(PullConfig(STAR, ScinSpec.model_validate(SMALL), call.patterns, engine="jit"))
     drawn = draw(call, run.config.spec, np.random.default_rng(1))
     ranks = run.communicators(range(len(call.patterns)))

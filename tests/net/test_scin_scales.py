@@ -11,7 +11,7 @@ import pytest
 from p4gen.errors import InputError
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
-from p4gen.net.own import Outcome, RunOrder
+from p4gen.net.own import FamilyResult, RunOrder
 from p4gen.net.world.faults import Faults, Impairment, Outage
 from p4gen.papers.scin.control import Pattern
 from p4gen.papers.scin.ranks.calls import CALL
@@ -61,7 +61,7 @@ def order(collective: str = Collective.ALLREDUCE, **fields: Any) -> RunOrder:
     return replace(base, **fields)
 
 
-def passed(asked: RunOrder) -> Outcome:
+def passed(asked: RunOrder) -> FamilyResult:
     result = PullRun(asked).run()
     assert (result.stuck, result.errors, result.silent) == ((), (), ())
     return result

@@ -12,7 +12,7 @@ from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
 from p4gen.net.collectives.rings import simulate_ring
 from p4gen.net.collectives.simulation import SimConfig, SimResult, simulate
-from p4gen.net.figures.study import Axis, Cell, to_csv
+from p4gen.net.figures.study import Axis, StudyPoint, to_csv
 from p4gen.net.world.faults import Faults, Impairment, Script
 from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.papers.epic.studies.sweep import assumptions, congested, perform, points, table_points
@@ -30,8 +30,8 @@ BASE = SimConfig(
 )
 
 
-def table(number: int, *values: float, base: SimConfig = BASE, seeds: int = 1) -> dict[str, list[Cell]]:
-    rows: dict[str, list[Cell]] = {}
+def table(number: int, *values: float, base: SimConfig = BASE, seeds: int = 1) -> dict[str, list[StudyPoint]]:
+    rows: dict[str, list[StudyPoint]] = {}
     for cell in perform(table_points(number, base, values), seeds):
         assert cell.ok, (cell.point, [(result.errors, result.diagnosis) for result in cell.results])
         rows.setdefault(cell.point.solution, []).append(cell)

@@ -75,8 +75,8 @@ def test_generic_functions_and_structs_are_instantiated() -> None:
     block = compiled(program(text + control)).program.blocks["ig"]
     assert isinstance(block, ir.Control)
     calls = [s.value for s in block.body.body if isinstance(s, ir.Assign)]
-    assert isinstance(calls[0], ir.Call)
-    assert isinstance(calls[1], ir.Call)
+    assert isinstance(calls[0], ir.FunctionCall)
+    assert isinstance(calls[1], ir.FunctionCall)
     assert calls[0].callee is calls[1].callee
     assert calls[0].type == Bits(8)
 
@@ -90,7 +90,7 @@ def test_default_and_named_arguments() -> None:
     args = [
         [a.expr.value for a in s.value.args if isinstance(a.expr, ir.Literal)]
         for s in block.body.body
-        if isinstance(s, ir.Assign) and isinstance(s.value, ir.Call)
+        if isinstance(s, ir.Assign) and isinstance(s.value, ir.FunctionCall)
     ]
     assert args == [[2, 1], [3, 5]]
 

@@ -20,7 +20,7 @@ from p4gen.ptf.conformance import run_conformance
 from p4gen.ptf.family import SuiteRun
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult, run_suite
-from p4gen.switch.running import Program, Running
+from p4gen.switch.running import Program, RunningSwitch
 from p4gen.switch.unix import UnixPorts
 
 NO_PROGRAM = Program(Path("none"), Path("none"))
@@ -83,14 +83,14 @@ class H_Crashes(ReportedTest):
 
 
 @contextmanager
-def mirror(_program: Program, directory: Path, ports: range) -> Iterator[Running]:
+def mirror(_program: Program, directory: Path, ports: range) -> Iterator[RunningSwitch]:
     """A switch that sends every frame back where it came from."""
     with UnixPorts(lambda port, frame: [(port, frame)], directory, ports) as carrier:
         thread = threading.Thread(target=carrier.run)
         thread.start()
         try:
             arguments = {"dir": str(directory), "ports": len(ports)}
-            yield Running("mirror", directory, "none", Path("none"), Path("none"), "unix", arguments)
+            yield RunningSwitch("mirror", directory, "none", Path("none"), Path("none"), "unix", arguments)
         finally:
             carrier.stop()
             thread.join()
@@ -174,7 +174,7 @@ def test_the_end_of_a_process_of_the_switch_ends_the_suite(suite: Path) -> None:
     process = subprocess.Popen(["true"])
 
     @contextmanager
-    def dead(program: Program, directory: Path, ports: range) -> Iterator[Running]:
+    def dead(program: Program, directory: Path, ports: range) -> Iterator[RunningSwitch]:
         with mirror(program, directory, ports) as running:
             yield replace(running, pids=(process.pid,))
 
@@ -193,7 +193,7 @@ def test_a_slower_switch_gets_more_time(suite: Path, monkeypatch: pytest.MonkeyP
         raise FailedError("enough is known")
 
     @contextmanager
-    def slow(program: Program, directory: Path, ports: range) -> Iterator[Running]:
+    def slow(program: Program, directory: Path, ports: range) -> Iterator[RunningSwitch]:
         with mirror(program, directory, ports) as running:
             yield replace(running, platform_args={**running.platform_args, "slower": 20.0})
 

@@ -9,7 +9,7 @@ from p4gen.stf import StfError, parse_text
 from p4gen.stf.statements import (
     Add,
     Between,
-    Call,
+    BoundAction,
     Check,
     Command,
     CreateMember,
@@ -94,7 +94,7 @@ def test_an_entry_with_everything() -> None:
     assert (found.table, found.priority, found.handle) == ("pipe.t", 7, "A")
     assert [type(k.value) for k in found.keys] == [Masked, Prefix, Between, Between, Value]
     assert [k.name for k in found.keys] == ["h.a", "h.s[2].b", "h.c", "h.d", "h.e"]
-    assert isinstance(found.action, Call)
+    assert isinstance(found.action, BoundAction)
     assert [(name, value.value) for name, value in found.action.args] == [("x", 1), ("y", 255)]
 
 

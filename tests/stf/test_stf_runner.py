@@ -11,7 +11,7 @@ from p4gen.model.entries import Exact
 from p4gen.model.tables import KeySpec
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_file
-from p4gen.stf import Outcome, StfError, parse_text, run
+from p4gen.stf import StfError, StfResult, parse_text, run
 from p4gen.stf.matches import match_fields
 from p4gen.stf.statements import KeyMatch, Value
 
@@ -28,7 +28,7 @@ def count() -> ir.Program:
     return compile_file(FOLDER / "count.p4").program
 
 
-def outcome(program: ir.Program, text: str) -> Outcome:
+def outcome(program: ir.Program, text: str) -> StfResult:
     return run(program, parse_text(text, "t.stf"))
 
 

@@ -16,7 +16,7 @@ from p4gen.model import ControlError
 from p4gen.model.entries import Action, Entry
 from p4gen.switch.api import ControlPlane
 from p4gen.switch.process import CONTROL_SOCKET, LOG_FILE, running_switch
-from p4gen.switch.running import WRITES_FILE, Program, Running, listens, started
+from p4gen.switch.running import WRITES_FILE, Program, RunningSwitch, listens, started
 from p4gen.switch.unix import connect, socket_path
 
 
@@ -105,7 +105,7 @@ def test_a_switch_that_ends_before_it_is_connected_is_not_waited_for(place: Path
     address, log = f"unix:{place / 'control'}", place / "log"
     (place / "vanishes.py").write_text(VANISHES)
     command = [sys.executable, str(place / "vanishes.py"), str(place / "control")]
-    running = Running("embedded", place, address, place / "info", place / "p4", "unix", {})
+    running = RunningSwitch("embedded", place, address, place / "info", place / "p4", "unix", {})
     with (
         pytest.raises(
             FailedError, match=r"a switch has ended: bad luck\n  command: .*\n  exit status 3; its log ends:"

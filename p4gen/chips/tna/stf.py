@@ -16,7 +16,7 @@ from p4gen.model.entries import MulticastGroup
 from p4gen.stf.commands import Commander
 from p4gen.stf.extension import Extra, StfCommands
 from p4gen.stf.lexer import StfError
-from p4gen.stf.statements import Call, Value
+from p4gen.stf.statements import BoundAction, Value
 
 
 def _settings(bench: Commander) -> Settings:
@@ -181,7 +181,7 @@ def _bytes(value: Value) -> bytes:
     return bytes.fromhex(value.text[2:])
 
 
-def _start(bench: Commander, number: int, call: Call) -> None:
+def _start(bench: Commander, number: int, call: BoundAction) -> None:
     given = dict(call.args)
     unknown = [name for name in given if name not in FIELDS]
     if call.name not in TRIGGERS or unknown:

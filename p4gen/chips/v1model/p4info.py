@@ -61,7 +61,7 @@ def _digest_calls(live: Live, body: ir.Stmt, of_action: bool) -> Iterator[ir.Ext
                 yield node
             case ir.ApplyBlock(block=ir.Control(body=inner)):
                 yield from _digest_calls(live, inner, of_action)
-            case ir.Call(callee=callee) if of_action or not callee.is_action:
+            case ir.FunctionCall(callee=callee) if of_action or not callee.is_action:
                 yield from _digest_calls(live, callee.body, of_action)
 
 

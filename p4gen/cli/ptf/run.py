@@ -45,7 +45,7 @@ from p4gen.ptf.runner import SuiteResult
 from p4gen.ptf.scenarios import are_there, check_names, drawn_names, scenarios
 from p4gen.scratch import scratch
 from p4gen.switch import targets
-from p4gen.switch.running import Program, Running
+from p4gen.switch.running import Program, RunningSwitch
 from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.program import DEFAULT_ARCH
 
@@ -289,7 +289,7 @@ class _Lines:
     start: targets.Start
 
     @contextmanager
-    def switch(self, program: Program, directory: Path, ports: range) -> Iterator[Running]:
+    def switch(self, program: Program, directory: Path, ports: range) -> Iterator[RunningSwitch]:
         """The switch that scenarios run on."""
         with self.start(program, directory, ports) as running:
             yield running
@@ -335,7 +335,7 @@ class _Traces(_Lines):
     shown: int = 0
 
     @contextmanager
-    def switch(self, program: Program, directory: Path, ports: range) -> Iterator[Running]:
+    def switch(self, program: Program, directory: Path, ports: range) -> Iterator[RunningSwitch]:
         with super().switch(program, directory, ports) as running:
             self.trace, self.shown = running.trace, 0
             self.console.print(f"program.p4 below is {program.p4}")

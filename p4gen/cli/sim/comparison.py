@@ -16,7 +16,7 @@ from p4gen.errors import InputError
 from p4gen.families import family_of
 from p4gen.net.collectives.config import SimConfig
 from p4gen.net.figures.drawing import Series, chart_svg
-from p4gen.net.figures.study import Axis, Cell, Point, Studies, to_csv
+from p4gen.net.figures.study import Axis, Point, Studies, StudyPoint, to_csv
 from p4gen.vocabulary import CollectiveSpec
 
 _NAMES = {
@@ -117,7 +117,7 @@ def compare(comparison: Comparison, seeds: int, folder: Path, console: Console) 
     }
 
 
-def _table(comparison: Comparison, cells: Sequence[Cell]) -> Table:
+def _table(comparison: Comparison, cells: Sequence[StudyPoint]) -> Table:
     heading = _NAMES[comparison.axis]
     table = Table(heading, box=None, pad_edge=False, header_style="bold")
     rows = _rows(cells)
@@ -138,8 +138,8 @@ def _table(comparison: Comparison, cells: Sequence[Cell]) -> Table:
     return table
 
 
-def _rows(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
-    rows: dict[str, list[Cell]] = {}
+def _rows(cells: Sequence[StudyPoint]) -> dict[str, list[StudyPoint]]:
+    rows: dict[str, list[StudyPoint]] = {}
     for cell in cells:
         rows.setdefault(cell.point.solution, []).append(cell)
     return rows
@@ -149,7 +149,7 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.2f}"
 
 
-def _chart(comparison: Comparison, cells: Sequence[Cell]) -> str:
+def _chart(comparison: Comparison, cells: Sequence[StudyPoint]) -> str:
     rows = _rows(cells)
     if comparison.axis is Axis.NOTHING:
         labels = [str(solution) for solution in rows]
@@ -172,7 +172,7 @@ def _chart(comparison: Comparison, cells: Sequence[Cell]) -> str:
     return chart_svg(comparison.title, _NAMES[comparison.axis], labels, f"throughput, {comparison.unit}", series)
 
 
-def _problems(cell: Cell) -> list[str]:
+def _problems(cell: StudyPoint) -> list[str]:
     found: list[str] = []
     for result in cell.results:
         found += result.errors

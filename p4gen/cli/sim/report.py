@@ -10,12 +10,12 @@ from rich.table import Table
 
 from p4gen.host.transport.clock import duration_text
 from p4gen.net.collectives.simulation import SimResult
-from p4gen.net.own import Outcome
+from p4gen.net.own import FamilyResult
 
 _BUSIEST: Final = 8
 
 
-def show_traffic(result: SimResult | Outcome, console: Console) -> None:
+def show_traffic(result: SimResult | FamilyResult, console: Console) -> None:
     """Packets, drops and links."""
     console.print(
         f"{result.sent} packets sent by ranks, {result.resent} of them retransmissions; {result.timeouts} timeouts, "
@@ -34,7 +34,7 @@ def show_traffic(result: SimResult | Outcome, console: Console) -> None:
     console.print(table)
 
 
-def show_problems(stuck: Iterable[str], result: SimResult | Outcome, console: Console) -> None:
+def show_problems(stuck: Iterable[str], result: SimResult | FamilyResult, console: Console) -> None:
     """Why a run did not end, what is wrong with its results, scripts that dropped nothing."""
     stuck = list(stuck)
     if stuck:
@@ -48,7 +48,7 @@ def show_problems(stuck: Iterable[str], result: SimResult | Outcome, console: Co
         console.print(script, markup=False)
 
 
-def show_own(title: str, result: Outcome, repeat: int, console: Console) -> None:
+def show_own(title: str, result: FamilyResult, repeat: int, console: Console) -> None:
     """A run that a family brings itself."""
     console.print(title, markup=False)
     if result.ended:

@@ -48,7 +48,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Assembly:
     """How a rank's result is made from its received buffers; ``rooms`` is None if the rank gets no result.
 
     Among several rooms, None stands for this rank's ``own`` values. A single room is reduced with ``own``.
@@ -77,7 +77,7 @@ class Job:
     """An invocation and its remaining steps."""
 
     invocation: Invocation
-    outcome: Outcome
+    outcome: Assembly
     steps: deque[tuple[Step, list[PhaseRun]]]
 
 
@@ -120,14 +120,14 @@ class Communicator:
         op, dtype = self._kind(values, op)
         out = self._room(values)
         part = Part(0, self._wire(values), out)
-        return self._start(Collective.ALLREDUCE, [part], op, dtype, Outcome((out,), dtype, values.shape))
+        return self._start(Collective.ALLREDUCE, [part], op, dtype, Assembly((out,), dtype, values.shape))
 
     def barrier(self) -> Invocation:
         """Ends at no rank before it has begun at all ranks: an AllReduce without data (§A)."""
         empty = memoryview(b"")
         op = Op.SUM if self.config.op is Op.DYNAMIC else self.config.op
         dtype = self.config.dtype
-        return self._start(Collective.BARRIER, [Part(0, empty, empty)], op, dtype, Outcome((), dtype, ()))
+        return self._start(Collective.BARRIER, [Part(0, empty, empty)], op, dtype, Assembly((), dtype, ()))
 
     def reduce(self, values: Array, root: int, op: Op | None = None) -> Invocation:
         """The root gets the reduction; the tree reduces what the others send, the root adds its own (§A)."""
@@ -135,9 +135,9 @@ class Communicator:
         check_root(root, self.config.size)
         if self.config.rank != root:
             part = Part(root, self._wire(values), None)
-            return self._start(Collective.REDUCE, [part], op, dtype, Outcome((), dtype, ()))
+            return self._start(Collective.REDUCE, [part], op, dtype, Assembly((), dtype, ()))
         out = self._room(values)
-        outcome = Outcome((out,), dtype, values.shape, values.copy(), op)
+        outcome = Assembly((out,), dtype, values.shape, values.copy(), op)
         return self._start(Collective.REDUCE, [Part(root, None, out)], op, dtype, outcome)
 
     def broadcast(self, values: Array, root: int) -> Invocation:
@@ -145,10 +145,10 @@ class Communicator:
         op, dtype = self._kind(values, None)
         check_root(root, self.config.size)
         if self.config.rank == root:
-            outcome = Outcome((None,), dtype, values.shape, values.copy())
+            outcome = Assembly((None,), dtype, values.shape, values.copy())
             return self._start(Collective.BROADCAST, [Part(root, self._wire(values), None)], op, dtype, outcome)
         out = self._room(values)
-        outcome = Outcome((out,), dtype, values.shape)
+        outcome = Assembly((out,), dtype, values.shape)
         return self._start(Collective.BROADCAST, [Part(root, None, out)], op, dtype, outcome)
 
     def reduce_scatter(self, values: Array, op: Op | None = None) -> Invocation:
@@ -161,7 +161,7 @@ class Communicator:
             Part(root, None, out) if root == self.config.rank else Part(root, self._wire(part), None)
             for root, part in enumerate(parts)
         ]
-        outcome = Outcome((out,), dtype, own.shape, own.copy(), op)
+        outcome = Assembly((out,), dtype, own.shape, own.copy(), op)
         return self._start(Collective.REDUCE_SCATTER, plan, op, dtype, outcome)
 
     def all_gather(self, values: Array) -> Invocation:
@@ -171,7 +171,7 @@ class Communicator:
         rooms = tuple(None if root == mine else self._room(values) for root in range(self.config.size))
         plan = [Part(root, self._wire(values) if room is None else None, room) for root, room in enumerate(rooms)]
         return self._start(
-            Collective.ALLGATHER, plan, op, dtype, Outcome(rooms, dtype, (values.size,), values.reshape(-1).copy())
+            Collective.ALLGATHER, plan, op, dtype, Assembly(rooms, dtype, (values.size,), values.reshape(-1).copy())
         )
 
     def destroy(self) -> None:
@@ -207,7 +207,7 @@ class Communicator:
         parts: Sequence[Part],
         op: Op,
         dtype: DType,
-        outcome: Outcome,
+        outcome: Assembly,
     ) -> Invocation:
         """Queue an invocation. Raises ``InputError``, before any packet is sent, when the program cannot serve it."""
         steps = self._planner.plan(collective, parts, op, dtype)

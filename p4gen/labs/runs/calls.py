@@ -75,7 +75,7 @@ class RunOutcome:
         return not self.problems
 
 
-class Running:
+class GroupRun:
     """A run in progress; ``result`` waits for it."""
 
     def __init__(
@@ -213,7 +213,7 @@ def run(
 
     Raises ``InputError`` for calls that the group cannot make.
     """
-    return Running(
+    return GroupRun(
         lab, group, calls, seed=seed, deadline=deadline, aligned=aligned, ahead=ahead, progress=progress
     ).result()
 

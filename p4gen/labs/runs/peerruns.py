@@ -97,7 +97,7 @@ def over(
     return RunOutcome(group.name, tuple(outcomes), ranks, changed, tuple(failures), tuple(traced))
 
 
-class Running:
+class PeerRun:
     """A run in the background."""
 
     def __init__(self, make: Callable[[], RunOutcome]) -> None:

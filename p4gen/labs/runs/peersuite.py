@@ -10,7 +10,7 @@ from p4gen.errors import FailedError, InputError
 from p4gen.labs.connections import PeerGroup
 from p4gen.labs.runs.calls import RunOutcome
 from p4gen.labs.runs.peercalls import ALLTOALL, PeerCall
-from p4gen.labs.runs.peerruns import Running, run
+from p4gen.labs.runs.peerruns import PeerRun, run
 from p4gen.labs.session import Lab
 from p4gen.manager.api import ConnectionState, ConnectionStatus
 from p4gen.switch import targets
@@ -120,7 +120,7 @@ class PeerSuite:
         count = len(lab.topology.rank_hosts)
         alltoall, _ = self._groups()
         calls = [PeerCall(ALLTOALL, _rounded(_LONG[lab.job.target], count))] * _LONG_CALLS
-        running = Running(lambda: run(lab, alltoall, calls, seed=self._seed, deadline=_STEP_S))
+        running = PeerRun(lambda: run(lab, alltoall, calls, seed=self._seed, deadline=_STEP_S))
         before = {status.number: status for status in lab.manager.connections()}
         touched = [n for n, status in before.items() if self._uses(status, link)]
         lab.network.set_link(*link.ends, up=False)

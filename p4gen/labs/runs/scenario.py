@@ -12,7 +12,7 @@ from p4gen.labs.job import Wanted
 from p4gen.labs.network.outages import fail_links
 from p4gen.labs.prompt.writecommands import run_calls
 from p4gen.labs.runs import together
-from p4gen.labs.runs.calls import Running
+from p4gen.labs.runs.calls import GroupRun
 from p4gen.labs.runs.peercalls import PeerCall
 from p4gen.labs.runs.peerruns import run
 from p4gen.labs.runs.report import progress, show, size_text, to_json, tree_text
@@ -51,7 +51,9 @@ def _work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     if group.trees:
         console.print(f"{len(group.trees)} trees: {tree_text(group)}", markup=False)
     with progress(console, str(call.collective)) as tell:
-        running = Running(lab, group, [call] * wanted.repeat, seed=wanted.seed, deadline=wanted.deadline, progress=tell)
+        running = GroupRun(
+            lab, group, [call] * wanted.repeat, seed=wanted.seed, deadline=wanted.deadline, progress=tell
+        )
         outages = threading.Thread(target=fail_links, args=(lab, wanted.outages, console), daemon=True)
         outages.start()
         outcome = running.result()

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from p4gen.errors import FailedError, P4genError
 from p4gen.labs.prompt.commands import PING
-from p4gen.labs.runs.calls import Running, RunOutcome
+from p4gen.labs.runs.calls import GroupRun, RunOutcome
 from p4gen.labs.runs.peersuite import PeerSuite
 from p4gen.labs.runs.writesuite import WriteCalls
 from p4gen.labs.session import Lab
@@ -102,7 +102,7 @@ class Collectives:
 
     def begin(self, group: GroupStatus, calls: list[Any], seed: int) -> Run:
         """See ``Calls``."""
-        return Running(self._lab, group, calls, seed=seed, deadline=_STEP_S)
+        return GroupRun(self._lab, group, calls, seed=seed, deadline=_STEP_S)
 
 
 class Suite:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from rich.console import Console
 
 from p4gen.labs.network.outages import fail_links
-from p4gen.labs.runs.calls import Running, RunOutcome
+from p4gen.labs.runs.calls import GroupRun, RunOutcome
 from p4gen.labs.runs.report import show, size_text, to_json, tree_text
 from p4gen.labs.session import Lab
 from p4gen.manager.api import Code, GroupStatus, ManagerError
@@ -32,7 +32,7 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     calls = [call] * wanted.repeat
     # Without Barriers in between, which would be calls that need leases, too.
     running = [
-        Running(lab, group, calls, seed=wanted.seed + n, deadline=wanted.deadline, aligned=False, ahead=_DRAWN)
+        GroupRun(lab, group, calls, seed=wanted.seed + n, deadline=wanted.deadline, aligned=False, ahead=_DRAWN)
         for n, group in enumerate(groups)
     ]
     threading.Thread(target=fail_links, args=(lab, wanted.outages, console), daemon=True).start()

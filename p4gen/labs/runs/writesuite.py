@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from p4gen.labs.prompt.writecommands import run_calls
-from p4gen.labs.runs.peerruns import Running
+from p4gen.labs.runs.peerruns import PeerRun
 from p4gen.labs.runs.writecalls import WriteCall, writes_of
 from p4gen.labs.session import Lab
 from p4gen.manager.api import GroupStatus
@@ -26,9 +26,9 @@ class WriteCalls:
         """See ``Calls``."""
         return max(call.plan(self._lab.job.spec, ranks).packets for call in self._samples(ranks, size))
 
-    def begin(self, group: GroupStatus, calls: list[Any], seed: int) -> Running:
+    def begin(self, group: GroupStatus, calls: list[Any], seed: int) -> PeerRun:
         """See ``Calls``."""
-        return Running(partial(run_calls, self._lab, group, calls, seed, None))
+        return PeerRun(partial(run_calls, self._lab, group, calls, seed, None))
 
     def _samples(self, ranks: int, size: int) -> list[WriteCall]:
         spec = self._lab.job.spec

@@ -36,7 +36,7 @@ class CallResult:
 
 
 @dataclass(eq=False)
-class Call:
+class RankCall:
     """A call that a rank has made, for as long as it takes, over all generations of its group."""
 
     collective: Collective

@@ -22,7 +22,7 @@ from p4gen.host.transport.clock import SECOND
 from p4gen.host.transport.raw import RawNic
 from p4gen.host.transport.rc import QueuePair
 from p4gen.manager.api import Code, HostManager, ManagerError, RankConfig, RankReport
-from p4gen.manager.ranks.calls import ROOTED, Call, CallResult, Library, check_call
+from p4gen.manager.ranks.calls import ROOTED, CallResult, Library, RankCall, check_call
 from p4gen.manager.ranks.follower import KEPT, Follower
 from p4gen.manager.ranks.ranks import TIMEOUT, group_config, ring_config, tree_configs
 from p4gen.vocabulary import CollectiveSpec, Op
@@ -54,10 +54,10 @@ class Member(Follower):
         self._timeout_ps, self._ack_every = timeout_ps, ack_every
         self._config: GroupConfig | None = None
         self._communicator: Library | None = None
-        self._queue: deque[Call] = deque()
+        self._queue: deque[RankCall] = deque()
         """Calls that are not completed, in order."""
-        self._kept: deque[Call] = deque(maxlen=KEPT)
-        self._under_way: deque[Call | None] = deque()
+        self._kept: deque[RankCall] = deque(maxlen=KEPT)
+        self._under_way: deque[RankCall | None] = deque()
         """Calls that the communicator is executing, in order; None is a Barrier that was added between them."""
         self._unconfirmed = 0
         """Calls on the ring that other ranks may not have begun."""
@@ -108,7 +108,7 @@ class Member(Follower):
         copy: Array = np.array(np.zeros(0) if values is None else values)
         if self._config is not None:
             check_call(self._config, collective, copy, root, op)
-        call = Call(collective, copy, root, op)
+        call = RankCall(collective, copy, root, op)
         call.future.set_running_or_notify_cancel()  # others count on it: it cannot be taken back
         self._loop.call_soon_threadsafe(self._add, call)
         if deadline is not None:
@@ -143,7 +143,7 @@ class Member(Follower):
 
     # --- on the loop: calls ---
 
-    def _add(self, call: Call) -> None:
+    def _add(self, call: RankCall) -> None:
         if self._ended:
             call.fail(f"{call.collective} of group {self.group}: {self._ended}")
             return
@@ -156,17 +156,17 @@ class Member(Follower):
         elif self._running:
             self._make(call)
 
-    def _limit(self, which: tuple[weakref.ref[Call], float]) -> None:
+    def _limit(self, which: tuple[weakref.ref[RankCall], float]) -> None:
         seconds = which[1]
         self._loop.at(self._loop.now + int(seconds * SECOND), self._overdue, which)
 
-    def _overdue(self, which: tuple[weakref.ref[Call], float]) -> None:
+    def _overdue(self, which: tuple[weakref.ref[RankCall], float]) -> None:
         reference, seconds = which
         call = reference()
         if call is not None:
             call.fail(f"{call.collective} of group {self.group} has not ended in {seconds:g} s: {self._why()}")
 
-    def _make(self, call: Call) -> None:
+    def _make(self, call: RankCall) -> None:
         assert self._communicator is not None
         self._confirm(call)
         call.begun += 1
@@ -183,7 +183,7 @@ class Member(Follower):
             if not call.future.done():
                 call.future.set_exception(error)
 
-    def _confirm(self, call: Call) -> None:
+    def _confirm(self, call: RankCall) -> None:
         """On a ring, pass a Barrier before a rank could get further ahead than calls are kept: it may complete Reduces
         and Broadcasts which others have not begun. All ranks do so before the same calls."""
         if not isinstance(self._communicator, Ring):
@@ -245,7 +245,7 @@ class Member(Follower):
         arguments = config, self._queue[0], self.completed
         threading.Thread(target=self._begin_call, args=arguments, name=f"{self.group} lease", daemon=True).start()
 
-    def _begin_call(self, config: RankConfig, call: Call, number: int) -> None:
+    def _begin_call(self, config: RankConfig, call: RankCall, number: int) -> None:
         """Wait for the manager's answer, on a separate thread. Without a manager nothing changes, so the call is made
         in the present generation; in an old one nothing is made."""
         go: bool | None = True
@@ -257,7 +257,7 @@ class Member(Follower):
         with contextlib.suppress(FailedError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._answered, (config, call, go))
 
-    def _answered(self, answer: tuple[RankConfig, Call, bool | None]) -> None:
+    def _answered(self, answer: tuple[RankConfig, RankCall, bool | None]) -> None:
         config, call, go = answer
         self._asking = False
         call.asked |= go is not None

@@ -134,6 +134,6 @@ def children(node: object) -> Iterable[object]:
 
 def has_calls(node: object) -> bool:
     """Whether evaluating ``node`` may change something."""
-    if isinstance(node, (ir.Call, ir.ExternCall, ir.ApplyTable)):
+    if isinstance(node, (ir.FunctionCall, ir.ExternCall, ir.ApplyTable)):
         return True
     return any(map(has_calls, children(node)))

@@ -137,7 +137,7 @@ def function_body(b: Build, function: ir.Function) -> Exec:
     return found
 
 
-def _call(b: Build, e: ir.Call) -> Eval:
+def _call(b: Build, e: ir.FunctionCall) -> Eval:
     callee = e.callee
     run = call(b, (*callee.params, *callee.data), e.args, function_body(b, callee), closed=not callee.is_action)
     if isinstance(callee.returns, t.Void):
@@ -347,5 +347,5 @@ def _apply_block(b: Build, s: ir.ApplyBlock) -> Exec:
     return call(b, block.params, s.args, body, closed=True)
 
 
-EXPRESSIONS: Mapping[type[ir.Expr], ExprHandler] = {ir.Call: _call, ir.ApplyTable: _apply_table}
+EXPRESSIONS: Mapping[type[ir.Expr], ExprHandler] = {ir.FunctionCall: _call, ir.ApplyTable: _apply_table}
 STATEMENTS: Mapping[type[ir.Stmt], StmtHandler] = {ir.ApplyBlock: _apply_block}

@@ -343,7 +343,7 @@ class Gen:
 def is_pure(e: ir.Expr) -> bool:
     """Whether evaluating ``e`` has no side effects, traps or rejections, so that it may be done early."""
     match e:
-        case ir.Call() | ir.ExternCall() | ir.ApplyTable() | ir.Lookahead():
+        case ir.FunctionCall() | ir.ExternCall() | ir.ApplyTable() | ir.Lookahead():
             return False
         case ir.Binary(op="/" | "%"):
             return False

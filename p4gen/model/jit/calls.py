@@ -128,7 +128,7 @@ def _copy_out(g: Gen, outs: Sequence[_Passed]) -> None:
 # --- functions and actions ---
 
 
-def _run_call(g: Gen, e: ir.Call) -> Address | None:
+def _run_call(g: Gen, e: ir.FunctionCall) -> Address | None:
     callee = e.callee
     result = None
     if not isinstance(t.strip(callee.returns), t.Void):
@@ -143,12 +143,12 @@ def _run_call(g: Gen, e: ir.Call) -> Address | None:
     return result
 
 
-def _call_value(g: Gen, e: ir.Call) -> Value:
+def _call_value(g: Gen, e: ir.FunctionCall) -> Value:
     result = _run_call(g, e)
     return FALSE if result is None else g.load(result, e.callee.returns)
 
 
-def _call_address(g: Gen, e: ir.Call) -> Address:
+def _call_address(g: Gen, e: ir.FunctionCall) -> Address:
     result = _run_call(g, e)
     assert result is not None
     return result
@@ -175,6 +175,6 @@ def _apply_block(g: Gen, s: ir.ApplyBlock) -> None:
     call(g, block.params, s.args, run, closed=True)
 
 
-VALUES: Mapping[type[ir.Expr], ExprHandler] = {ir.Call: _call_value}
-ADDRESSES: Mapping[type[ir.Expr], AddressHandler] = {ir.Call: _call_address}
+VALUES: Mapping[type[ir.Expr], ExprHandler] = {ir.FunctionCall: _call_value}
+ADDRESSES: Mapping[type[ir.Expr], AddressHandler] = {ir.FunctionCall: _call_address}
 STATEMENTS: Mapping[type[ir.Stmt], StmtHandler] = {ir.ApplyBlock: _apply_block}

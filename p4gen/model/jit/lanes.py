@@ -262,7 +262,7 @@ def _vectorable(e: ir.Expr) -> bool:
             return op in _OPERATORS and _vectorable(left) and _vectorable(right)
         case ir.Slice(base=base, hi=hi):
             return hi < scalar_width(base.type) and _vectorable(base)
-        case ir.Call(callee=callee, args=args):
+        case ir.FunctionCall(callee=callee, args=args):
             return _pure(callee) and all(a.expr is not None and _vectorable(a.expr) for a in args)
         case ir.Mux(condition=condition, then=then, otherwise=otherwise):
             return all(map(_vectorable, (condition, then, otherwise)))
@@ -466,7 +466,7 @@ def _long(control: ir.Control) -> bool:
 
 def _calls(node: object) -> bool:
     """Whether functions are called somewhere in a piece of a control's code."""
-    if isinstance(node, ir.Call):
+    if isinstance(node, ir.FunctionCall):
         return True
     if isinstance(node, tuple):
         return any(map(_calls, node))

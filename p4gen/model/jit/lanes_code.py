@@ -200,7 +200,7 @@ class Body:
             case ir.Slice(base=base, hi=hi, lo=lo):
                 inner = self.value(base)
                 return self._resize(self._op("lshr", inner, const(lo, inner.width)) if lo else inner, hi - lo + 1)
-            case ir.Call(callee=callee, args=args):
+            case ir.FunctionCall(callee=callee, args=args):
                 return self._call(callee, args)
             case ir.Mux(condition=condition, then=then, otherwise=otherwise):
                 return self._mux(self.value(condition), self.value(then), self.value(otherwise))

@@ -59,7 +59,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CellResult:
     """The outcome of a cell."""
 
     time: int
@@ -74,7 +74,7 @@ class Outcome:
     hops: int
 
 
-def perform(cell: Cell, kept: Path | None = None, progress: Callable[[int, int], None] | None = None) -> Outcome:
+def perform(cell: Cell, kept: Path | None = None, progress: Callable[[int, int], None] | None = None) -> CellResult:
     """The outcome of a cell: from its file in ``kept``, or simulated and then written there.
 
     Raises ``InputError`` if the file cannot be read or written.
@@ -84,7 +84,7 @@ def perform(cell: Cell, kept: Path | None = None, progress: Callable[[int, int],
         return found
     result = TrafficSimulation(cell.config).run(progress)
     total = result.total
-    outcome = Outcome(
+    outcome = CellResult(
         time=max(result.groups),
         errors=result.errors,
         sent=total("sent"),
@@ -107,7 +107,7 @@ def earlier(cells: Sequence[Cell], kept: Path | None) -> int:
 
 def perform_all(
     cells: Sequence[Cell], jobs: int, kept: Path | None, doing: Callable[[str], None]
-) -> dict[str, Outcome]:
+) -> dict[str, CellResult]:
     """The outcomes of all cells by name, ``jobs`` of them simulated at a time."""
     if jobs == 1:
         outcomes = {}
@@ -123,7 +123,7 @@ def perform_all(
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
         doing(f"{len(cells)} cells in {jobs} processes")
         futures = {pool.submit(perform, cell, kept): cell.name for cell in cells}
-        found: dict[str, Outcome] = {}
+        found: dict[str, CellResult] = {}
         try:
             for future in as_completed(futures):
                 found[futures[future]] = future.result()
@@ -134,18 +134,18 @@ def perform_all(
     return {cell.name: found[cell.name] for cell in cells}
 
 
-def _read(file: Path) -> Outcome | None:
+def _read(file: Path) -> CellResult | None:
     """The outcome in a file; None if there is no such file."""
     try:
         read = json.loads(file.read_text(encoding="utf-8"))
-        return Outcome(**read | {"errors": tuple(read["errors"])})
+        return CellResult(**read | {"errors": tuple(read["errors"])})
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise InputError(f"cannot read {file}, a simulation's outcome; delete it to repeat the simulation") from error
 
 
-def _write(file: Path, outcome: Outcome) -> None:
+def _write(file: Path, outcome: CellResult) -> None:
     """Write the file as a whole: it has all of the outcome, or does not exist."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

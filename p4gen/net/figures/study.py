@@ -67,7 +67,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Cell:
+class StudyPoint:
     """A simulated point. ``ours`` is the measured figure: Gb/s, or Barriers per second."""
 
     point: Point
@@ -111,7 +111,7 @@ class Studies(Facet):
     """The points of a sweep, at the given values or else at the paper's. The configuration gives everything else."""
     table_points: Callable[[int, SimConfig, Sequence[float] | None], list[Point]]
     """The points of a table, row by row. Raises ``InputError`` if ``tables`` does not have it."""
-    perform: Callable[[Sequence[Point], int, Started | None], list[Cell]]
+    perform: Callable[[Sequence[Point], int, Started | None], list[StudyPoint]]
     """Simulate the points. Where packets are lost, a point is run with several seeds and the median counts."""
     assumptions: Callable[[Sequence[Point]], list[str]]
     """The assumptions behind the figures, one line each."""
@@ -132,7 +132,7 @@ def label(axis: Axis, value: float) -> str:
             return ""
 
 
-def to_csv(axis: Axis, cells: Sequence[Cell]) -> str:
+def to_csv(axis: Axis, cells: Sequence[StudyPoint]) -> str:
     """The cells as CSV. Counters are means over the seeds."""
     name = "case" if axis is Axis.NOTHING else axis
     lines = [f"solution,{name},ours,paper,ratio,duration_us,seeds,sent,resent,timeouts,naks,ok"]

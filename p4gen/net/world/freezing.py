@@ -48,7 +48,7 @@ class Number(NamedTuple):
     number: int
 
 
-class Call(NamedTuple):
+class Method(NamedTuple):
     """A reference to a method of a part, as events hold it."""
 
     part: str
@@ -232,11 +232,11 @@ class _Freezer:
         (whose,) = self._all((owner,))
         return whose, start, start + size
 
-    def _method(self, value: MethodType) -> Call:
+    def _method(self, value: MethodType) -> Method:
         name = self._names.get(id(value.__self__))
         if name is None:
             raise TypeError(f"a call of {value.__qualname__} of an object that is not a part of the simulation")
-        return Call(name.name, value.__name__)
+        return Method(name.name, value.__name__)
 
 
 class _Melter:
@@ -263,7 +263,7 @@ class _Melter:
             return self._objects[value.number]
         if kind is PartName:
             return self._parts[value.name]
-        if kind is Call:
+        if kind is Method:
             return getattr(self._parts[value.part], value.method)
         return self._unboxed(*value) if kind is Box else value
 

@@ -52,7 +52,7 @@ def evaluated(
         body = ir.Return(pos, made)
     block = ir.Block(pos, (body,))
     passing = ir.Function(name, tuple(params), (), returns, block, False, annotations, pos, reorders=True)
-    return ir.Call(returns, pos, passing, tuple(outer))
+    return ir.FunctionCall(returns, pos, passing, tuple(outer))
 
 
 def _matters(args: Sequence[ir.Arg]) -> bool:
@@ -67,7 +67,7 @@ def _fixed(e: ir.Expr) -> bool:
 
 def has_calls(e: ir.Expr | None) -> bool:
     """Whether evaluating ``e`` calls something."""
-    return any(isinstance(n, ir.Call | ir.ExternCall | ir.ApplyTable) for n in walk(e))
+    return any(isinstance(n, ir.FunctionCall | ir.ExternCall | ir.ApplyTable) for n in walk(e))
 
 
 def _root(e: ir.Expr) -> object:

@@ -13,7 +13,7 @@ from p4gen.p4.types import Annotation, Type
 
 
 @dataclass(frozen=True, eq=False)
-class Call(Expr):
+class FunctionCall(Expr):
     """A call of a function, or of an action from apply code or from another action."""
 
     callee: Function

@@ -92,7 +92,7 @@ class Paths(ABC):
                     self._extern_outputs(node, state)
                 case ir.ExternCall():
                     self._extern_outputs(node, state)
-                case ir.Call(callee=callee, args=args):
+                case ir.FunctionCall(callee=callee, args=args):
                     after = self.function(callee, args, state)
                     if after is None:
                         return False
@@ -219,7 +219,7 @@ class Paths(ABC):
 
 def _effects(e: ir.Expr) -> list[ir.Expr]:
     """The calls in ``e``, arguments before the call."""
-    return [n for n in reversed(list(walk(e))) if isinstance(n, ir.ExternCall | ir.Call | ir.ApplyTable)]
+    return [n for n in reversed(list(walk(e))) if isinstance(n, ir.ExternCall | ir.FunctionCall | ir.ApplyTable)]
 
 
 def _calls(root: object) -> list[ir.ExternCall]:
@@ -229,7 +229,7 @@ def _calls(root: object) -> list[ir.ExternCall]:
         match node:
             case ir.ExternCall():
                 found.append(node)
-            case ir.Call(callee=callee):
+            case ir.FunctionCall(callee=callee):
                 found += _calls(callee.body)
             case ir.ApplyTable(table=table):
                 for ref in table.actions:

@@ -101,7 +101,7 @@ class _Checker:
                 self.found.add((e.pos, f"'{name}' may be read before it has a value"))
             return state
         match e:
-            case ir.Call(callee=callee, args=args):
+            case ir.FunctionCall(callee=callee, args=args):
                 state = self.arguments(args, state)
                 if callee.is_action or callee.reorders:
                     state = self.statement(callee.body, {**state, **self.params(callee.params)}) or {}

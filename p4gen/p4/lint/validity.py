@@ -129,7 +129,7 @@ class _Checker:
                 )
             case ir.ApplyTable(table=table):
                 return self.table(table, state)
-            case ir.Call(callee=callee, args=args):
+            case ir.FunctionCall(callee=callee, args=args):
                 current = self.arguments(args, state)
                 params = callee.params + callee.data
                 after = self.body(callee.body, self.bind(params, args, current))

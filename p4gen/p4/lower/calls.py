@@ -130,7 +130,13 @@ def _function(cx: Context, e: ast.CallOf, entity: FunctionEntity) -> Lowered:
         )  # fmt: skip
     callee = functions.function(cx, entity, decl, types, e.at)
     return order.evaluated(
-        decl.name, pos, returns, args, in_turn, lambda passed: ir.Call(returns, pos, callee, passed), decl.annotations
+        decl.name,
+        pos,
+        returns,
+        args,
+        in_turn,
+        lambda passed: ir.FunctionCall(returns, pos, callee, passed),
+        decl.annotations,
     )
 
 
@@ -143,7 +149,7 @@ def _action(cx: Context, e: ast.CallOf, entity: ActionEntity) -> Lowered:
     _, args = arguments.lower(cx, e.at, sig, (), e.args, constants=False)
     return order.evaluated(
         sig.name, pos, sig.returns, args, arguments.order(sig, e.args),
-        lambda passed: ir.Call(sig.returns, pos, entity.function, passed),
+        lambda passed: ir.FunctionCall(sig.returns, pos, entity.function, passed),
     )  # fmt: skip
 
 

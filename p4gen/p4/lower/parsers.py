@@ -180,7 +180,7 @@ def _keyset(cx: Context, e: ast.Expr, type_: Type, note: tuple[int, str]) -> ir.
     found = evaluate.value(cx, e)
     if isinstance(type_, SerEnum) and found.type == type_.base:
         found = convert.cast(cx, found, type_, e.at)
-    if any(isinstance(n, ir.Call | ir.ExternCall) for n in walk(found)):
+    if any(isinstance(n, ir.FunctionCall | ir.ExternCall) for n in walk(found)):
         cx.unit.reporter.fail(e.at, "functions cannot be called in a keyset")
     return ir.ExactSet(convert.coerce(cx, found, type_, e.at, "this keyset", note))
 

@@ -98,7 +98,7 @@ def _evaluated_once(cx: Context, target: ir.Expr, before: list[ir.Stmt]) -> ir.E
             return replace(target, base=_evaluated_once(cx, base, before))
         case ir.Index(base=base, index=index):
             base = _evaluated_once(cx, base, before)
-            if any(isinstance(n, ir.Call | ir.ExternCall | ir.ApplyTable) for n in walk(index)):
+            if any(isinstance(n, ir.FunctionCall | ir.ExternCall | ir.ApplyTable) for n in walk(index)):
                 variable = ir.Variable("index", index.type, index.pos)
                 before.append(ir.Declare(index.pos, variable, index))
                 index = ir.Var(index.type, index.pos, variable)

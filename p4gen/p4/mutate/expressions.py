@@ -32,7 +32,7 @@ def variants(e: ir.Expr) -> Variants:
     """Each expression that differs from ``e`` in one place; all have its type."""
     yield from _own(e)
     match e:
-        case ir.ExternCall(args=args) | ir.Call(args=args):
+        case ir.ExternCall(args=args) | ir.FunctionCall(args=args):
             index = _index_of(e) if isinstance(e, ir.ExternCall) else None
             for what, new in argument_variants(args, index):
                 yield what, replace(e, args=new)

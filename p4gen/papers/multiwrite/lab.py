@@ -11,7 +11,7 @@ from p4gen.host.transport.rc import QueuePair
 from p4gen.labs.runs.writecalls import Asked, LabWrites
 from p4gen.manager.api import RankConfig
 from p4gen.papers.multiwrite.placing import End
-from p4gen.papers.multiwrite.ranks.calls import Call, Choice, Window, window_problem
+from p4gen.papers.multiwrite.ranks.calls import Choice, SharedCall, Window, window_problem
 from p4gen.papers.multiwrite.ranks.hosts import Member
 from p4gen.papers.multiwrite.ranks.layout import Layout
 from p4gen.papers.multiwrite.ranks.planning import ALLGATHER, DISPATCH, OPTIONS, fitted, plan
@@ -90,11 +90,11 @@ class Rank:
         """See ``Writer``."""
         self._member.close()
 
-    def make(self, drawn: Call) -> None:
+    def make(self, drawn: SharedCall) -> None:
         """See ``CheckedWriter``."""
         drawn.start(self._member)
 
-    def problem(self, drawn: Call) -> str:
+    def problem(self, drawn: SharedCall) -> str:
         """See ``CheckedWriter``. Others must not have begun another call: they would write to the memory."""
         assert self._window is not None
         self._made += 1

@@ -9,7 +9,7 @@ import numpy as np
 from p4gen.errors import InputError
 from p4gen.host.transport.clock import SECOND, US
 from p4gen.host.transport.verbs import Recovery
-from p4gen.net.own import Outcome, OwnRuns, RunOrder, outcome
+from p4gen.net.own import FamilyResult, OwnRuns, RunOrder, outcome
 from p4gen.net.world.network import Network
 from p4gen.papers.multiwrite.ranks.calls import memory_problem
 from p4gen.papers.multiwrite.ranks.planning import ALLGATHER, DISPATCH, fitted
@@ -75,7 +75,7 @@ class WriteRun:
 
     # --- running ---
 
-    def run(self, progress: Callable[[int, int], None] | None = None) -> Outcome:
+    def run(self, progress: Callable[[int, int], None] | None = None) -> FamilyResult:
         """See ``OwnRun``."""
         simulation = self.simulation
         stuck: tuple[str, ...] = ()

@@ -15,12 +15,12 @@ from p4gen.host.transport.clock import MS, SECOND, US
 from p4gen.host.transport.verbs import QpConfig, Recovery, Resumption
 from p4gen.inputs import shown
 from p4gen.net.collectives.config import MAX_DATA
-from p4gen.net.own import Outcome, OwnOption, OwnRuns, RunOrder, outcome, yes_or_no
+from p4gen.net.own import FamilyResult, OwnOption, OwnRuns, RunOrder, outcome, yes_or_no
 from p4gen.net.world.faults import Faults
 from p4gen.net.world.network import Network
 from p4gen.papers.scin.codes import Status
 from p4gen.papers.scin.control import Pattern
-from p4gen.papers.scin.ranks.calls import CALL, DIVIDED, Call, Drawn, draw, sized
+from p4gen.papers.scin.ranks.calls import CALL, DIVIDED, Drawn, PullCall, draw, sized
 from p4gen.papers.scin.ranks.collectives import Communicator
 from p4gen.papers.scin.ranks.memory import Layout
 from p4gen.papers.scin.simulation import PullConfig, PullSimulation
@@ -148,7 +148,7 @@ class PullRun:
                 )
             )
 
-    def _call(self) -> Call:
+    def _call(self) -> PullCall:
         """What ranks call. Raises ``InputError``."""
         o, ranks = self._order, len(self._order.topology.rank_hosts)
         check_root(o.root, ranks)
@@ -165,7 +165,9 @@ class PullRun:
         if barrier and o.size:
             raise InputError(Diagnostic(Option("size"), "a barrier has no data"))
         size = 0 if barrier else _SIZE if o.size is None else o.size
-        call = sized(Call(o.collective, ranks, 0, o.root, Pattern(*masks), o.options["in_place"]), size, self._bytes)
+        call = sized(
+            PullCall(o.collective, ranks, 0, o.root, Pattern(*masks), o.options["in_place"]), size, self._bytes
+        )
         if call is None or not (size or barrier):
             unit = self._bytes * (ranks if o.collective in DIVIDED else 1)
             raise InputError(
@@ -204,7 +206,7 @@ class PullRun:
         """What the command line asks for."""
         return self._order
 
-    def run(self, progress: Callable[[int, int], None] | None = None) -> Outcome:
+    def run(self, progress: Callable[[int, int], None] | None = None) -> FamilyResult:
         """See ``OwnRun``."""
         simulation, callers = self.simulation, [caller for group in self.groups for caller in group.callers]
         total = len(callers) * self._order.repeat
@@ -225,7 +227,7 @@ class PullRun:
         duration = simulation.network.loop.now if stuck else max(flagged)
         return self._outcome(duration, stuck)
 
-    def _outcome(self, duration: int, stuck: tuple[str, ...]) -> Outcome:
+    def _outcome(self, duration: int, stuck: tuple[str, ...]) -> FamilyResult:
         directions = self.network.directions.values()
         hosts = self._order.topology.hosts
         told = sum(direction.packets for direction in directions if direction.dst in hosts)

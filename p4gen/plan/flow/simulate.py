@@ -50,7 +50,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobResult:
     """A job's outcome; times in seconds."""
 
     name: str
@@ -73,7 +73,7 @@ class Outcome:
 class Result:
     """What became of all jobs, in the order in which they were given."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[JobResult, ...]
     ended: float
     events: int
     moved: int
@@ -164,7 +164,7 @@ class Simulation:
         """Whether any link is down."""
         self._waiting: deque[tuple[int, Job]] = deque()
         self._running: dict[int, _Running] = {}
-        self._outcomes: dict[int, Outcome] = {}
+        self._outcomes: dict[int, JobResult] = {}
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._sequence = self._count = self._moved = 0
         self._pool = _Pool()
@@ -317,7 +317,7 @@ class Simulation:
                 self._grants.release(tree)
         self._places.give(running.hosts)
         job = running.job
-        self._outcomes[running.index] = Outcome(
+        self._outcomes[running.index] = JobResult(
             job.name, job.gpus, job.start, running.began, self._now, running.calls, running.granted
         )
         del self._running[running.index]

@@ -15,7 +15,7 @@ import numpy as np
 from p4gen.plan.flow.fabric import FABRICS
 from p4gen.plan.flow.jobs import MODELS, training_job
 from p4gen.plan.flow.policies import POLICIES, Volume
-from p4gen.plan.flow.simulate import Outcome, Result, Setting, Simulation
+from p4gen.plan.flow.simulate import JobResult, Result, Setting, Simulation
 from p4gen.plan.flow.workload import load_workload
 
 UNITS: Final = (4, 8, 16, 32)
@@ -25,7 +25,7 @@ Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """A cell: ours, and the paper's as printed there."""
 
     row: str
@@ -42,7 +42,7 @@ class Report:
 
     number: int
     caption: str
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
     jct: Mapping[str, tuple[float, ...]]
     """For mixes of jobs: the completion times of all jobs in seconds, by series; they are drawn as CDFs."""
 
@@ -137,7 +137,7 @@ def single_job(model: str, fabric: str, policy: str, units: int, volume: Volume 
 
 def _single(number: int, columns: tuple[int, ...], volume: Volume, progress: Progress) -> Report:
     model, fabric, rows = _SINGLE[number]
-    cells: list[Cell] = []
+    cells: list[TableCell] = []
     for policy, printed in rows.items():
         for units in columns:
             progress(f"table {number}", len(cells), len(rows) * len(columns))
@@ -147,7 +147,7 @@ def _single(number: int, columns: tuple[int, ...], volume: Volume, progress: Pro
             decimals = len(paper.partition(".")[2])
             same = abs(ours - float(paper)) <= 0.5000001 * 10**-decimals
             note = "misprint in the paper" if wrong else "" if volume.paper else "not comparable"
-            cells.append(Cell(policy, f"{units} units", ours, paper, same or wrong or not volume.paper, note))
+            cells.append(TableCell(policy, f"{units} units", ours, paper, same or wrong or not volume.paper, note))
     where = "128-GPU fat-tree" + (" with scale-up" if "scale-up" in fabric else "")
     return Report(number, f"JCT of {model} on the {where}, three iterations, s", tuple(cells), {})
 
@@ -171,31 +171,33 @@ def _mix(name: str, policy: str, seed: int, jobs: int | None, progress: Progress
     return Simulation(setting, drawn, lambda done, _now: progress(what, done, len(drawn))).run()
 
 
-def _times(outcomes: tuple[Outcome, ...], gpus: int | None = None) -> tuple[float, ...]:
+def _times(outcomes: tuple[JobResult, ...], gpus: int | None = None) -> tuple[float, ...]:
     return tuple(outcome.jct for outcome in outcomes if gpus in (None, outcome.gpus))
 
 
-def _within(row: str, column: str, ours: float, paper: float, tolerance: float) -> Cell:
-    return Cell(row, column, ours, f"{paper:.3f}", abs(ours - paper) <= tolerance, f"±{tolerance:.2f}")
+def _within(row: str, column: str, ours: float, paper: float, tolerance: float) -> TableCell:
+    return TableCell(row, column, ours, f"{paper:.3f}", abs(ours - paper) <= tolerance, f"±{tolerance:.2f}")
 
 
 def _table_44(seed: int, jobs: int | None, progress: Progress) -> Report:
-    cells: list[Cell] = []
+    cells: list[TableCell] = []
     series: dict[str, tuple[float, ...]] = {}
     for at, trace in enumerate(("trace1", "trace2", "trace3")):
         name, fabric = ("trace2", "epic-2048-half-core") if trace == "trace3" else (trace, None)
         found = {policy: _mix(name, policy, seed, jobs, progress, fabric) for policy in POLICIES}
         mean = {policy: result.mean_jct for policy, result in found.items()}
         series |= {f"{trace} {policy}": _times(result.outcomes) for policy, result in found.items()}
-        cells.append(Cell("ring", f"{trace} mean, s", mean["ring"], str(_AVERAGES["ring"][at]), ok=True, note="free"))
+        cells.append(
+            TableCell("ring", f"{trace} mean, s", mean["ring"], str(_AVERAGES["ring"][at]), ok=True, note="free")
+        )
         for policy in ("edge-disjoint", "spatial", "temporal"):
             paper = _AVERAGES[policy][at] / _AVERAGES["ring"][at]
             cells.append(_within(policy, f"{trace} / ring", mean[policy] / mean["ring"], paper, 0.08))
         least = mean["temporal"] < min(mean["edge-disjoint"], mean["spatial"]) < mean["ring"]
-        cells.append(Cell("temporal", f"{trace} is least", float(least), "1", ok=least))
+        cells.append(TableCell("temporal", f"{trace} is least", float(least), "1", ok=least))
         better, expected = mean["spatial"] < mean["edge-disjoint"], trace == "trace1"
         cells.append(
-            Cell("spatial", f"{trace} < edge-disjoint", float(better), str(int(expected)), ok=better == expected)
+            TableCell("spatial", f"{trace} < edge-disjoint", float(better), str(int(expected)), ok=better == expected)
         )
         if trace == "trace2":
             tail = {policy: result.percentile(0.99) for policy, result in found.items()}
@@ -206,16 +208,18 @@ def _table_44(seed: int, jobs: int | None, progress: Progress) -> Report:
     return Report(44, "average JCT of jobs on the 2,048-GPU fat-tree, as shares of the ring's", tuple(cells), series)
 
 
-def _crossing(disjoint: tuple[float, ...], temporal: tuple[float, ...]) -> Cell:
+def _crossing(disjoint: tuple[float, ...], temporal: tuple[float, ...]) -> TableCell:
     """Whether temporal sharing is slower than disjoint trees somewhere from the 85th percentile to the 99th, as in the
     paper's Figure 16: shown, and not judged, as one job more or less decides it."""
     shares = np.linspace(0.85, 0.99, 57)
     ratio = float((np.quantile(temporal, shares) / np.quantile(disjoint, shares)).max())
-    return Cell("temporal", "trace2 most of p85-p99 / edge-disjoint", ratio, "> 1", ok=True, note="shape, not judged")
+    return TableCell(
+        "temporal", "trace2 most of p85-p99 / edge-disjoint", ratio, "> 1", ok=True, note="shape, not judged"
+    )
 
 
 def _table_45(seed: int, jobs: int | None, progress: Progress) -> Report:
-    cells: list[Cell] = []
+    cells: list[TableCell] = []
     series: dict[str, tuple[float, ...]] = {}
     for at, how in enumerate(("without", "with")):
         fabric = "epic-2048" if how == "without" else "epic-2048-scale-up"
@@ -224,7 +228,7 @@ def _table_45(seed: int, jobs: int | None, progress: Progress) -> Report:
             series[f"8 GPUs {how} scale-up {policy}"] = _times(outcomes, 8)
         mean = {policy: float(np.mean(series[f"8 GPUs {how} scale-up {policy}"])) for policy in POLICIES}
         cells += [
-            Cell(policy, f"{how} scale-up, s", mean[policy], f"{_EIGHT[policy][at]}", ok=True, note="free")
+            TableCell(policy, f"{how} scale-up, s", mean[policy], f"{_EIGHT[policy][at]}", ok=True, note="free")
             for policy in POLICIES
         ]
         if how == "without":
@@ -232,5 +236,5 @@ def _table_45(seed: int, jobs: int | None, progress: Progress) -> Report:
             cells.append(_within("ring", "/ edge-disjoint", mean["ring"] / mean["edge-disjoint"], paper, 0.10))
         else:
             spread = max(mean.values()) / min(mean.values())
-            cells.append(Cell("all", "most / least with scale-up", spread, "1.024", spread <= 1.05, "<= 1.05"))
+            cells.append(TableCell("all", "most / least with scale-up", spread, "1.024", spread <= 1.05, "<= 1.05"))
     return Report(45, "JCT of 8-GPU jobs of Trace2 on the 2,048-GPU fat-tree, s", tuple(cells), series)

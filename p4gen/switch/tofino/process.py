@@ -16,7 +16,7 @@ from typing import Final
 from p4gen.errors import FailedError
 from p4gen.switch import guard
 from p4gen.switch.address import START_S
-from p4gen.switch.running import COMMANDS_FILE, Program, Running, end, free_port, story
+from p4gen.switch.running import COMMANDS_FILE, Program, RunningSwitch, end, free_port, story
 from p4gen.switch.tofino import files, tools
 from p4gen.switch.tofino.files import Compiled
 from p4gen.switch.tofino.namespace import own_network
@@ -91,7 +91,7 @@ def running_tofino(
     timeout: float = START_S * SLOWER,
     slower: float = SLOWER,
     find: Callable[[], tools.Sde] = tools.check,
-) -> Iterator[Running]:
+) -> Iterator[RunningSwitch]:
     """The model and its driver with ``program`` while the block runs. Files and logs are in ``directory``.
 
     In the block, the calling thread is in the network namespace of the switch. Raises ``MissingToolError`` when
@@ -119,7 +119,7 @@ def running_tofino(
         driver = stack.enter_context(_process(commands[tools.DRIVER], sde, directory / DRIVER_LOG, tools.DRIVER))
         both = (model, driver)
         _await(both, tcp.status, time.monotonic() + timeout)
-        running = Running(
+        running = RunningSwitch(
             NAME,
             directory,
             f"127.0.0.1:{tcp.bfrt}",

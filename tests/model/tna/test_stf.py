@@ -8,7 +8,7 @@ import pytest
 
 from p4gen.errors import InputError
 from p4gen.p4.compile import compile_file, compile_text
-from p4gen.stf import Outcome, StfError, parse_text, run
+from p4gen.stf import StfError, StfResult, parse_text, run
 from p4gen.stf.engines import ENGINES
 
 from . import programs
@@ -42,7 +42,7 @@ def refused(request: pytest.FixtureRequest) -> None:
         pytest.skip("refused by jit")
 
 
-def outcome(source: str, script: str) -> Outcome:
+def outcome(source: str, script: str) -> StfResult:
     packet = "buffer:0x0102030405060708090a"
     return run(compile_text(source, "t.p4", ()).program, parse_text(script.replace("BUFFER", packet), "t.stf"),
                engine=ENGINES[programs.ENGINE])  # fmt: skip

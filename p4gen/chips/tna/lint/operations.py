@@ -91,7 +91,9 @@ class _Control:
                 self.assign(target, value, scope, known)
             case ir.Declare(variable=variable, init=init) if init is not None:
                 self.assign(ir.Var(variable.type, s.pos, variable), init, scope, known)
-            case ir.Evaluate(expr=ir.Call(callee=callee, args=args)) if self.action is not None and callee.is_action:
+            case ir.Evaluate(expr=ir.FunctionCall(callee=callee, args=args)) if (
+                self.action is not None and callee.is_action
+            ):
                 # p4c puts an action that another one calls in its place.
                 inner: dict[ir.Variable, Place | dict[Leaf, int]] = dict(scope)
                 for param, arg in zip((*callee.params, *callee.data), args, strict=False):

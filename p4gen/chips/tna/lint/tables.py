@@ -51,7 +51,7 @@ def _calls(action: ir.Function) -> list[tuple[str, ir.ExternInstance, ir.ExternC
     it, what is addressed, and the call."""
     found = []
     for node in walk(action.body):
-        if isinstance(node, ir.Call):
+        if isinstance(node, ir.FunctionCall):
             found += _calls(node.callee)
         if not isinstance(node, ir.ExternCall) or node.instance is None:
             continue

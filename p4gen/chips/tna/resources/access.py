@@ -167,7 +167,7 @@ def _read(expr: ir.Expr | None, scope: Scope, found: Accesses) -> None:
         case ir.Aggregate(elements=elements):
             for one in elements:
                 _read(one, scope, found)
-        case ir.Call(callee=callee, args=args):
+        case ir.FunctionCall(callee=callee, args=args):
             found.add(call(callee, args, scope))
         case ir.ExternCall(instance=instance, args=args):
             for arg in args:
@@ -284,7 +284,7 @@ def constant_bits(statement: ir.Stmt | None) -> int:
     """
     found = 0
     for one in simple(statement):
-        if isinstance(one, ir.Evaluate) and isinstance(one.expr, ir.Call):
+        if isinstance(one, ir.Evaluate) and isinstance(one.expr, ir.FunctionCall):
             found += constant_bits(one.expr.callee.body)
             continue
         value = one.value if isinstance(one, ir.Assign) else one.init if isinstance(one, ir.Declare) else None

@@ -36,7 +36,7 @@ class Condition:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class TableRan:
     """What lets something run: that a table has run one of some actions; None for any action."""
 
     node: Node
@@ -63,7 +63,7 @@ class Node:
     path: tuple[tuple[object, int], ...]
     """The branches in which it stands: what decides, and which branch."""
     conditions: tuple[Condition, ...]
-    after: tuple[Outcome, ...]
+    after: tuple[TableRan, ...]
     """Tables whose hit, miss or action decides whether it runs."""
     table: ir.Table | None = None
     keys: Bits = field(default_factory=dict)
@@ -147,7 +147,7 @@ class _Here:
     scope: Scope
     path: tuple[tuple[object, int], ...] = ()
     conditions: tuple[Condition, ...] = ()
-    after: tuple[Outcome, ...] = ()
+    after: tuple[TableRan, ...] = ()
 
 
 def gress_of(name: str, control: ir.Control, scope: Scope) -> Gress:
@@ -241,7 +241,7 @@ class _Builder:
         for i, branch in enumerate(branches):
             self.copies = dict(before)
             path = (*here.path, (statement, i))
-            decided = (Outcome(node, _ran(node, subject, statement, i)) for node in tables)
+            decided = (TableRan(node, _ran(node, subject, statement, i)) for node in tables)
             self.statement(branch, _Here(here.module, here.scope, path, conditions, (*here.after, *decided)))
             ends.append(self.copies)
         self.copies = {leaf: of for leaf, of in before.items() if all(end.get(leaf) is of for end in ends)}
@@ -319,7 +319,7 @@ def _extern_calls(statements: Iterable[object]) -> Iterator[ir.ExternCall]:
     for found in walk(tuple(statements)):
         if isinstance(found, ir.ExternCall):
             yield found
-        elif isinstance(found, ir.Call):
+        elif isinstance(found, ir.FunctionCall):
             yield from _extern_calls((found.callee.body,))
 
 
@@ -327,7 +327,7 @@ def _joinable(statement: ir.Stmt) -> int | None:
     """The calls of instances in a statement that may stand beside others in one node; None for other statements."""
     if not isinstance(statement, ir.Assign | ir.Declare | ir.SetValidity | ir.Evaluate):
         return None
-    found = [n for n in walk(statement) if isinstance(n, ir.ExternCall | ir.Call | ir.ApplyTable)]
+    found = [n for n in walk(statement) if isinstance(n, ir.ExternCall | ir.FunctionCall | ir.ApplyTable)]
     if any(not isinstance(n, ir.ExternCall) or n.instance is None for n in found) or len(found) > 1:
         return None
     return len(found)

@@ -19,7 +19,7 @@ from p4gen.host.transport.verbs import Recovery
 from p4gen.net.collectives.config import SimConfig
 from p4gen.net.collectives.rings import simulate_ring
 from p4gen.net.collectives.simulation import SimResult, simulate
-from p4gen.net.figures.study import Axis, Cell, PaperTable, Point, Started
+from p4gen.net.figures.study import Axis, PaperTable, Point, Started, StudyPoint
 from p4gen.net.world.faults import Faults, Impairment
 from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.papers.epic.studies.tables import PAPER, M, Solution
@@ -85,7 +85,7 @@ def table_points(number: int, base: SimConfig, values: Sequence[float] | None = 
     return rows
 
 
-def perform(points: Sequence[Point], seeds: int = 1, started: Started | None = None) -> list[Cell]:
+def perform(points: Sequence[Point], seeds: int = 1, started: Started | None = None) -> list[StudyPoint]:
     """Run them one after the other; if packets are lost, with ``seeds`` seeds from the configured one on, and take
     the median."""
     cells = []
@@ -96,7 +96,7 @@ def perform(points: Sequence[Point], seeds: int = 1, started: Started | None = N
         count = seeds if any(i.loss for i in config.faults.impairments) else 1
         work = simulate_ring if point.solution in (Solution.RING, Solution.TO_RANK0) else simulate
         results = tuple(work(replace(config, seed=config.seed + i)) for i in range(count))
-        cells.append(Cell(point, median(figure(Solution(point.solution), result) for result in results), results))
+        cells.append(StudyPoint(point, median(figure(Solution(point.solution), result) for result in results), results))
     return cells
 
 

@@ -92,7 +92,7 @@ class Window:
         self.put(source, self.layout.packets, packet)
 
 
-class Call(Protocol):
+class SharedCall(Protocol):
     """A call that all ranks make."""
 
     def start(self, member: Member) -> None:
@@ -114,15 +114,15 @@ class Gather:
     peers: Callable[[int], Sequence[int]] | None = None
 
     def start(self, member: Member) -> None:
-        """See ``Call``."""
+        """See ``SharedCall``."""
         member.all_gather(self.blocks[member.rank].tobytes())
 
     def problem(self, member: Member) -> str:
-        """See ``Call``."""
+        """See ``SharedCall``."""
         return different("bytes", np.frombuffer(member.gathered(), np.uint8), self.blocks.reshape(-1))
 
     def fill(self, window: Window, number: int) -> None:
-        """See ``Call``."""
+        """See ``SharedCall``."""
         size = window.layout.spec.payload
         packets = self.blocks.shape[1] // size
         for source in self._peers(window.rank):
@@ -144,11 +144,11 @@ class Dispatch:
     topk: Choices
 
     def start(self, member: Member) -> None:
-        """See ``Call``."""
+        """See ``SharedCall``."""
         member.dispatch(self.tokens[member.rank], self.topk[member.rank])
 
     def problem(self, member: Member) -> str:
-        """See ``Call``."""
+        """See ``SharedCall``."""
         received = member.received(self.tokens.shape[2])
         source, index = np.nonzero((self.topk == member.rank).any(axis=2))
         for what, got, right in (
@@ -161,7 +161,7 @@ class Dispatch:
         return ""
 
     def fill(self, window: Window, number: int) -> None:
-        """See ``Call``."""
+        """See ``SharedCall``."""
         layout, (ranks, tokens, size) = window.layout, self.tokens.shape
         pieces, room = pieces_of(layout.spec, size), layout.spec.payload - RECORD
         named = np.stack([(self.topk == rank).any(axis=2) for rank in range(ranks)])
@@ -196,7 +196,7 @@ def different(what: str, got: npt.NDArray[np.generic], right: npt.NDArray[np.gen
     )
 
 
-def memory_problem(member: Member, calls: Sequence[Call], first_psns: Sequence[int]) -> str:
+def memory_problem(member: Member, calls: Sequence[SharedCall], first_psns: Sequence[int]) -> str:
     """How the bytes of a rank's window differ from what all calls, one after the other, put there; "" if they do
     not."""
     window = Window(member.layout, member.rank, first_psns)

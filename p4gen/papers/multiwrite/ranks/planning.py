@@ -15,7 +15,7 @@ from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.inputs import shown
 from p4gen.net.collectives.config import MAX_DATA
 from p4gen.net.own import OwnOption
-from p4gen.papers.multiwrite.ranks.calls import Call, Choice, Dispatch, Gather, choose
+from p4gen.papers.multiwrite.ranks.calls import Choice, Dispatch, Gather, SharedCall, choose
 from p4gen.papers.multiwrite.ranks.layout import pieces_of
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.vocabulary import units
@@ -53,7 +53,7 @@ class Plan:
     """Bytes: of an AllGather its result, of a dispatch each rank's tokens."""
     packets: int
     """Packets of each source that windows must have room for."""
-    draw: Callable[[np.random.Generator], Call]
+    draw: Callable[[np.random.Generator], SharedCall]
 
 
 def plan(spec: MultiwriteSpec, ranks: int, collective: str, size: int | None, options: Mapping[str, Any]) -> Plan:
@@ -106,7 +106,7 @@ def block_size(spec: MultiwriteSpec, ranks: int, asked: int | None) -> int:
 def _gather(spec: MultiwriteSpec, ranks: int, asked: int | None) -> Plan:
     block = block_size(spec, ranks, asked)
 
-    def draw(chance: np.random.Generator) -> Call:
+    def draw(chance: np.random.Generator) -> SharedCall:
         return Gather(chance.integers(0, 256, (ranks, block), np.uint8))
 
     size = block * ranks
@@ -128,7 +128,7 @@ def _dispatch(spec: MultiwriteSpec, ranks: int, size: int | None, options: Mappi
             Diagnostic(Option("tokens"), f"{tokens:,} take {packets:,} packets; a fence can tell of {MOST_PACKETS:,}")
         )
 
-    def draw(chance: np.random.Generator) -> Call:
+    def draw(chance: np.random.Generator) -> SharedCall:
         data = chance.integers(0, 256, (ranks, tokens, hidden), np.uint8)
         return Dispatch(data, choose(choice, ranks, tokens, experts, top, chance))
 

@@ -21,7 +21,7 @@ from p4gen.host.transport.clock import SECOND, US
 from p4gen.net.world.loop import EventLoop
 from p4gen.papers.multiwrite.placing import Waypoint, straight
 from p4gen.papers.multiwrite.ranks.arithmetic import direct_share
-from p4gen.papers.multiwrite.ranks.calls import Call, Gather, different
+from p4gen.papers.multiwrite.ranks.calls import Gather, SharedCall, different
 from p4gen.papers.multiwrite.ranks.hosts import Bytes, Member
 from p4gen.papers.multiwrite.simulation import Layer
 from p4gen.plan.placement.placer import switch_of
@@ -232,7 +232,7 @@ class Relayed:
         right = self.blocks[first : first + self.scheme.domain].reshape(-1)
         return different("bytes", np.frombuffer(rank.gathered(self.scheme), np.uint8), right)
 
-    def layer(self, number: int) -> Call:
+    def layer(self, number: int) -> SharedCall:
         """What it comes to on a layer: an AllGather of a part of each block, to others of which hosts forward it."""
         scheme, rows = self.scheme, self.blocks
         cuts = scheme.cuts(rows.shape[1], self.payload)

@@ -11,7 +11,7 @@ import numpy as np
 
 from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.net.own import OwnOption, RunOrder, yes_or_no
-from p4gen.papers.multiwrite.ranks.calls import Call
+from p4gen.papers.multiwrite.ranks.calls import SharedCall
 from p4gen.papers.multiwrite.ranks.planning import ALLGATHER, OPTIONS, block_size, check_memory, plan
 from p4gen.papers.multiwrite.ranks.relaying import Rank, Relay, Relayed, Scheme
 from p4gen.papers.multiwrite.simulation import Layer
@@ -32,7 +32,7 @@ class RunCall(Protocol):
         """How a rank's result differs from NumPy's; "" if it does not."""
         ...
 
-    def layer(self, number: int) -> Call:
+    def layer(self, number: int) -> SharedCall:
         """What it comes to on a layer."""
         ...
 
@@ -50,7 +50,7 @@ class RunPlan:
 class _Straight:
     """A call over the one layer that there is."""
 
-    call: Call
+    call: SharedCall
 
     def start(self, rank: Rank) -> None:
         """See ``RunCall``."""
@@ -60,7 +60,7 @@ class _Straight:
         """See ``RunCall``."""
         return self.call.problem(rank.members[0])
 
-    def layer(self, _number: int) -> Call:
+    def layer(self, _number: int) -> SharedCall:
         """See ``RunCall``."""
         return self.call
 

@@ -28,7 +28,7 @@ DIVIDED: Final = (Collective.REDUCE_SCATTER, Collective.ALLGATHER)
 
 
 @dataclass(frozen=True)
-class Call:
+class PullCall:
     """What all ranks of a group call."""
 
     name: str
@@ -122,7 +122,7 @@ class Call:
 class Drawn:
     """A call with the arrays that ranks' operands hold before it."""
 
-    call: Call
+    call: PullCall
     spec: ScinSpec
     values: Sequence[Array]
     _told: dict[int, Array] = field(default_factory=dict)
@@ -201,7 +201,7 @@ def _difference(what: str, found: Operand, wanted: Array) -> str:
     return f"bytes of {what}: {found.region.buffer[at]} at {at:,}, not {right[at]}; {wrong.size:,} are wrong"
 
 
-def draw(call: Call, spec: ScinSpec, chance: np.random.Generator) -> Drawn:
+def draw(call: PullCall, spec: ScinSpec, chance: np.random.Generator) -> Drawn:
     """A call with random operands. Where sums saturate, half of them do not leave their range, and the operands of all
     others have one sign, so that the order of additions does not matter. Floating-point numbers are of different
     magnitudes, so that sums are rounded. Blocks with scales are numbers that have been quantised, or any elements with
@@ -233,7 +233,7 @@ def _blocks(count: int, spec: ScinSpec, chance: np.random.Generator) -> Array:
     return np.where(chance.integers(0, 2, count), usual, odd)
 
 
-def sized(call: Call, size: int, element: int) -> Call | None:
+def sized(call: PullCall, size: int, element: int) -> PullCall | None:
     """The call with ``size`` bytes at each rank, of which an element has some; None if they are no whole elements, or
     do not divide among ranks."""
     unit = element * (call.ranks if call.name in DIVIDED else 1)

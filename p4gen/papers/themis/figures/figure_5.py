@@ -16,7 +16,7 @@ from p4gen.host.transport.clock import MS, US, duration_text
 from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
 from p4gen.model import EngineName
 from p4gen.net.figures.cells import Cell as Run
-from p4gen.net.figures.cells import Outcome, earlier, perform_all
+from p4gen.net.figures.cells import CellResult, earlier, perform_all
 from p4gen.net.figures.drawing import Series, chart_svg
 from p4gen.net.figures.figure import Check, Figure, Order, Report, Value
 from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig, by_position
@@ -74,7 +74,7 @@ SCALES: Final = {
 }
 
 
-class Cell(NamedTuple):
+class FlowCell(NamedTuple):
     """One simulation: times in us, as the figure has them."""
 
     pattern: Pattern
@@ -88,7 +88,7 @@ class Cell(NamedTuple):
         return "/".join(map(str, self))
 
 
-def config(cell: Cell, scale: Scale, seed: int, engine: EngineName = "jit") -> TrafficConfig:
+def config(cell: FlowCell, scale: Scale, seed: int, engine: EngineName = "jit") -> TrafficConfig:
     """The run of a cell."""
     side, line = scale.leaves, scale.line * _GIGABIT
     parts = scale.line / 25
@@ -119,9 +119,9 @@ def config(cell: Cell, scale: Scale, seed: int, engine: EngineName = "jit") -> T
     )
 
 
-def cells(scale: Scale) -> list[Cell]:
+def cells(scale: Scale) -> list[FlowCell]:
     """All cells of the figure."""
-    return [Cell(*each) for each in product(PAPER, scale.ti, scale.td, SCHEMES)]
+    return [FlowCell(*each) for each in product(PAPER, scale.ti, scale.td, SCHEMES)]
 
 
 def report(scale: Scale, order: Order, doing: Callable[[str], None]) -> Report:
@@ -146,21 +146,21 @@ COLUMNS: Final = (
 )  # fmt: skip
 
 
-def _settings(every: Iterable[Cell]) -> list[Cell]:
+def _settings(every: Iterable[FlowCell]) -> list[FlowCell]:
     """One cell for each collective and setting."""
     return list(dict.fromkeys(cell._replace(spread=Spread.THEMIS) for cell in every))
 
 
-def _of(pattern: Pattern, outcomes: Mapping[Cell, Outcome]) -> list[Cell]:
+def _of(pattern: Pattern, outcomes: Mapping[FlowCell, CellResult]) -> list[FlowCell]:
     return [cell for cell in outcomes if cell.pattern is pattern]
 
 
-def _row(setting: Cell, outcomes: Mapping[Cell, Outcome]) -> tuple[Value, ...]:
+def _row(setting: FlowCell, outcomes: Mapping[FlowCell, CellResult]) -> tuple[Value, ...]:
     """A setting's row; None where a cell was not asked for."""
     ecmp, adaptive, themis = (outcomes.get(setting._replace(spread=spread)) for spread in SCHEMES)
     low, high = PAPER[setting.pattern]
 
-    def less(than: Outcome | None) -> float | None:
+    def less(than: CellResult | None) -> float | None:
         return 100 * (1 - themis.time / than.time) if themis and than else None
 
     return (
@@ -172,12 +172,14 @@ def _row(setting: Cell, outcomes: Mapping[Cell, Outcome]) -> tuple[Value, ...]:
     )  # fmt: skip
 
 
-def _disorder(outcome: Outcome | None) -> tuple[float | None, float | None]:
+def _disorder(outcome: CellResult | None) -> tuple[float | None, float | None]:
     """Spurious retransmissions, %, and NACKs that reached senders."""
     return (100 * outcome.spurious, float(outcome.naks)) if outcome else (None, None)
 
 
-def _reductions(pattern: Pattern, against: Spread, outcomes: Mapping[Cell, Outcome]) -> dict[tuple[int, int], float]:
+def _reductions(
+    pattern: Pattern, against: Spread, outcomes: Mapping[FlowCell, CellResult]
+) -> dict[tuple[int, int], float]:
     """How much less time Themis takes, %, by setting."""
     return {
         (cell.ti, cell.td): 100 * (1 - outcomes[cell._replace(spread=Spread.THEMIS)].time / outcome.time)
@@ -186,7 +188,7 @@ def _reductions(pattern: Pattern, against: Spread, outcomes: Mapping[Cell, Outco
     }
 
 
-def _checks(scale: Scale, outcomes: Mapping[Cell, Outcome]) -> Iterator[Check]:
+def _checks(scale: Scale, outcomes: Mapping[FlowCell, CellResult]) -> Iterator[Check]:
     """What must hold. Statements about ranges and means need all cells."""
     bad = [f"{cell.name}: {text}" for cell, outcome in outcomes.items() for text in outcome.errors]
     yield Check("everything has arrived as it was sent" + "".join(f"; {text}" for text in bad), not bad)
@@ -213,7 +215,7 @@ def _checks(scale: Scale, outcomes: Mapping[Cell, Outcome]) -> Iterator[Check]:
     yield from _shape(scale, outcomes)
 
 
-def _shape(scale: Scale, outcomes: Mapping[Cell, Outcome]) -> Iterator[Check]:
+def _shape(scale: Scale, outcomes: Mapping[FlowCell, CellResult]) -> Iterator[Check]:
     """How adaptive routing depends on the settings."""
     times = {
         (cell.ti, cell.td): outcome.time
@@ -237,7 +239,7 @@ def _shape(scale: Scale, outcomes: Mapping[Cell, Outcome]) -> Iterator[Check]:
         )
 
 
-def _assumptions(scale: Scale, order: Order, outcomes: Mapping[Cell, Outcome]) -> list[str]:
+def _assumptions(scale: Scale, order: Order, outcomes: Mapping[FlowCell, CellResult]) -> list[str]:
     some = config(next(iter(outcomes)), scale, order.seed)
     topology, side = some.topology, scale.leaves
     ecn = topology.defaults.ecn
@@ -269,12 +271,12 @@ def _assumptions(scale: Scale, order: Order, outcomes: Mapping[Cell, Outcome]) -
     ]
 
 
-def _picture(pattern: Pattern, scale: Scale, outcomes: Mapping[Cell, Outcome]) -> str:
+def _picture(pattern: Pattern, scale: Scale, outcomes: Mapping[FlowCell, CellResult]) -> str:
     settings = list(product(scale.ti, scale.td))
 
     def times(spread: Spread) -> Iterator[float | None]:
         for setting in settings:
-            outcome = outcomes.get(Cell(pattern, *setting, spread))
+            outcome = outcomes.get(FlowCell(pattern, *setting, spread))
             yield outcome.time / MS if outcome else None
 
     lines = [Series(name, list(times(spread))) for spread, name in SCHEMES.items()]

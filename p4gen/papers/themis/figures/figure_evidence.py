@@ -91,7 +91,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class EvidenceResult:
     """What came of a run, and the verdicts of all leaves."""
 
     result: TrafficResult
@@ -107,7 +107,7 @@ class Outcome:
         return sum(self.verdicts[verdict] for verdict in PASSED + BLOCKED)
 
 
-def perform(run: Run, size: int, order: Order) -> Outcome:
+def perform(run: Run, size: int, order: Order) -> EvidenceResult:
     """Simulate a run."""
     simulation = TrafficSimulation(run.config(size, order))
     result = simulation.run()
@@ -119,19 +119,19 @@ def perform(run: Run, size: int, order: Order) -> Outcome:
             for index, cell in enumerate(cells):
                 if cell.packets:
                     verdicts[Verdict(index % VERDICTS)] += cell.packets
-    return Outcome(result, verdicts)
+    return EvidenceResult(result, verdicts)
 
 
 def report(size: int, spines: Sequence[int], order: Order, doing: Callable[[str], None]) -> Report:
     """All runs with these numbers of spines."""
-    outcomes: dict[Run, Outcome] = {}
+    outcomes: dict[Run, EvidenceResult] = {}
     for run in (Run(*each) for each in product(spines, LOSSES, Evidence)):
         doing(f"{run.spines} spines, {run.loss.name}, {run.evidence}")
         outcomes[run] = perform(run, size, order)
     return Report(COLUMNS, tuple(map(_row, outcomes, outcomes.values())), tuple(_checks(outcomes)), _assumed(size), {})
 
 
-def _row(run: Run, outcome: Outcome) -> tuple[float | str | None, ...]:
+def _row(run: Run, outcome: EvidenceResult) -> tuple[float | str | None, ...]:
     result, verdicts, nacks = outcome.result, outcome.verdicts, outcome.nacks
     return (
         f"{run.spines}, {run.loss.name}, {run.evidence}",
@@ -147,7 +147,7 @@ def _row(run: Run, outcome: Outcome) -> tuple[float | str | None, ...]:
     )
 
 
-def _checks(outcomes: Mapping[Run, Outcome]) -> Iterator[Check]:
+def _checks(outcomes: Mapping[Run, EvidenceResult]) -> Iterator[Check]:
     bad = [f"{run}: {error}" for run, outcome in outcomes.items() for error in outcome.result.errors]
     yield Check("everything has arrived as it was sent" + "".join(f"; {text}" for text in bad), not bad)
     for evidence in Evidence:
@@ -168,7 +168,7 @@ def _checks(outcomes: Mapping[Run, Outcome]) -> Iterator[Check]:
     yield Check("classes: a NACK takes one pass", one_pass)
 
 
-def _totals(outcomes: Mapping[Run, Outcome], name: str) -> int:
+def _totals(outcomes: Mapping[Run, EvidenceResult], name: str) -> int:
     """A counter of the runs with losses on spine 0."""
     return sum(outcome.result.total(name) for run, outcome in outcomes.items() if run.loss in (RARE, OFTEN))
 

@@ -77,7 +77,7 @@ SCALES: Final = {
 }
 
 
-class Cell(NamedTuple):
+class LossCell(NamedTuple):
     """One simulation."""
 
     scheme: int
@@ -87,7 +87,7 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LossResult:
     """What came of a cell; all numbers are packets, but for the time in ps."""
 
     errors: tuple[str, ...]
@@ -124,12 +124,12 @@ def config(scheme: Scheme, paths: int, loss: float, size: int, seed: int, engine
     )
 
 
-def perform(scheme: Scheme, cell: Cell, size: int, seed: int, engine: EngineName) -> Outcome:
+def perform(scheme: Scheme, cell: LossCell, size: int, seed: int, engine: EngineName) -> LossResult:
     """Simulate a cell."""
     simulation = TrafficSimulation(config(scheme, cell.paths, cell.loss, size, seed, engine))
     repairs = Repairs(simulation)
     result = simulation.run()
-    return Outcome(
+    return LossResult(
         result.errors,
         result.total("sent"),
         result.total("resent"),
@@ -143,7 +143,7 @@ def perform(scheme: Scheme, cell: Cell, size: int, seed: int, engine: EngineName
 
 def report(scale: Scale, order: Order, doing: Callable[[str], None]) -> Report:
     """Simulate all cells of a scale."""
-    cells = [Cell(*each) for each in product(range(len(scale.schemes)), scale.paths, scale.losses)]
+    cells = [LossCell(*each) for each in product(range(len(scale.schemes)), scale.paths, scale.losses)]
     outcomes = _outcomes(scale, cells, order, doing)
     return Report(
         COLUMNS,
@@ -160,7 +160,7 @@ COLUMNS: Final = (
 )  # fmt: skip
 
 
-def _row(scheme: Scheme, cell: Cell, outcome: Outcome) -> tuple[float | str | None, ...]:
+def _row(scheme: Scheme, cell: LossCell, outcome: LossResult) -> tuple[float | str | None, ...]:
     causes = [float(outcome.because(cause)) for cause in (Cause.TAIL, Cause.AGAIN, Cause.NAK, Cause.SILENCE)]
     share = repaired(outcome)
     spurious = 100 * max(0, outcome.resent - outcome.lost) / outcome.sent
@@ -170,20 +170,22 @@ def _row(scheme: Scheme, cell: Cell, outcome: Outcome) -> tuple[float | str | No
     )  # fmt: skip
 
 
-def repaired(*outcomes: Outcome) -> float | None:
+def repaired(*outcomes: LossResult) -> float | None:
     """The share of losses, but for tails, that no timer had to repair; None if there are none."""
     due = sum(outcome.lost - outcome.because(Cause.TAIL) for outcome in outcomes)
     late = sum(outcome.because(Cause.AGAIN, Cause.NAK, Cause.SILENCE) for outcome in outcomes)
     return 1 - late / due if due else None
 
 
-def _outcomes(scale: Scale, cells: Sequence[Cell], order: Order, doing: Callable[[str], None]) -> dict[Cell, Outcome]:
-    def text(number: int, cell: Cell) -> str:
+def _outcomes(
+    scale: Scale, cells: Sequence[LossCell], order: Order, doing: Callable[[str], None]
+) -> dict[LossCell, LossResult]:
+    def text(number: int, cell: LossCell) -> str:
         name = scale.schemes[cell.scheme].name
         return f"cell {number} of {len(cells)}: {name}, {cell.paths} paths, {cell.loss:.2%} loss"
 
     common = [(scale.schemes[cell.scheme], cell, scale.size, order.seed, order.engine) for cell in cells]
-    found: dict[Cell, Outcome] = {}
+    found: dict[LossCell, LossResult] = {}
     if order.jobs == 1:
         for number, (cell, arguments) in enumerate(zip(cells, common, strict=True), 1):
             doing(text(number, cell))
@@ -201,8 +203,8 @@ def _outcomes(scale: Scale, cells: Sequence[Cell], order: Order, doing: Callable
     return found
 
 
-def _checks(schemes: Sequence[Scheme], outcomes: Mapping[Cell, Outcome]) -> Iterator[Check]:
-    def where(cell: Cell) -> str:
+def _checks(schemes: Sequence[Scheme], outcomes: Mapping[LossCell, LossResult]) -> Iterator[Check]:
+    def where(cell: LossCell) -> str:
         return f"{schemes[cell.scheme].name}, {cell.paths} paths, {cell.loss:.2%}"
 
     bad = [f"{where(cell)}: {text}" for cell, outcome in outcomes.items() for text in outcome.errors]
@@ -250,7 +252,7 @@ def _assumptions(scale: Scale, seed: int) -> Iterator[str]:
     )
 
 
-def _shares(name: str, outcomes: Mapping[Cell, Outcome]) -> Iterator[Check]:
+def _shares(name: str, outcomes: Mapping[LossCell, LossResult]) -> Iterator[Check]:
     """What must hold of a design: for each rate of loss, and for each number of paths with enough losses to tell."""
     pools = {f"{loss:.2%} loss": [o for c, o in outcomes.items() if c.loss == loss] for _, _, loss in outcomes if loss}
     pools |= {f"{paths} paths": [o for c, o in outcomes.items() if c.paths == paths] for _, paths, _ in outcomes}
