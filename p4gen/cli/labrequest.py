@@ -33,7 +33,7 @@ from p4gen.plan.placement.placed import GroupRequest
 from p4gen.plan.placement.policy import find_policy
 from p4gen.plan.placement.served import served
 from p4gen.switch import targets
-from p4gen.vocabulary import CollectiveSpec, ProgramSpec, ServingSpec, units
+from p4gen.vocabulary import CollectiveSpec, ProgramSpec, units
 from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.topology import TopologySpec, is_generated, load_topology, packaged
 
@@ -79,7 +79,7 @@ class LabRequest:
             default |= _MEASURED if o["measure"] else {}
             default |= _ON_BMV2 if o["target"] == targets.BMV2 else {}
         given = {name: value for name, value in flags.items() if value is not None}
-        if isinstance(spec, ServingSpec) and spec.writes:
+        if spec.writes:
             fitted: ProgramSpec = writes_of(spec).fitted(spec, topology)
             return fitted
         spec = spec_from(self.spec_file, default | given) if default else spec
@@ -94,7 +94,7 @@ class LabRequest:
     def check_kind(self, spec: ProgramSpec) -> None:
         """Whether the options go with the program: in-network collectives, or connections between hosts."""
         o = self.options
-        if isinstance(spec, ServingSpec) and spec.writes:
+        if spec.writes:
             for name in ("measure", "spray", "root", "fallback", "duty", "replan"):
                 if o[name]:
                     raise click.UsageError(f"--{name} goes with other programs: ranks of {spec.family} only write")
@@ -179,7 +179,7 @@ class LabRequest:
         hosts = wanted.ranks or topology.rank_hosts
         if wanted.others and not isinstance(spec, CollectiveSpec):
             raise click.UsageError("--ranks several times goes with programs that take part in collectives")
-        if isinstance(spec, ServingSpec) and spec.writes:
+        if spec.writes:
             call = write_call(spec, wanted, len(hosts))
             if self.options["size"] and call.collective not in writes_of(spec).sized:
                 raise click.UsageError(f"--size does not go with {call.collective}, which has options (--set)")

@@ -15,7 +15,6 @@ from p4gen.labs.nodes import Nodes
 from p4gen.labs.writegroups import WriteGroups
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus, Status
 from p4gen.plan.placement.served import served
-from p4gen.vocabulary import ServingSpec
 
 _LOOK_S: Final = 0.2
 """Seconds between checks whether all awaited processes are running."""
@@ -81,7 +80,7 @@ class Groups:
         """Raises ``InputError`` if calls could not end, because without the manager its agents do not send the ticks
         that Mode III needs."""
         spec = self._lab.job.spec
-        if self._lab.without_manager and isinstance(spec, ServingSpec) and spec.wants_ticks:
+        if self._lab.without_manager and spec.wants_ticks:
             raise InputError("the manager is dead, and its agents send the ticks that this mode needs: restart manager")
 
     def of(self, ranks: Sequence[str], packets: int = 0) -> GroupStatus:

@@ -105,7 +105,7 @@ class LabJob:
     @property
     def writes(self) -> bool:
         """Whether ranks of groups write to each other's memory, through switches."""
-        return isinstance(self.spec, ServingSpec) and self.spec.writes
+        return self.spec.writes
 
     @property
     def grouped(self) -> bool:
@@ -127,7 +127,7 @@ class LabJob:
     @property
     def needs_order(self) -> bool:
         """Whether results are right only where links keep the order of packets."""
-        return isinstance(self.spec, CollectiveSpec) and self.spec.needs_order
+        return self.spec.needs_order
 
     def spec_of(self, switch: str) -> ProgramSpec:
         """What a switch runs."""

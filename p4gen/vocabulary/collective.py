@@ -198,11 +198,6 @@ class CollectiveSpec(ServingSpec):
         return self.groups * self.slots_per_group * self.pipes
 
     @property
-    def needs_order(self) -> bool:
-        """Whether results are right only where no packet overtakes another one of its sender's."""
-        return False
-
-    @property
     def bank_slots(self) -> int:
         """Words of state for slots in a pipeline's bank; a power of two where there are several banks."""
         return self._bank(self.total_slots)

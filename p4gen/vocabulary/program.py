@@ -219,6 +219,21 @@ class ProgramSpec(BaseModel):
             self.__pydantic_fields_set__.add("family")
 
     @property
+    def wants_ticks(self) -> bool:
+        """Whether the program makes progress by ticks, which its agent sends for each edge."""
+        return False
+
+    @property
+    def needs_order(self) -> bool:
+        """Whether results are right only where no packet overtakes another one of its sender's."""
+        return False
+
+    @property
+    def writes(self) -> bool:
+        """Whether ranks write to each other's memory, so that groups need to know it: no IncTree reduces anything."""
+        return False
+
+    @property
     def architecture(self) -> Architecture:
         """What ``arch`` names."""
         return architecture(self.arch)

@@ -63,16 +63,6 @@ class ServingSpec(ProgramSpec):
             ...
 
         @property
-        def wants_ticks(self) -> bool:
-            """Whether the program makes progress by ticks, which its agent sends for each edge."""
-            ...
-
-        @property
         def alike(self) -> dict[str, str]:
             """The values that all switches of a tree must share, as text."""
             ...
-
-    @property
-    def writes(self) -> bool:
-        """Whether ranks write to each other's memory, so that groups need to know it: no IncTree reduces anything."""
-        return False

@@ -11,7 +11,7 @@ from p4gen.labs.network import faults
 from p4gen.labs.network.faults import Troubles
 from p4gen.labs.nodes import Nodes
 from p4gen.records import to_plain
-from p4gen.vocabulary import CollectiveSpec, ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.topology import Link, TopologySpec
 
 ALL: Final = "all"
@@ -33,7 +33,7 @@ def links_at(topology: TopologySpec, place: str) -> list[Link]:
 
 def check_withstood(spec: ProgramSpec, kind: str) -> None:
     """Raises ``InputError`` for a fault that a program cannot withstand."""
-    if kind == "reorder" and isinstance(spec, CollectiveSpec) and spec.needs_order:
+    if kind == "reorder" and spec.needs_order:
         raise InputError(
             f"{spec.program} takes an older PSN for a newer one: links must keep the order of packets, so none may "
             "be reordered"

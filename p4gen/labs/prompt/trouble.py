@@ -13,7 +13,6 @@ from p4gen.labs.prompt.peercommands import changes
 from p4gen.labs.prompt.terminal import Session, read_seconds
 from p4gen.labs.runs.report import tree_text
 from p4gen.manager.api import GroupState, Status
-from p4gen.vocabulary import ServingSpec
 
 FAIL: Final = "fail link A B [after TIME] [for TIME] | fail switch S | fail manager"
 RESTORE: Final = "restore link A B"
@@ -45,7 +44,7 @@ def fail(session: Session, words: list[str]) -> bool:
         session.lab.fail_manager()
         spec = session.lab.job.spec
         goes_on = f"{'groups' if session.lab.job.grouped else 'connections'} stay as they are, and run works on them"
-        if isinstance(spec, ServingSpec) and spec.wants_ticks:
+        if spec.wants_ticks:
             goes_on = "groups stay as they are, but get no ticks, which their calls need, so run has to wait for it"
         session.console.print(f"the manager is dead: {goes_on}; restart manager starts it again, on its store")
     else:

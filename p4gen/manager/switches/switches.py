@@ -35,7 +35,7 @@ from p4gen.manager.switches.wanted import (
 from p4gen.manager.worker import Worker
 from p4gen.plan.placement.placed import PlacedTrees
 from p4gen.plan.placement.planner import View
-from p4gen.vocabulary import CollectiveSpec, ServingSpec
+from p4gen.vocabulary import CollectiveSpec
 
 Agents = Callable[[SwitchInfo], Agent]
 
@@ -382,7 +382,7 @@ class SwitchThread(Worker):
 
     def _tick(self) -> None:
         agent, spec = self._agent, self._info.spec
-        if agent is not None and isinstance(spec, ServingSpec) and spec.wants_ticks:
+        if agent is not None and spec.wants_ticks:
             contexts = contexts_of(self.name, {key: p for key, p in self._admitted.items() if key in self._ticking})
             ticked = group_entries(spec).ticked
             edges = tuple(
