@@ -17,6 +17,7 @@ from p4gen.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from p4gen.errors import FailedError, InputError, MissingToolError, P4genError
+    from p4gen.library.labs import Lab, LabAnswer, lab
     from p4gen.library.programs import CompiledProgram, Program, Switch, compile, generate  # noqa: A004
     from p4gen.library.simulation import simulate
     from p4gen.library.verification import Report, verify
@@ -26,12 +27,13 @@ if TYPE_CHECKING:
     from p4gen.vocabulary.topology import load_topology
 
 __all__ = [
-    "Action", "CloneSession", "CompiledProgram", "Entry", "Exact", "FailedError", "InputError", "Lpm",
-    "MissingToolError", "MulticastGroup", "P4genError", "Program", "Range", "Report", "Spec", "Switch", "Ternary",
-    "Topology", "compile", "generate", "load_topology", "simulate", "verify",
+    "Action", "CloneSession", "CompiledProgram", "Entry", "Exact", "FailedError", "InputError", "Lab", "LabAnswer",
+    "Lpm", "MissingToolError", "MulticastGroup", "P4genError", "Program", "Range", "Report", "Spec", "Switch",
+    "Ternary", "Topology", "compile", "generate", "lab", "load_topology", "simulate", "verify",
 ]  # fmt: skip
 _HOMES = {
     "errors": ("FailedError", "InputError", "MissingToolError", "P4genError"),
+    "library.labs": ("Lab", "LabAnswer", "lab"),
     "library.programs": ("CompiledProgram", "Program", "Switch", "compile", "generate"),
     "library.simulation": ("simulate",),
     "library.verification": ("Report", "verify"),

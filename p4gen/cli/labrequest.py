@@ -136,7 +136,7 @@ class LabRequest:
             raise click.UsageError(f"--{chosen[0]} or --{chosen[1]}, not both")
         what = {"collective": "scenario"}.get(chosen[0], chosen[0]) if chosen else "prompt"
         if what == "prompt":
-            given = [f"--{name}" for name in _SCENARIO if o[name]] + ["--json"] * o["as_json"]
+            given = [f"--{name}" for name in _SCENARIO if o[name]]
             if given:
                 raise click.UsageError(f"{given[0]} goes with a scenario: give --collective, --suite or --measure, too")
         if what == "measure" and len(o["ranks"]) > 1:

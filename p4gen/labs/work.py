@@ -7,6 +7,7 @@ from typing import Any
 from p4gen.labs.job import LabJob
 from p4gen.labs.prompt import prompt
 from p4gen.labs.prompt.console import lab_console
+from p4gen.labs.prompt.served import serve
 from p4gen.labs.prompt.welcome import welcome
 from p4gen.labs.runs import measure, scenario, suite
 from p4gen.labs.session import Lab
@@ -24,7 +25,8 @@ def work(job: LabJob, outer: int) -> tuple[int, dict[str, Any]]:
         console.print(f"starting {len(lab.topology.switches)} switches and {len(lab.topology.hosts)} hosts …")
         lab.start()
         welcome(lab, console)
-        return _WORK[job.wanted.what](lab, console)
+        served = job.wanted.what == "prompt" and job.wanted.as_json
+        return serve(lab) if served else _WORK[job.wanted.what](lab, console)
     except ManagerError as error:
         # Wait briefly for the manager's process to end, because its connection ends first.
         lab.check_manager(_ENDING_S if error.code is Code.UNREACHABLE else 0.0)

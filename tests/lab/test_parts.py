@@ -80,7 +80,6 @@ def test_wrong_input(arguments: list[str], cause: str, tmp_path: Path) -> None:
     ("arguments", "cause"),
     [
         (["--size", "4K"], "--size goes with a scenario"),
-        (["--json"], "--json goes with a scenario"),
         (["--suite", "--measure"], "not both"),
         (["--suite", "--size", "4K"], "its own sizes and ranks"),
         (["--collective", "barrier", "--size", "4K"], "a barrier has no data"),

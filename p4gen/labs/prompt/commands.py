@@ -15,7 +15,7 @@ from p4gen.labs.prompt.terminal import Command, Session, read_number, read_size,
 from p4gen.labs.prompt.tracing import KINDS, Tracer
 from p4gen.labs.prompt.welcome import shown
 from p4gen.labs.runs.calls import check_calls, run, slow
-from p4gen.labs.runs.report import counts_text, progress, show, size_text, table, tree_text, without_kernel
+from p4gen.labs.runs.report import counts_text, progress, show, size_text, table, to_json, tree_text, without_kernel
 from p4gen.net.collectives.config import Call
 from p4gen.rocev2.headers import ipv4_text, mac_text
 from p4gen.vocabulary.message import Collective
@@ -205,6 +205,7 @@ def _run(session: Session, words: list[str]) -> bool:
             progress=tell,
         )
     what = f"{collective} of {size_text(size)}" if size else str(collective)
+    session.latest = to_json(outcome)
     with session.turn:
         session.console.print(f"{what}, group {group.spec.name}: {tree_text(group)}")
         show(outcome, session.console)
@@ -248,7 +249,8 @@ def _resize(session: Session, words: list[str]) -> bool:
 
 def _top(session: Session, _words: list[str]) -> bool:
     _tell_traced(session)
-    return session.execute([sys.executable, "-m", "p4gen", "top", "--manager", session.lab.manager_address]) == 0
+    once = [] if session.attached else ["--once"]
+    return session.execute([sys.executable, "-m", "p4gen", "top", "--manager", session.lab.manager_address, *once]) == 0
 
 
 _NET = Command("net", "Switches, hosts, links, faults; 'topology' is the same.", _net, 0, 0)

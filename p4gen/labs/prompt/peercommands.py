@@ -10,7 +10,7 @@ from p4gen.labs.prompt.terminal import Session, read_size, take_option
 from p4gen.labs.runs.calls import room
 from p4gen.labs.runs.peercalls import COLLECTIVES, PeerCall
 from p4gen.labs.runs.peerruns import run as run_calls
-from p4gen.labs.runs.report import progress, show, size_text
+from p4gen.labs.runs.report import progress, show, size_text, to_json
 from p4gen.manager.api import ConnectionState, ConnectionStatus
 from p4gen.manager.figures import connection_figures, connection_lines
 from p4gen.vocabulary.message import Collective
@@ -46,6 +46,7 @@ def run(session: Session, words: list[str]) -> bool:
             deadline=lab.job.wanted.deadline,
             progress=tell,
         )
+    session.latest = to_json(outcome)
     with session.turn:
         what = f"{name} of {size_text(size)}" if size else name
         session.console.print(f"{what}, {len(ranks)} ranks over {group.name}, {len(group.numbers)} connections")

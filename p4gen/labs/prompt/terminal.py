@@ -10,7 +10,7 @@ import termios
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from rich.console import Console
 
@@ -29,9 +29,13 @@ _DIGITS: Final = 5
 class Session:
     """A lab with the tracers and reports of its prompt."""
 
-    def __init__(self, lab: Lab, console: Console) -> None:
+    def __init__(self, lab: Lab, console: Console, *, attached: bool = True) -> None:
         self.lab, self.console = lab, console
         self.runs = 0
+        self.latest: dict[str, Any] | None = None
+        """The figures of the latest run."""
+        self.attached = attached
+        """Whether commands of hosts have the lab's own output."""
         self.tracers: dict[str, Tracer] = {}
         self.turn = threading.Lock()
         """Held while several lines are printed, so that traces do not interleave with a table."""
@@ -52,9 +56,11 @@ class Session:
             None if sys.stdin.isatty() else subprocess.DEVNULL
         )  # the next lines of a script are not input of the command
         try:
-            process = subprocess.Popen(command, stdin=stdin)
+            process = subprocess.Popen(command, stdin=stdin, stdout=None if self.attached else subprocess.PIPE)
         except OSError as error:
             raise InputError(f"{command[0]}: {error.strerror}") from None
+        if process.stdout is not None:
+            self.console.print(process.stdout.read().decode(errors="replace"), end="", markup=False)
         while True:
             try:
                 status = process.wait()

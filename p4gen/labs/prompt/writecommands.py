@@ -8,7 +8,7 @@ from p4gen.errors import InputError
 from p4gen.labs.prompt.terminal import Session, read_size, take_option
 from p4gen.labs.runs.calls import RunOutcome, give_up
 from p4gen.labs.runs.peerruns import Tell, over
-from p4gen.labs.runs.report import progress, show, tree_text
+from p4gen.labs.runs.report import progress, show, to_json, tree_text
 from p4gen.labs.runs.writecalls import WriteCall, writes_of
 from p4gen.labs.session import Lab
 from p4gen.labs.writegroups import WriteGroup
@@ -40,6 +40,7 @@ def run(session: Session, words: list[str]) -> bool:
     session.runs += 1
     with progress(session.console, name) as tell:
         outcome = run_calls(lab, group, [call] * repeat, lab.job.wanted.seed + session.runs, tell)
+    session.latest = to_json(outcome)
     with session.turn:
         session.console.print(f"{plan.title}, group {group.spec.name}: {tree_text(group)}", markup=False)
         show(outcome, session.console)
