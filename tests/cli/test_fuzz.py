@@ -25,7 +25,7 @@ from p4gen.papers.epic.spec import EpicSpec
 fuzzing = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 MAX_LINES, MAX_LINE = 80, 1500
 WORK = (
-    "p4gen.cli.build.build",
+    "p4gen.builder.build",
     "p4gen.net.collectives.simulation.compile_spec",
     "p4gen.labs.prerequisites.check",
     "p4gen.cli.switch.run_switch",

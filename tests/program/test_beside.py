@@ -121,14 +121,14 @@ def test_a_file_and_a_command_line_describe_the_same_program(tmp_path: Path) -> 
     [
         (
             {"beside": "themis", "pipelines": 2},
-            "--pipelines: error: pipelines = 2: themis: a connection's packets arrive",
+            "pipelines: error: pipelines = 2: themis: a connection's packets arrive",
         ),
-        ({"beside": "themis:queue=5"}, "--beside: error: beside: queue = 5: must be"),
-        ({"beside": "themis:queues=8"}, "--beside: error: beside: unknown field 'queues'; did you mean 'queue'?"),
-        ({"beside": "themis:ports=9"}, "--beside: error: beside: ports is a field of the whole program"),
-        ({"beside": "themsi"}, "--beside: error: family = 'themsi': there is no such family; did you mean 'themis'?"),
-        ({"beside": 7}, "--beside: error: beside = 7: must be a family's mode or name, or its fields"),
-        ({"beside": "epic"}, "--beside: error: beside"),
+        ({"beside": "themis:queue=5"}, "beside: error: beside: queue = 5: must be"),
+        ({"beside": "themis:queues=8"}, "beside: error: beside: unknown field 'queues'; did you mean 'queue'?"),
+        ({"beside": "themis:ports=9"}, "beside: error: beside: ports is a field of the whole program"),
+        ({"beside": "themsi"}, "beside: error: family = 'themsi': there is no such family; did you mean 'themis'?"),
+        ({"beside": 7}, "beside: error: beside = 7: must be a family's mode or name, or its fields"),
+        ({"beside": "epic"}, "beside: error: beside"),
     ],
 )
 def test_a_family_that_is_described_wrongly_is_refused(fields: dict[str, Any], cause: str) -> None:

@@ -104,24 +104,24 @@ def test_replication_is_by_sets_for_few_edges() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"repair": "host"}, "--repair: error: repair = 'host': must be source or hop"),
-        ({"icrc": "none"}, "--icrc: error: icrc = 'none': must be recompute, set, ignore or patch"),
+        ({"repair": "host"}, "repair: error: repair = 'host': must be source or hop"),
+        ({"icrc": "none"}, "icrc: error: icrc = 'none': must be recompute, set, ignore or patch"),
         (
             {"icrc": "patch", "repair": "hop"},
-            "--icrc: error: icrc = 'patch': packets that a switch keeps are sent again with an ICRC of their own",
+            "icrc: error: icrc = 'patch': packets that a switch keeps are sent again with an ICRC of their own",
         ),
-        ({"lanes": 8}, "--lanes: error: 'lanes' is a field of epic and scin"),
-        ({"receivers": 48}, "--receivers: error: receivers = 48: must be 32, 64, 128, 256, 512 or 1024"),
-        ({"slots": 12}, "--slots: error: slots = 12: must be 2, 4, 8"),
-        ({"payload": 100}, "--payload: error: payload = 100: must be a multiple of 64"),
-        ({"pipelines": 2}, "--pipelines: error: pipelines = 2: a write's copies share the state of one pipeline"),
-        ({"edges": 16, "ports": 8}, "--edges: error: edges = 16: each has a port, and the switch has 8"),
+        ({"lanes": 8}, "lanes: error: 'lanes' is a field of epic and scin"),
+        ({"receivers": 48}, "receivers: error: receivers = 48: must be 32, 64, 128, 256, 512 or 1024"),
+        ({"slots": 12}, "slots: error: slots = 12: must be 2, 4, 8"),
+        ({"payload": 100}, "payload: error: payload = 100: must be a multiple of 64"),
+        ({"pipelines": 2}, "pipelines: error: pipelines = 2: a write's copies share the state of one pipeline"),
+        ({"edges": 16, "ports": 8}, "edges: error: edges = 16: each has a port, and the switch has 8"),
         (
             {"replicate": "subset", "edges": 11},
-            "--replicate: error: replicate = 'subset': subset takes 2047 multicast groups for 11 edges: prune",
+            "replicate: error: replicate = 'subset': subset takes 2047 multicast groups for 11 edges: prune",
         ),
-        ({"beside": "themis"}, "--beside: error: beside = 'themis': MultiWrite's programs have no second family"),
-        ({"arch": "t2na"}, "--arch: error: arch = 't2na': MultiWrite's programs are for v1model"),
+        ({"beside": "themis"}, "beside: error: beside = 'themis': MultiWrite's programs have no second family"),
+        ({"arch": "t2na"}, "arch: error: arch = 't2na': MultiWrite's programs are for v1model"),
     ],
 )
 def test_what_does_not_fit_is_refused(fields: dict[str, Any], message: str) -> None:

@@ -91,34 +91,34 @@ def test_a_mode_names_the_family(mode: Mode) -> None:
     [
         (
             {"mode": "themis-d", "spread": "random"},
-            "--spread: error: spread = 'random': random is about the source; themis-d has none",
+            "spread: error: spread = 'random': random is about the source; themis-d has none",
         ),
         (
             {"mode": "themis", "queue": 8, "queue_banks": 16},
-            "--queue-banks: error: queue_banks = 16: a queue of 8 does not have 16 banks",
+            "queue_banks: error: queue_banks = 16: a queue of 8 does not have 16 banks",
         ),
         (
             {"mode": "themis", "psn_bits": 8},
-            "--psn-bits: error: psn_bits = 8: 2^(psn_bits - 1) must be more than the queue, 128",
+            "psn_bits: error: psn_bits = 8: 2^(psn_bits - 1) must be more than the queue, 128",
         ),
         (
             {"mode": "themis", "queue": 32, "paths": 128, "psn_bits": 8},
-            "--paths: error: paths = 128: at most 2^(psn_bits - 2) = 64",
+            "paths: error: paths = 128: at most 2^(psn_bits - 2) = 64",
         ),
         (
             {"mode": "themis", "pipelines": 2},
-            "--pipelines: error: pipelines = 2: a connection's packets arrive in several pipelines, and "
+            "pipelines: error: pipelines = 2: a connection's packets arrive in several pipelines, and "
             "v1model's egress keeps no state",
         ),
         (
             {"mode": "themis-s", "variant": "late-compensation"},
-            "--variant: error: variant = 'late-compensation': late-compensation is a design of Themis-D, which this "
+            "variant: error: variant = 'late-compensation': late-compensation is a design of Themis-D, which this "
             "program lacks",
         ),
         *(
             (
                 {"mode": "themis", "evidence": "classes", field: value},
-                f"--{field.replace('_', '-')}: error: {field} = {value!r}: {reason}",
+                f"{field}: error: {field} = {value!r}: {reason}",
             )
             for field, value, reason in (
                 ("queue", 64, "goes with evidence queue; evidence classes keeps no queue of PSNs"),
@@ -134,13 +134,13 @@ def test_a_mode_names_the_family(mode: Mode) -> None:
         *(
             (
                 {"mode": "themis-s", "evidence": "classes"} | fields,
-                "--evidence: error: evidence = 'classes': NACKs are judged by Themis-D, which this program lacks",
+                "evidence: error: evidence = 'classes': NACKs are judged by Themis-D, which this program lacks",
             )
             for fields in ({}, {"mode": "themis", "spread": "psn"})
         ),
         (
             {"mode": "themis", "lanes": 64},
-            "--lanes: error: 'lanes' is a field of epic and scin (--mode I, II, III or scin), not of themis",
+            "lanes: error: 'lanes' is a field of epic and scin (--mode I, II, III or scin), not of themis",
         ),
     ],
 )

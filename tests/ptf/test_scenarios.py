@@ -104,7 +104,7 @@ NAMES = ("test_validation.WrongIcrc", "test_validation.WrongQp", "test_order.Gap
 def test_a_mistyped_name_says_what_may_be_meant(wanted: str, hint: str) -> None:
     known = [Scenario(name, "", of_another_mode=False, unfit=None) for name in NAMES]
     check_names([*NAMES, "test_order"], known)
-    with pytest.raises(InputError, match="--test: error: there is no scenario") as caught:
+    with pytest.raises(InputError, match=r"^test: error: there is no scenario") as caught:
         check_names(["test_order", wanted], known)
     assert hint in str(caught.value)
 
