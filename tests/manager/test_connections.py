@@ -200,7 +200,7 @@ def test_only_nics_that_say_that_they_take_packets_out_of_order_are_sprayed(tmp_
         assert manager.register_connection(spec("h0", "h3", 0x200)).state is ConnectionState.SPRAYED
         manager.register_host(HostInfo("h3"))
         link(rig, manager, "spine0", up=False)
-        rig.wait(rig.settled)
+        rig.wait(lambda: rig.settled() and not any(c.state is ConnectionState.CHANGING for c in manager.connections()))
         first, second = manager.connections()
         assert (len(first.paths), first.state) == (3, ConnectionState.SPRAYED)
         assert second.state is ConnectionState.ECMP

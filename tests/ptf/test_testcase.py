@@ -30,9 +30,9 @@ RUNNER = """
 import contextlib, sys
 from pathlib import Path
 from p4gen.ptf.runner import run_suite
-from p4gen.switch.running import Program, Running
+from p4gen.switch.running import Program, RunningSwitch
 folder = Path(sys.argv[1])
-nothing = Running("none", folder, "none", folder, folder, "unix", {"dir": str(folder), "ports": 0})
+nothing = RunningSwitch("none", folder, "none", folder, folder, "unix", {"dir": str(folder), "ports": 0})
 switch = lambda *_: contextlib.nullcontext(nothing)
 run_suite(Program(folder, folder), folder, ports=0, params={}, suite=[folder / "suite"], switch=switch)
 """
