@@ -6,7 +6,8 @@ Library code raises these; only ``p4gen.cli`` prints them and turns them into ex
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 
@@ -85,6 +86,11 @@ class P4genError(Exception):
         found = [str(d) if d.where else f"{who}: {d}" for d in self.diagnostics[:_MOST]]
         more = len(self.diagnostics) - _MOST
         return [*found, f"{who}: error: and {more:,} more errors"] if more > 0 else found
+
+    def place(self, shown: Callable[[Pos | str | None], Pos | str | None]) -> None:
+        """Name the places of all diagnostics as ``shown`` says."""
+        self.diagnostics = tuple(replace(d, where=shown(d.where)) for d in self.diagnostics)
+        self.args = ("\n".join(str(d) for d in self.diagnostics),)
 
     @property
     def reason(self) -> str:

@@ -54,9 +54,7 @@ class SpecOption(GroupedOption):
         field = kind.model_fields[name]
         if name in _FOLDERS or name == "mode":
             return self.get_help_record(ctx)
-        default = "" if field.default is None else f"  [{field.default}]"
-        metavar = _metavar(field, _values(kind, name))
-        return f"{flag_name(name)} {metavar}", f"{field.description}{default}"
+        return f"{flag_name(name)} {_metavar(field, _values(kind, name))}", f"{field.description}{_default(field)}"
 
 
 def kind_of(given: Mapping[str, str]) -> type[ProgramSpec] | None:
@@ -78,14 +76,13 @@ def spec_options(function: F) -> F:
 def spec_flags(function: F, *, multiple: bool) -> F:
     """A flag for every field of the spec: its text, or with ``multiple`` the texts that it was given with."""
     for name, (field, kinds) in reversed(_fields().items()):
-        default = "" if field.default is None else f"  [{field.default}]"
         values = tuple(dict.fromkeys(value for kind in kinds for value in _values(kind, name)))
         option = click.option(
             flag_name(name),
             name,
             multiple=multiple,
             metavar=_metavar(field, values),
-            help=f"{_description(name, kinds)}{_FOLDERS.get(name, '')}{default}",
+            help=f"{_description(name, kinds)}{_FOLDERS.get(name, '')}{_default(field)}",
             type=SpecValue(values),
             cls=SpecOption,
             group=PROGRAM,
@@ -112,6 +109,11 @@ def _description(name: str, kinds: Sequence[type[ProgramSpec]]) -> str:
     """What a field means: as the first family that has it says, or as all say of one that tells families apart."""
     told = [str(kind.model_fields[name].description) for kind in kinds]
     return "; ".join(told) if any(name in family.telling for family in families().values()) else told[0]
+
+
+def _default(field: FieldInfo) -> str:
+    """A field's default, at the end of its help."""
+    return "" if field.default is None else f"  [{field.default}]"
 
 
 def _metavar(field: FieldInfo, values: Sequence[str]) -> str:

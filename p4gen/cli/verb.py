@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import click
@@ -20,7 +19,7 @@ _ALL: Final = f"{__name__}.all"
 class GroupedOption(click.Option):
     """An option in its own section of ``--help``."""
 
-    def __init__(self, *args: Any, group: str = "", **kwargs: Any) -> None:
+    def __init__(self, *args: Any, group: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.group = group
 
@@ -51,7 +50,8 @@ class Verb(click.Command):
         try:
             return super().invoke(ctx)
         except P4genError as error:
-            raise _with_flags(error) from error
+            error.place(lambda where: f"--{where.replace('_', '-')}" if isinstance(where, Option) else where)
+            raise
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The parameters, and ``--help-all`` where help may leave options out."""
@@ -74,15 +74,14 @@ class Verb(click.Command):
         given = _given(ctx.meta.get(_WORDS, ()))
         left = 0
         for parameter in self.get_params(ctx):
-            grouped = isinstance(parameter, GroupedOption) and _ALL not in ctx.meta
-            if isinstance(parameter, GroupedOption) and grouped:
-                record = parameter.record_for(ctx, given)
-                left += record is None
-            else:
-                record = parameter.get_help_record(ctx)
+            group, record = "Options", parameter.get_help_record(ctx)
+            if isinstance(parameter, GroupedOption):
+                group = parameter.group
+                if _ALL not in ctx.meta:
+                    record = parameter.record_for(ctx, given)
+                    left += record is None
             if record is not None:
-                group = parameter.group if isinstance(parameter, GroupedOption) else ""
-                groups.setdefault(group or "Options", []).append(record)
+                groups.setdefault(group, []).append(record)
         for title, records in groups.items():
             if records:
                 with formatter.section(title):
@@ -118,16 +117,6 @@ def _help_all(ctx: click.Context, _parameter: click.Parameter, value: bool) -> N
         ctx.meta[_ALL] = True
         click.echo(ctx.get_help(), color=ctx.color)
         ctx.exit()
-
-
-def _with_flags(error: P4genError) -> P4genError:
-    """The error, with the flags of the options that it names."""
-    return type(error)(
-        *(
-            replace(d, where=f"--{d.where.replace('_', '-')}") if isinstance(d.where, Option) else d
-            for d in error.diagnostics
-        )
-    )
 
 
 verb = functools.partial(click.command, cls=Verb)

@@ -169,9 +169,9 @@ def _diagnose(
     if field == "mode" and error["type"] == "enum":
         known = [mode for family in families().values() for mode in family.modes]
         return Diagnostic(place, f"{head}must be {_listed(known)}{_meant(known, value)}")
-    reason = str(cause) if cause else f"{_reason(error)} ({about})"
+    why = str(cause) if cause else f"{reason(error)} ({about})"
     names = re.findall(r"'([^']+)'", str(error.get("ctx", {}).get("expected", "")))
-    return Diagnostic(place, head + reason + _meant(names, value))
+    return Diagnostic(place, head + why + _meant(names, value))
 
 
 def _listed(names: Sequence[str], word: str = "or") -> str:
@@ -187,7 +187,8 @@ def _meant(names: Iterable[str], value: object) -> str:
     return f"; did you mean '{by_case[near[0]]}'?" if near else ""
 
 
-def _reason(error: ErrorDetails) -> str:
+def reason(error: ErrorDetails) -> str:
+    """Why pydantic refuses a value, in our words."""
     context = error.get("ctx", {})
     match error["type"]:
         case "literal_error" | "enum":
@@ -200,6 +201,8 @@ def _reason(error: ErrorDetails) -> str:
             return "must be an integer"
         case "int_parsing_size":
             return "is too large a number"
+        case "extra_forbidden":
+            return "there is no such option"
         case "string_pattern_mismatch":
             return "must start with a lower-case letter and continue with lower-case letters, digits and _ (63 at most)"
         case _:

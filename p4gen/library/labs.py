@@ -7,14 +7,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NoReturn
 
 from p4gen.errors import Diagnostic, FailedError, InputError, MissingToolError, Option, P4genError
-from p4gen.library.programs import Program, generate
-from p4gen.vocabulary import ProgramSpec
+from p4gen.library.programs import Described, spec_of
 from p4gen.vocabulary.topology import TopologySpec
 
 _ERRORS: Mapping[int, type[P4genError]] = {2: InputError, 3: MissingToolError}
@@ -33,7 +32,7 @@ class LabAnswer:
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain data."""
-        return {"ok": self.ok, "text": self.text, "run": self.run}
+        return asdict(self)
 
 
 class Lab:
@@ -50,7 +49,13 @@ class Lab:
         """
         if "\n" in line or not line.strip():
             raise InputError("a command is one line")
-        return self._execute(line)
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(f"{line}\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            self._raise()
+        return self._answer()
 
     def run(self, collective: str, size: str | int | None = None, *hosts: str, repeat: int = 1) -> LabAnswer:
         """Run a collective of all ranks, or of ``hosts``, and compare all results with NumPy's."""
@@ -71,6 +76,7 @@ class Lab:
             assert self._process.stdin is not None
             self._process.stdin.close()
         self._process.wait()
+        self._errors.close()
 
     def __enter__(self) -> Lab:
         return self
@@ -84,22 +90,13 @@ class Lab:
             return self.command(f"{verb} link {ends[0]} {ends[1]}")
         return self.command(f"{verb} manager" if what == "manager" else f"{verb} switch {what}")
 
-    def _execute(self, line: str) -> LabAnswer:
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(f"{line}\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            self._raise()
-        return self._answer()
-
     def _answer(self) -> LabAnswer:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         found = json.loads(line) if line else {}
         if "ok" not in found:  # the report of a lab that has ended
             self._raise()
-        return LabAnswer(found["ok"], found["text"], found["run"])
+        return LabAnswer(**found)
 
     def _raise(self) -> NoReturn:
         status = self._process.wait()
@@ -112,7 +109,7 @@ class Lab:
 
 def lab(
     topology: TopologySpec | str | Path,
-    program: Program | ProgramSpec | Mapping[str, Any] | str | Path | None = None,
+    program: Described = None,
     *,
     target: str = "embedded",
     engine: str = "jit",
@@ -135,10 +132,11 @@ def lab(
     Raises ``MissingToolError`` without them, ``InputError`` for a program or a topology that labs cannot have, and
     ``FailedError`` for a lab that does not start.
     """
-    spec = program.spec if isinstance(program, Program) else generate(program).spec
+    spec = spec_of(program)
     with tempfile.TemporaryDirectory(prefix="p4gen-") as folder:
         written = Path(folder, "spec.yaml")
-        written.write_text(spec.model_dump_json(exclude_unset=True), encoding="utf-8")
+        fields = {"family": spec.family, **spec.model_dump(mode="json", exclude_unset=True)}
+        written.write_text(json.dumps(fields), encoding="utf-8")
         place = str(topology)
         if isinstance(topology, TopologySpec):
             place = str(Path(folder, f"{topology.name}.yaml"))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsBytes
 
@@ -12,8 +12,9 @@ from p4gen.builder import build
 from p4gen.choices import EngineName
 from p4gen.errors import Diagnostic
 from p4gen.families import load_spec
+from p4gen.inputs import read_text
 from p4gen.model import Model, Trace
-from p4gen.p4.compile import Compiled, compile_file, compile_text
+from p4gen.p4.compile import Compiled, compile_text
 from p4gen.program import compose, manifest, render
 from p4gen.program.compilation import compile_spec
 from p4gen.vocabulary import ProgramSpec
@@ -49,11 +50,13 @@ class CompiledProgram:
 
     name: str
     text: str
+    make: Callable[[], Compiled] = field(repr=False, compare=False)
+    """Runs the front end. Not part of what is stable; nor is ``compiled``."""
 
     @cached_property
     def compiled(self) -> Compiled:
-        """The front end's result. Not part of what is stable."""
-        return compile_text(self.text, self.name)
+        """The front end's result."""
+        return self.make()
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
@@ -80,11 +83,6 @@ class Program(CompiledProgram):
 
     spec: ProgramSpec
 
-    @cached_property
-    def compiled(self) -> Compiled:
-        """The front end's result. Not part of what is stable."""
-        return compile_spec(self.spec)
-
     @property
     def manifest(self) -> Mapping[str, Any]:
         """Modules, registers, tables and state: what ``manifest.json`` has."""
@@ -99,24 +97,36 @@ class Program(CompiledProgram):
         return build(self.spec, Path(out)).files
 
 
-def generate(spec: ProgramSpec | Mapping[str, Any] | str | Path | None = None, /, **fields: Any) -> Program:
+Described = Program | ProgramSpec | Mapping[str, Any] | str | Path | None
+"""A program, a spec, its fields, or a YAML file with them; None for the default one."""
+
+
+def generate(spec: Described = None, /, **fields: Any) -> Program:
     """Generate a program.
 
     >>> import p4gen
     >>> p4gen.generate(mode="III", lanes=64).name
     'modeiii_sum_int32_x64.p4'
 
-    ``spec`` is a spec, its fields, or a YAML file with them; ``fields`` win. Without any, it is EPIC's Mode II. Raises
-    ``InputError`` with a diagnostic for each wrong value: its position in the file, or the field's name.
+    ``spec`` is a spec, its fields, a YAML file with them, or a program; ``fields`` win. Without any, it is EPIC's
+    Mode II. Raises ``InputError`` with a diagnostic for each wrong value: its position in the file, or the field's
+    name.
     """
-    if isinstance(spec, ProgramSpec) and not fields:
-        chosen = spec
-    elif isinstance(spec, str | Path):
-        chosen = load_spec(Path(spec), fields)
-    else:
-        given = spec.model_dump(mode="json", exclude_unset=True) if isinstance(spec, ProgramSpec) else dict(spec or {})
-        chosen = load_spec(None, given | fields)
-    return Program(f"{chosen.program}.p4", render(compose(chosen)).text, chosen)
+    chosen = spec_of(spec, fields)
+    return Program(f"{chosen.program}.p4", render(compose(chosen)).text, partial(compile_spec, chosen), chosen)
+
+
+def spec_of(given: Described, fields: Mapping[str, Any] | None = None) -> ProgramSpec:
+    """The spec that a program has, or that is described as for ``generate``. Raises ``InputError``."""
+    if isinstance(given, Program):
+        given = given.spec
+    if isinstance(given, ProgramSpec):
+        if not fields:
+            return given
+        given = {"family": given.family, **given.model_dump(mode="json", exclude_unset=True)}
+    if isinstance(given, str | Path):
+        return load_spec(Path(given), fields)
+    return load_spec(None, {**(given or {}), **(fields or {})})
 
 
 def compile(  # noqa: A001 - the name that users look for; nobody imports it without its package
@@ -129,10 +139,10 @@ def compile(  # noqa: A001 - the name that users look for; nobody imports it wit
     >>> program.switch().send(3, b"any frame")
     [(3, b'any frame')]
 
-    ``defines`` are ``NAME`` or ``NAME=value``, ``includes`` folders of headers. Raises ``P4Error`` with a diagnostic,
-    and its position, for each error.
+    ``defines`` are ``NAME`` or ``NAME=value``, ``includes`` folders of headers. Raises ``InputError`` with a
+    diagnostic, and its position, for each error.
     """
-    found = compile_file(path, defines, includes)
-    made = CompiledProgram(str(path), Path(path).read_text(encoding="utf-8"))
-    made.__dict__["compiled"] = found
+    text = read_text(Path(path))
+    made = CompiledProgram(str(path), text, lambda: compile_text(text, str(path), defines, includes, Path(path).parent))
+    assert made.compiled  # wrong programs are refused now
     return made

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from p4gen.choices import ENGINES, EngineName
+from pydantic import Field
+
+from p4gen.choices import EngineName
 from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.families import collective as collective_spec
-from p4gen.families import families, family_of
+from p4gen.families import family_of
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Recovery
 from p4gen.inputs import drawn, parsed, shown
-from p4gen.library.programs import Program, generate
+from p4gen.library.options import Options, Text, Texts
+from p4gen.library.programs import Described, spec_of
 from p4gen.net.collectives.simulation import SimConfig, SimResult, Simulation
 from p4gen.net.own import FamilyResult, OwnRun, OwnRuns, RunOrder
 from p4gen.net.world.faults import Faults, Impairment, Script, parse_outage, parse_place
@@ -26,24 +29,20 @@ from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 DEFAULT_TIMEOUT, DEFAULT_SIZE = "50us", "1M"
 _SHORTEST_TIMER: Final = US
-_OF_GROUPS: Final[Mapping[str, Any]] = {"root": 0, "sync": "subgroups", "concurrent": 1}
-"""Options that only collectives of IncTrees have, with their defaults."""
-Texts = str | Sequence[str]
 
 
-@dataclass(frozen=True)
-class RunOptions:
+class RunOptions(Options):
     """The options of a run, as ``p4gen sim run`` has them: texts have units, such as ``256K``, ``1%`` or ``50us``."""
 
     collective: str | None = None
     """By default allreduce, or the first of a family with calls of its own."""
-    size: str | int | None = None
+    size: Text | None = None
     """Bytes that each rank contributes."""
-    root: int = 0
-    repeat: int = 1
-    concurrent: int = 1
+    root: Annotated[int, Field(ge=0)] = 0
+    repeat: Annotated[int, Field(ge=1)] = 1
+    concurrent: Annotated[int, Field(ge=1, le=256)] = 1
     """Groups of all ranks at once."""
-    sync: str = "subgroups"
+    sync: PsnSync = PsnSync.SUBGROUPS
     loss: Texts = ()
     """Shares of packets, each with or without a place: ``1%``, ``5%@h0``, ``1%@h0-s0``, ``1%@h0>s0``."""
     burst: float | None = None
@@ -55,30 +54,31 @@ class RunOptions:
     """Links that are down for a time: ``h0-s0@10us-60us``."""
     scripts: Texts = ()
     """Single losses: ``drop the 3rd UP_DATA of rank 2``."""
-    recovery: str | None = None
-    timeout: str | None = None
-    retries: int | None = None
+    recovery: Recovery | None = None
+    """The NICs' loss recovery; by default the one that suits the program."""
+    timeout: Text | None = None
+    """The NICs' retransmission timer."""
+    retries: Annotated[int, Field(ge=0)] | None = None
+    """Timeouts after which a NIC gives up; None: never."""
     dcqcn: bool = False
-    engine: str = "jit"
-    seed: int | None = None
+    engine: EngineName = "jit"
+    seed: Annotated[int, Field(ge=0, lt=1 << 64)] | None = None
     """Drawn if None."""
-    own: Mapping[str, Any] = field(default_factory=dict)
-    """Options that only runs of one family have."""
 
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> RunOptions:
-        """Options by name; names that are not those of a run are a family's own, if a family has them."""
-        names = {one.name for one in fields(cls)} - {"own"}
-        own = {name for family in families().values() if family.answers(OwnRuns) for name in _runs(family.name).options}
-        return cls(
-            **{name: value for name, value in options.items() if name in names},
-            own={name: value for name, value in options.items() if name in own and value is not None},
-        )
+
+_OF_GROUPS: Final = ("root", "sync", "concurrent")
+"""Options that only collectives of IncTrees have."""
+
+
+def own_runs(spec: ProgramSpec) -> OwnRuns | None:
+    """The runs that a program's family brings; None for programs that take part in collectives of IncTrees."""
+    family = family_of(spec)
+    return None if isinstance(spec, CollectiveSpec) or not family.answers(OwnRuns) else family.facet(OwnRuns)
 
 
 def simulate(
     topology: TopologySpec | str | Path,
-    program: Program | ProgramSpec | Mapping[str, Any] | str | Path | None = None,
+    program: Described = None,
     *,
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
@@ -97,16 +97,13 @@ def simulate(
     Raises ``InputError``, with the option as its place, for what the program or the topology cannot do. A run that does
     not end, or ends with wrong results, raises nothing: ``result.ok`` is False, and ``result.to_dict()`` says why.
     """
-    spec = program.spec if isinstance(program, Program) else generate(program).spec
-    unknown = options.keys() - {one.name for one in fields(RunOptions)}
-    own = _runs(spec.family).options.keys() if family_of(spec).answers(OwnRuns) else set()
-    if unknown - own:
-        raise InputError(Diagnostic(Option(sorted(unknown - own)[0]), f"is no option of runs of {spec.program}"))
-    asked = RunOptions.of(options)
-    place = topology if isinstance(topology, TopologySpec) else load_topology(topology)
-    if isinstance(spec, CollectiveSpec) or not family_of(spec).answers(OwnRuns):
-        return Simulation(group_run(place, collective_spec(spec), asked)).run(progress)
-    return family_run(place, spec, asked)[0].run(progress)
+    spec, place = spec_of(program), load_topology(topology)
+    runs = own_runs(spec)
+    if runs is None:
+        return Simulation(group_run(place, collective_spec(spec), RunOptions.checked(options))).run(progress)
+    own = {name: value for name, value in options.items() if name in runs.options}
+    asked = RunOptions.checked({name: value for name, value in options.items() if name not in own})
+    return family_run(place, spec, runs, asked, own)[0].run(progress)
 
 
 def group_run(topology: TopologySpec, spec: CollectiveSpec, o: RunOptions, *, size: str = DEFAULT_SIZE) -> SimConfig:
@@ -125,52 +122,56 @@ def group_run(topology: TopologySpec, spec: CollectiveSpec, o: RunOptions, *, si
         topology,
         spec,
         collective,
-        0 if barrier else parsed("size", units.size, str(o.size or size)),
+        0 if barrier else parsed("size", units.size, o.size or size),
         o.repeat,
         network_faults(o, topology, in_order=spec.needs_order),
         drawn(o.seed),
-        Recovery(o.recovery) if o.recovery else None,
+        o.recovery,
         parsed("timeout", timer, o.timeout or DEFAULT_TIMEOUT),
         o.retries,
         dcqcn=DcqcnConfig() if o.dcqcn else None,
-        engine=chosen_engine(o.engine),
+        engine=o.engine,
         root=o.root,
-        sync=PsnSync(o.sync),
+        sync=o.sync,
     )
     return config if o.concurrent == 1 else replace(config, work=config.jobs * o.concurrent)
 
 
-def family_run(topology: TopologySpec, spec: ProgramSpec, o: RunOptions) -> tuple[OwnRun, int]:
-    """The run that options describe of a family that brings its own, and its seed. Raises ``InputError``."""
-    facet = _runs(spec.family)
-    collective = o.collective or facet.collectives[0]
-    if collective not in facet.collectives:
-        known = ", ".join(facet.collectives)
+def family_run(
+    topology: TopologySpec, spec: ProgramSpec, runs: OwnRuns, o: RunOptions, own: Mapping[str, Any]
+) -> tuple[OwnRun, int]:
+    """The run that options describe of a family that brings ``runs``, and its seed; ``own`` are the family's options.
+
+    Raises ``InputError``.
+    """
+    collective = o.collective or runs.collectives[0]
+    if collective not in runs.collectives:
+        known = ", ".join(runs.collectives)
         raise InputError(
             Diagnostic(Option("collective"), f"{shown(collective)} is none of those of {spec.family}: {known}")
         )
-    for name, default in _OF_GROUPS.items():
-        if getattr(o, name) != default and name not in facet.also:
+    for name in _OF_GROUPS:
+        if getattr(o, name) != RunOptions.model_fields[name].default and name not in runs.also:
             raise InputError(Diagnostic(Option(name), f"is for collectives of IncTrees, not for {spec.family}"))
     seed = drawn(o.seed)
     order = RunOrder(
         topology,
         spec,
         collective,
-        None if o.size is None else parsed("size", units.size, str(o.size)),
+        None if o.size is None else parsed("size", units.size, o.size),
         o.repeat,
         network_faults(o, topology),
         seed,
-        Recovery(o.recovery) if o.recovery else None,
+        o.recovery,
         None if o.timeout is None else parsed("timeout", timer, o.timeout),
         o.retries,
         DcqcnConfig() if o.dcqcn else None,
-        chosen_engine(o.engine),
-        {name: parsed(name, one.read, str(o.own.get(name, one.default))) for name, one in facet.options.items()},
+        o.engine,
+        {name: parsed(name, one.read, str(own.get(name, one.default))) for name, one in runs.options.items()},
         o.root,
         o.concurrent,
     )
-    return facet.make(order), seed
+    return runs.make(order), seed
 
 
 def network_faults(o: RunOptions, topology: TopologySpec, *, in_order: bool = False) -> Faults:
@@ -180,7 +181,7 @@ def network_faults(o: RunOptions, topology: TopologySpec, *, in_order: bool = Fa
         raise InputError(Diagnostic(Option("burst"), "is the length of bursts of loss: it goes with loss"))
     impairments = []
     for name in ("loss", "reorder", "duplicate", "corrupt"):
-        for text in _listed(getattr(o, name)):
+        for text in getattr(o, name):
             value, where = parse_place(text)
             chance: dict[str, Any] = {name: parsed(name, units.share, value)}
             if name == "loss":
@@ -188,12 +189,12 @@ def network_faults(o: RunOptions, topology: TopologySpec, *, in_order: bool = Fa
             if name == "duplicate" and in_order:
                 chance["jitter"] = 0
             impairments.append(Impairment(where, **chance))
-    scripts = tuple(Script.parse(text) for text in _listed(o.scripts))
+    scripts = tuple(Script.parse(text) for text in o.scripts)
     ranks = len(topology.rank_hosts)
     for script in scripts:
         if script.rank is not None and script.rank >= ranks:
             raise InputError(f"script '{script.text}': there is no rank {script.rank}; there are 0 to {ranks - 1}")
-    faults = Faults(tuple(impairments), tuple(parse_outage(text) for text in _listed(o.down)), scripts)
+    faults = Faults(tuple(impairments), tuple(parse_outage(text) for text in o.down), scripts)
     faults.check(topology)
     return faults
 
@@ -205,19 +206,3 @@ def timer(text: str) -> int:
     if 0 < value < _SHORTEST_TIMER:
         raise ValueError(f"a retransmission timer must be at least 1us, or 0 for none, not {shown(text)}")
     return value
-
-
-def chosen_engine(name: str) -> EngineName:
-    """The engine of this name. Raises ``InputError``."""
-    for engine in ENGINES:
-        if engine == name:
-            return engine
-    raise InputError(Diagnostic(Option("engine"), f"{shown(name)} is none of {', '.join(ENGINES)}"))
-
-
-def _listed(texts: Texts) -> Sequence[str]:
-    return (texts,) if isinstance(texts, str) else texts
-
-
-def _runs(family: str) -> OwnRuns:
-    return families()[family].facet(OwnRuns)

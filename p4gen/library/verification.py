@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from pydantic import Field
 
 from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.families import load_collective, load_spec
@@ -13,7 +15,8 @@ from p4gen.groups.connections import connection_entries
 from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.host.transport.verbs import Recovery
 from p4gen.inputs import parsed, shown
-from p4gen.library.programs import Program
+from p4gen.library.options import Few, Options, Text
+from p4gen.library.programs import Described, spec_of
 from p4gen.ptf.family import conformance_of
 from p4gen.ptf.mutations import Mutation
 from p4gen.rocev2.psn import PSN_MASK
@@ -29,20 +32,50 @@ from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 TREE, FLOWS = "tree-3-2", "clos:2x2x1"
 """The topologies of groups, and of connections, if none is named."""
-OF_GROUPS: Mapping[str, Any] = {
-    "collectives": "allreduce", "concurrent": 1, "first_psn": "5", "flow": "results", "sync": "subgroups",
-    "stale": False, "idle_since": None, "rank_window": None,
-}  # fmt: skip
-"""Options that only programs that serve groups have, with their defaults."""
 SMALL: Final = {"lanes": 8, "window": 3, "message": 1, "groups": 1}
 """The program that is verified, where nothing else is asked for: the smallest with all of a mode's behaviour."""
 
 
-DEFAULTS: Final[Mapping[str, Any]] = {
-    **OF_GROUPS, "packets": 3, "loss": None, "duplicate": 0, "reorder": 0, "corrupt": 0, "timeouts": 0, "forge": 0,
-    "recovery": None, "fault": None,
-}  # fmt: skip
-"""The options of a search, with their defaults."""
+class SearchOptions(Options):
+    """The options of a search, as ``p4gen verify`` has them."""
+
+    collectives: str = "allreduce"
+    """What every rank calls, one after the other, separated by commas."""
+    packets: Annotated[int, Field(ge=1, le=250)] = 3
+    """Packets that a rank sends in a call, with the control message."""
+    concurrent: Annotated[int, Field(ge=1, le=8)] = 1
+    """Groups of all ranks at once."""
+    loss: Few | None = None
+    """None: one, if no other fault is allowed."""
+    duplicate: Few = 0
+    reorder: Few = 0
+    corrupt: Few = 0
+    timeouts: Few = 0
+    """Timers that expire while packets are on their way."""
+    forge: Few = 0
+    """Packets that the last host sends in another's name."""
+    first_psn: Text = "5"
+    flow: Flow = Flow.RESULTS
+    sync: PsnSync = PsnSync.SUBGROUPS
+    recovery: Recovery | None = None
+    fault: str | None = None
+    """A fault of ``p4gen ptf mutate``, to be seeded."""
+    stale: bool = False
+    """Registers hold what an earlier group, of another epoch, has left."""
+    idle_since: Text | None = None
+    """Slots hold what calls from this first PSN on have left."""
+    rank_window: Annotated[int, Field(ge=1, le=1024)] | None = None
+    """Messages that ranks keep outstanding: of ranks that ignore the program's window."""
+
+    @property
+    def budget(self) -> Budget:
+        """What the network may do; one loss if the options say nothing."""
+        faults = (self.duplicate, self.reorder, self.corrupt, self.timeouts, self.forge)
+        return Budget(self.loss if self.loss is not None else 0 if any(faults) else 1, *faults)
+
+
+_OF_GROUPS: Final = ("collectives", "concurrent", "first_psn", "flow", "sync", "stale", "idle_since", "rank_window")
+"""Options that only programs that serve groups have."""
 MEMORY: Final = 4 << 30
 """Bytes for the set of states."""
 
@@ -71,7 +104,7 @@ class Report:
 
 def verify(
     topology: TopologySpec | str | Path | None = None,
-    program: Program | ProgramSpec | Mapping[str, Any] | None = None,
+    program: Described = None,
     *,
     seconds: float | None = None,
     workers: int = 2,
@@ -85,9 +118,9 @@ def verify(
     >>> report.ok, report.result.distinct > 100
     (True, True)
 
-    ``program`` is a program, or fields of the smallest one that serves the topology; ``options`` are those of ``p4gen
-    verify``, with underscores: ``packets``, ``loss``, ``duplicate``, ``reorder``, ``forge`` and so on. ``progress`` is
-    called with how far the search is. After ``seconds`` the search stops, and ``report.result.complete`` is False.
+    ``program`` is a program, a spec, a YAML file, or fields of the smallest program that serves the topology;
+    ``options`` are the fields of ``SearchOptions``. ``progress`` is called with how far the search is. After
+    ``seconds`` the search stops, and ``report.result.complete`` is False.
 
     Raises ``InputError`` for what the program cannot do, with the option as its place.
     """
@@ -95,11 +128,9 @@ def verify(
     from p4gen.verification.findings.counterexample import told  # noqa: PLC0415
     from p4gen.verification.search.search import Search  # noqa: PLC0415
 
-    if unknown := sorted(options.keys() - DEFAULTS.keys()):
-        raise InputError(Diagnostic(Option(unknown[0]), "is no option of searches"))
     fields = program if isinstance(program, Mapping) else {}
-    spec = program.spec if isinstance(program, Program) else program if isinstance(program, ProgramSpec) else None
-    scope = scope_of(topology, spec, fields, {**DEFAULTS, **options})
+    spec = None if program is None or isinstance(program, Mapping) else spec_of(program)
+    scope = scope_of(topology, spec, fields, SearchOptions.checked(options))
     system = System(scope)
     result = Search(system, workers=workers, memory=MEMORY).run(seconds=seconds, report=progress)
     problem = result.problem
@@ -131,15 +162,12 @@ def scope_of(
     place: TopologySpec | str | Path | None,
     spec: ProgramSpec | None,
     fields: Mapping[str, Any],
-    options: Mapping[str, Any],
+    o: SearchOptions,
 ) -> Explored:
     """The scope that options describe, of a program, or of the smallest one with these fields.
 
     Raises ``InputError``.
     """
-
-    def topology(default: str) -> TopologySpec:
-        return place if isinstance(place, TopologySpec) else load_topology(place or default)
 
     given = load_spec(None, fields) if spec is None else spec
     if not isinstance(given, CollectiveSpec):
@@ -148,11 +176,11 @@ def scope_of(
             given = load_spec(None, {**verification_of(given).small(given), **chosen})
         own = verification_of(given).scopes
         if own is None:
-            return _flows(topology(FLOWS), given, options)
-        return own.make(given, _order(topology(own.topology), given, options))
-    where = topology(TREE)
+            return _flows(load_topology(place or FLOWS), given, o)
+        return own.make(given, _order(load_topology(place or own.topology), given, o))
+    where = load_topology(place or TREE)
     program = small_program(where, fields) if spec is None else given
-    names = [name.strip() for name in options["collectives"].split(",")]
+    names = [name.strip() for name in o.collectives.split(",")]
     wrong = [name for name in names if name not in list(Collective)]
     if wrong:
         raise InputError(Diagnostic(Option("collective"), f"{shown(wrong[0])} is none of {', '.join(Collective)}"))
@@ -160,26 +188,26 @@ def scope_of(
         where,
         program,
         tuple(map(Collective, names)),
-        options["packets"],
-        options["concurrent"],
-        _budget(options),
-        parsed("first_psn", _psn, str(options["first_psn"])),
-        Flow(options["flow"]),
-        PsnSync(options["sync"]),
-        Recovery(options["recovery"]) if options["recovery"] else None,
-        rank_window=options["rank_window"],
-        fault=_fault(program, options["fault"]),
-        stale=options["stale"],
-        idle_since=parsed("idle_since", _psn, str(options["idle_since"])) if options["idle_since"] else None,
+        o.packets,
+        o.concurrent,
+        o.budget,
+        parsed("first_psn", _psn, o.first_psn),
+        o.flow,
+        o.sync,
+        o.recovery,
+        rank_window=o.rank_window,
+        fault=_fault(program, o.fault),
+        stale=o.stale,
+        idle_since=parsed("idle_since", _psn, o.idle_since) if o.idle_since else None,
     )
 
 
-def _flows(topology: TopologySpec, spec: ProgramSpec, options: Mapping[str, Any]) -> FlowScope:
+def _flows(topology: TopologySpec, spec: ProgramSpec, o: SearchOptions) -> FlowScope:
     facet = connection_entries(spec)
     if facet is None:
         raise InputError(f"{spec.program} serves neither groups nor connections: there is nothing to search")
-    _refuse_groups(f"{spec.program} serves connections", options)
-    if options["forge"]:
+    _refuse_groups(f"{spec.program} serves connections", o, _OF_GROUPS)
+    if o.forge:
         raise InputError(
             Diagnostic(Option("forge"), f"is for switches that are endpoints; {spec.program} serves hosts' own")
         )
@@ -187,39 +215,31 @@ def _flows(topology: TopologySpec, spec: ProgramSpec, options: Mapping[str, Any]
         topology,
         spec,
         facet.core(spec),
-        options["packets"],
-        budget=_budget(options),
-        recovery=Recovery(options["recovery"]) if options["recovery"] else Recovery.SELECTIVE_REPEAT,
-        fault=_fault(spec, options["fault"]),
+        o.packets,
+        budget=o.budget,
+        recovery=o.recovery or Recovery.SELECTIVE_REPEAT,
+        fault=_fault(spec, o.fault),
     )
 
 
-def _order(topology: TopologySpec, spec: ProgramSpec, options: Mapping[str, Any]) -> ScopeOrder:
+def _order(topology: TopologySpec, spec: ProgramSpec, o: SearchOptions) -> ScopeOrder:
     """The same for a family with scopes of its own."""
-    _refuse_groups(f"{spec.program} serves none", {**options, "first_psn": OF_GROUPS["first_psn"]})
+    _refuse_groups(f"{spec.program} serves none", o, [name for name in _OF_GROUPS if name != "first_psn"])
     return ScopeOrder(
         topology,
-        options["packets"],
-        _budget(options),
-        Recovery(options["recovery"]) if options["recovery"] else None,
-        parsed("first_psn", _psn, str(options["first_psn"])),
-        _fault(spec, options["fault"]),
+        o.packets,
+        o.budget,
+        o.recovery,
+        parsed("first_psn", _psn, o.first_psn),
+        _fault(spec, o.fault),
     )
 
 
-def _refuse_groups(what: str, options: Mapping[str, Any]) -> None:
-    for name, default in OF_GROUPS.items():
-        if options[name] != default:
-            raise InputError(
-                Diagnostic(Option({"collectives": "collective"}.get(name, name)), f"is for groups; {what}")
-            )
-
-
-def _budget(options: Mapping[str, Any]) -> Budget:
-    """What options allow the network; one loss if they say nothing."""
-    loss = options["loss"]
-    faults = [options[name] for name in ("duplicate", "reorder", "corrupt", "timeouts", "forge")]
-    return Budget(loss if loss is not None else 0 if any(faults) else 1, *faults)
+def _refuse_groups(what: str, o: SearchOptions, names: Sequence[str]) -> None:
+    for name in names:
+        if getattr(o, name) != SearchOptions.model_fields[name].default:
+            option = {"collectives": "collective"}.get(name, name)
+            raise InputError(Diagnostic(Option(option), f"is for groups; {what}"))
 
 
 def _fault(spec: ProgramSpec, name: str | None) -> Mutation | None:

@@ -265,11 +265,14 @@ class TopologySpec(BaseModel):
         return getattr(self.defaults, name) if own is None else own
 
 
-def load_topology(path: Path | str) -> TopologySpec:
-    """The topology in a YAML file, a built-in one, by name (``star-8``), or a generated one (``clos:4x2x2``).
+def load_topology(path: Path | str | TopologySpec) -> TopologySpec:
+    """The topology in a YAML file, a built-in one, by name (``star-8``), or a generated one (``clos:4x2x2``); one that
+    is loaded already is returned as it is.
 
     Raises ``InputError`` with one diagnostic per wrong value, with a position if there is one.
     """
+    if isinstance(path, TopologySpec):
+        return path
     file = Path(path)
     if not os.path.exists(file) and is_generated(path):
         return TopologySpec.model_validate(clos_fields(str(path)))

@@ -13,7 +13,9 @@ import pytest
 import p4gen
 from p4gen.cli.app import COMPLETE, SECTIONS, VERBS, main
 from p4gen.cli.verb import Verb
+from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.families import flag_name
+from p4gen.manager.api import Code, ManagerError
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.vocabulary.topology import packaged_folder
 
@@ -95,6 +97,23 @@ def test_verbs_are_grouped_by_what_a_user_wants(
     assert sorted(name for names in SECTIONS.values() for name in names) == sorted(VERBS)
     text = said(["--help"], monkeypatch, capsys)
     assert all(f"\n{title}:\n  {names[0]} " in text for title, names in SECTIONS.items())
+
+
+def test_errors_that_are_made_of_more_than_diagnostics_pass_through() -> None:
+    def fail() -> None:
+        raise ManagerError(Code.REFUSED, "not now")
+
+    with pytest.raises(ManagerError, match="not now") as raised:
+        Verb("fail", callback=fail).main([], standalone_mode=False)
+    assert raised.value.code is Code.REFUSED
+
+
+def test_options_that_errors_name_are_flags() -> None:
+    def fail() -> None:
+        raise InputError(Diagnostic(Option("first_psn"), "no"), "at all")
+
+    with pytest.raises(InputError, match=r"^--first-psn: error: no\nerror: at all$"):
+        Verb("fail", callback=fail).main([], standalone_mode=False)
 
 
 def test_the_version_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,6 +53,8 @@ def test_programs_of_each_family(family: str, tmp_path: Path) -> None:
     assert program.p4info.pkg_info.arch == "v1model"
     assert program.warnings == ()
     assert program.manifest["modules"]
+    again = p4gen.generate(type(program.spec)())  # a spec with nothing set keeps its family
+    assert again.spec.family == p4gen.generate(again, name="other").spec.family == family
     assert program.switch().send(0, bytes(14)) == program.switch(engine="interp").send(0, bytes(14))
 
 
@@ -80,14 +82,25 @@ def test_specs_are_files_fields_and_specs(tmp_path: Path) -> None:
     ("wrong", "message"),
     [
         (lambda: p4gen.generate(lanes=7), r"^lanes: error: lanes = 7"),
-        (lambda: p4gen.simulate("star-4", sizes="1M"), r"^sizes: error: is no option of runs"),
+        (lambda: p4gen.simulate("star-4", sizes="1M"), r"^sizes: error: there is no such option"),
         (lambda: p4gen.simulate("star-4", size="1T5"), r"^size: error: "),
-        (lambda: p4gen.simulate("star-4", engine="c"), r"^engine: error: 'c' is none of interp, jit"),
+        (lambda: p4gen.simulate("star-4", engine="c"), r"^engine: error: must be interp or jit"),
         (lambda: p4gen.simulate("star-4", collective="barrier", size=4), r"^size: error: a barrier has no data"),
         (lambda: p4gen.simulate("star-4", burst=2), r"^burst: error: .*goes with loss"),
+        (lambda: p4gen.simulate("star-4", recovery="none"), r"^recovery: error: must be "),
+        (lambda: p4gen.simulate("star-4", concurrent=0), r"^concurrent: error: must be at least 1"),
+        (lambda: p4gen.simulate("star-4", retries=-1), r"^retries: error: must be at least 0"),
+        (lambda: p4gen.simulate("star-4", seed="a"), r"^seed: error: must be an integer"),
+        (lambda: p4gen.simulate("star-4", own={}), r"^own: error: there is no such option"),
+        (lambda: p4gen.verify("star-2", loss=-1), r"^loss: error: must be at least 0"),
+        (
+            lambda: p4gen.verify("star-2", flow="none", packets=251),
+            r"^packets: error: must be at most 250\nflow: error",
+        ),
+        (lambda: p4gen.verify("star-2", {"mode": "II"}, first_psn="z"), r"^first_psn: error"),
         (lambda: p4gen.simulate("star-9"), r"star-9"),
-        (lambda: p4gen.simulate("star-4", {"mode": "scin"}, tokens=4), r"^tokens: error: is no option"),
-        (lambda: p4gen.verify("star-2", losses=1), r"^losses: error: is no option"),
+        (lambda: p4gen.simulate("star-4", {"mode": "scin"}, tokens=4), r"^tokens: error: there is no such option"),
+        (lambda: p4gen.verify("star-2", losses=1), r"^losses: error: there is no such option"),
         (lambda: p4gen.verify("star-2", {"mode": "II"}, fault="none-such"), r"^fault: error: there is no fault"),
         (lambda: p4gen.compile("no-such.p4"), r"no-such\.p4: error: cannot read"),
     ],

@@ -38,7 +38,7 @@ def configuration(
         o["timeout"] = o["timeout"] or f"{studies.timeout(spec)}ps"
         o["recovery"] = o["recovery"] or studies.recovery(spec)
     size = STUDIED_SIZE if studied else DEFAULT_SIZE
-    return group_run(load_topology(topology_name), spec, RunOptions.of(o), size=size)
+    return group_run(load_topology(topology_name), spec, RunOptions.among(o), size=size)
 
 
 def values_of(given: str | None, axis: Axis) -> list[float] | None:

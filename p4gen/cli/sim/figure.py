@@ -18,7 +18,7 @@ from p4gen.cli.seeds import seed_option
 from p4gen.cli.verb import verb
 from p4gen.errors import InputError
 from p4gen.inputs import drawn, shown
-from p4gen.library.simulation import chosen_engine
+from p4gen.library.simulation import RunOptions
 from p4gen.model import ENGINES
 from p4gen.net.figures.figure import Order, Report, Value, all_figures, figure_named, report_csv
 
@@ -101,7 +101,7 @@ def command(
     console = report_console(quiet=as_json)
     console.print(f"seed {seed}")
     with console.status(figure) as status:
-        order = Order(chosen, seed, chosen_engine(engine), jobs, cells, out / f"{figure}-cells")
+        order = Order(chosen, seed, RunOptions.checked({"engine": engine}).engine, jobs, cells, out / f"{figure}-cells")
         report = found.draw(order, lambda what: status.update(f"{figure} {what}"))
     files = {out / f"{figure}.csv": report_csv(report)}
     files |= {out / f"{figure}{ending}": text for ending, text in report.files.items()}

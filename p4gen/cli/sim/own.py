@@ -10,10 +10,10 @@ import click
 from p4gen.cli.options import kind_of
 from p4gen.cli.verb import GroupedOption
 from p4gen.errors import Diagnostic, InputError, Option
-from p4gen.families import families, family_of, flag_name
-from p4gen.library.simulation import RunOptions, family_run
+from p4gen.families import families, flag_name
+from p4gen.library.simulation import RunOptions, family_run, own_runs
 from p4gen.net.own import OwnRun, OwnRuns
-from p4gen.vocabulary import CollectiveSpec, ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.topology import load_topology
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -71,6 +71,8 @@ def own_run(topology_name: str, spec: ProgramSpec, options: Mapping[str, Any]) -
 
     Raises ``InputError``.
     """
-    if isinstance(spec, CollectiveSpec) or not family_of(spec).answers(OwnRuns):
+    runs = own_runs(spec)
+    if runs is None:
         return None
-    return family_run(load_topology(topology_name), spec, RunOptions.of(options))
+    own = {name: options[name] for name in runs.options if options[name] is not None}
+    return family_run(load_topology(topology_name), spec, runs, RunOptions.among(options), own)

@@ -23,7 +23,7 @@ from p4gen.host.transport.clock import duration_text
 from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
 from p4gen.host.transport.verbs import Recovery
 from p4gen.inputs import drawn, parsed, shown
-from p4gen.library.simulation import RunOptions, chosen_engine, network_faults, timer
+from p4gen.library.simulation import RunOptions, network_faults, timer
 from p4gen.net.traffic.series import series_csv, series_svg
 from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig, by_position
 from p4gen.net.traffic.traffic_simulation import TrafficResult, TrafficSimulation
@@ -137,6 +137,7 @@ def _configuration(
 ) -> TrafficConfig:
     if o["interval"] is not None and not sampled:
         raise click.UsageError("--interval goes with --series")
+    run = RunOptions.among(o)
     size = parsed("size", units.size, o["size"] or _SIZE)
     groups = [tuple(text.split(",")) for text in o["hosts"]] or by_position(topology)
     return TrafficConfig(
@@ -144,7 +145,7 @@ def _configuration(
         spec_from(spec_file, {name: o[name] for name in spec_fields()}),
         tuple(Traffic(Pattern(o["pattern"]), hosts, size) for hosts in groups),
         core=None if o["core"] is None else load_spec(o["core"]),
-        faults=network_faults(RunOptions.of(o), topology),
+        faults=network_faults(run, topology),
         seed=drawn(o["seed"]),
         recovery=Recovery(o["nic"]),
         spray_gbn=o["spray_gbn"],
@@ -155,7 +156,7 @@ def _configuration(
         window=o["outstanding"],
         ahead=o["ahead"],
         interval=parsed("interval", _span, o["interval"] or _INTERVAL) if sampled else 0,
-        engine=chosen_engine(o["engine"]),
+        engine=run.engine,
     )
 
 

@@ -19,7 +19,7 @@ from p4gen.families import load_spec
 from p4gen.groups.ranks import RECOVERIES
 from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.inputs import parsed
-from p4gen.library.verification import reductions, scope_of, shortest
+from p4gen.library.verification import SearchOptions, reductions, scope_of, shortest
 from p4gen.switch.targets import BMV2, check
 from p4gen.vocabulary import units
 
@@ -154,7 +154,7 @@ def command(
     reduce, symmetry = parsed("reduction", reductions, options["reduction"])
     flags = spec_values({name: options[name] for name in spec_fields()})
     spec = None if spec_file is None else load_spec(spec_file, flags)
-    scope = scope_of(topology, spec, flags, options)
+    scope = scope_of(topology, spec, flags, SearchOptions.among(options))
     if options["confirm"] == BMV2:
         architecture = scope.program.architecture
         if BMV2 not in architecture.targets:
