@@ -139,7 +139,7 @@ def test_the_destination_passes_its_scenarios(arch: str, tmp_path: Path, capsys:
     chosen = (
         "test_classes.OnePassTells",
         "test_classes.ClassesAcrossTheWrap",
-        "test_psn_queue.ForgedAckDisarmsNothing",
+        "test_ends.ForgedAckDisarmsNothing",
         "test_compensation.CompensatedNackIsTheNics",
         "test_compensation.CompensatedNackIsTagged",
         "test_spray.SprayFollowsPsn",

@@ -27,7 +27,7 @@ def _runs(spec: ThemisSpec) -> tuple[SuiteRun[ThemisSpec], ...]:
     runs = [SuiteRun(spec)]
     if spec.narrow:
         return (*runs, SuiteRun(small(mode=spec.mode, spread=spec.spread, arch=spec.arch), ("test_connections",)))
-    nacks = ("test_psn_queue", "test_classes", "test_compensation")
+    nacks = ("test_psn_queue", "test_ends", "test_classes", "test_compensation")
     if spec.filters and spec.blocked is Blocked.DROP:
         runs.append(SuiteRun(small(mode=spec.mode, blocked=Blocked.ACK, evidence=spec.evidence), nacks))
     if spec.walks:

@@ -70,11 +70,11 @@ _OF_QUEUE = (
 )  # fmt: skip
 
 _FIRST = {
-    "FindFlow": ("test_psn_queue", "test_spray"),
+    "FindFlow": ("test_ends", "test_spray"),
     "FindPath": ("test_spray", "test_classes", "test_psn_queue"),
     "RecordPsn": ("test_psn_queue",),
     "SprayPath": ("test_spray", "test_psn_queue"),
-    "CheckAnswer": ("test_psn_queue",),
+    "CheckAnswer": ("test_ends",),
     "RecordClass": ("test_classes",),
     "JudgeNack": ("test_classes", "test_psn_queue"),
     "BlockedNack": ("test_compensation",),
