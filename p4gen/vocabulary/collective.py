@@ -178,11 +178,6 @@ class CollectiveSpec(ServingSpec):
         return f"{self.buffered_windows} x W x M" if self.buffered_windows > 1 else "W x M"
 
     @property
-    def wants_ticks(self) -> bool:
-        """Whether the program makes progress by ticks, which its agent sends for each edge."""
-        return False
-
-    @property
     def pipes(self) -> int:
         """How many ranges of N slots a group may have at a switch (EPIC 4.4: a pipe up and a pipe down)."""
         return 1
