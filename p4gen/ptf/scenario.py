@@ -13,7 +13,7 @@ import hashlib
 import random
 import select
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -167,6 +167,11 @@ class SwitchTest(ReportedTest):
         self.equal("frames sent", self.outputs(), [])
 
     # --- state ---
+
+    def only(self, outputs: Sequence[Output]) -> Output:
+        """The one frame that has left."""
+        self.equal("frames sent", len(outputs), 1)
+        return outputs[0]
 
     def counts(self, counter: str) -> Counter[int]:
         """The number of packets at each index of a counter, without zeros."""

@@ -56,9 +56,7 @@ class OrdinaryTest(SwitchTest):
     def leaves(self, ip: IPv4, tag: bytes = b"") -> int:
         """Check that a datagram leaves as from a router, with its tag, by one port, which is returned."""
         self.send(self.hops[0].port, tagged(Ethernet(*HOSTS), tag) + ip.pack() + self.payload)
-        outputs = self.outputs()
-        self.equal("frames sent", len(outputs), 1)
-        (output,) = outputs
+        output = self.only(self.outputs())
         hop = next(each for each in self.hops if each.port == output.port)
         left = replace(ip, ttl=ip.ttl - 1)
         left = replace(left, checksum=left.right_checksum())
@@ -96,7 +94,7 @@ class HeadersAreCarriedOver(OrdinaryTest):
             ip = replace(ip, options=options, ihl=5 + len(options) // 4, total_length=40 + len(options))
             ip = replace(ip, checksum=ip.right_checksum() ^ error)
             self.send(self.hops[0].port, Ethernet(*HOSTS).pack() + ip.pack() + self.payload)
-            (output,) = self.outputs()
+            output = self.only(self.outputs())
             left = IPv4.unpack(output.frame, Ethernet.SIZE)
             self.equal("sum of the header", *(ones_complement_sum([each.pack()]) for each in (left, ip)))
             left = replace(left, ttl=ip.ttl, checksum=ip.checksum)

@@ -144,10 +144,9 @@ class LeafTest(SwitchTest):
         taken = []
         for packet in packets:
             self.send(port, packet.to_bytes())
-            outputs = self.outputs()
-            self.equal("frames sent", len(outputs), 1)
-            self.equal("frame", outputs[0].frame.hex(), self.routed(packet, outputs[0].port).hex())
-            taken.append(outputs[0].port)
+            output = self.only(self.outputs())
+            self.equal("frame", output.frame.hex(), self.routed(packet, output.port).hex())
+            taken.append(output.port)
         return taken
 
     def base_of(self, flow: Flow) -> int:
@@ -225,7 +224,7 @@ class DestinationTest(LeafTest):
     def hashed(self, packet: RocePacket, *, port: int = 0) -> int:
         """The port that ECMP gives a packet from ``port`` to another rack."""
         other = replace(packet, bth=BTH(Opcode.CNP, 0xEEEEEE, 0), aeth=None, payload=bytes(16))
-        (output,) = self.answered(other.sealed(), port=port)
+        output = self.only(self.answered(other.sealed(), port=port))
         self.equal("by a spine's port", output.port >= FIRST_SPINE, True)
         return output.port
 

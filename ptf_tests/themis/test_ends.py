@@ -100,7 +100,7 @@ class ForgedNackTouchesNothing(DestinationTest):
         self.passes(self.flow.answer(3), port=1)
         if self.spec.icrc.checked:
             self.passes(replace(spoilt, icrc=bytes(4)))
-        (output,) = self.answered(spoilt.sealed(checksum=1))
+        output = self.only(self.answered(spoilt.sealed(checksum=1)))
         self.equal("port of one with a wrong checksum", output.port, self.hashed(spoilt))
         self.arrive(5)
         self.equal("verdicts", self.verdicts(), {})
@@ -236,7 +236,7 @@ class OtherIpv4IsNoRoce(DestinationTest):
                 udp = packet.udp if fields else replace(packet.udp, dst_port=4790)
                 other = replace(packet, ip=replace(ip, checksum=ip.right_checksum()), udp=udp)
                 other = replace(other, icrc=self.icrc(other))
-                (output,) = self.answered(other, port=port)
+                output = self.only(self.answered(other, port=port))
                 self.equal("frame", output.frame.hex(), self.routed(other, output.port).hex())
         self.equal("verdicts", self.verdicts(), {})
         self.blocked(2)

@@ -52,7 +52,7 @@ class SourceTest(MapTest):
     def leaves_as(self, packet: RocePacket, wanted: RocePacket) -> None:
         """A packet as it leaves, with routing's changes undone, by any port."""
         self.send(0, packet.to_bytes())
-        (output,) = self.outputs()
+        output = self.only(self.outputs())
         self.equal("by a spine's port", output.port >= FIRST_SPINE, True)
         self.equal("frame", output.frame.hex(), self.routed(wanted, output.port).hex())
 
@@ -113,7 +113,7 @@ class DestinationRestoresPort(MapTest):
         for psn in range(2 * SPINES):
             for sent in (flow.request(psn), flow.request(psn).with_udp_checksum()):
                 self.send(FIRST_SPINE, self.shifted(sent, psn % SPINES).to_bytes())
-                (output,) = self.outputs()
+                output = self.only(self.outputs())
                 self.equal("frame", output, Output(0, self.routed(sent, 0)))
                 self.equal("what is wrong with it", list(problems(output.frame)), [])
 
@@ -139,7 +139,7 @@ class UnmarkedRequestsKeepTheirPort(MapTest):
         self.control.insert(*filter_entries(flow.connection, 1, index=0, epoch=1, port=0))
         for psn in range(SPINES):
             self.send(FIRST_SPINE, flow.request(psn).to_bytes())
-            (output,) = self.outputs()
+            output = self.only(self.outputs())
             self.equal("frame", output, Output(0, self.routed(flow.request(psn), 0)))
 
 

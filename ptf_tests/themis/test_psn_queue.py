@@ -290,7 +290,7 @@ class BlockedBecomesASoundAck(DestinationTest):
             (nack.with_udp_checksum(), ack),
             (replace(nack, vlan=0x6005), replace(ack, vlan=0x6005)),
         ):
-            (output,) = self.answered(sent)
+            output = self.only(self.answered(sent))
             self.equal("frame", output.frame.hex(), self.routed(wanted, output.port).hex())
 
 

@@ -282,5 +282,5 @@ class OtherTrafficIsRouted(SprayTest):
         ):
             frame = replace(changed, ip=replace(changed.ip, checksum=changed.ip.right_checksum()))
             self.send(0, frame.to_bytes())
-            (output,) = self.outputs()
+            output = self.only(self.outputs())
             self.equal("frame", output, Output(output.port, self.routed(frame, output.port)))
