@@ -16,7 +16,7 @@ facet                  asked by                                   a family's ans
 ``StateReader``        ``p4gen.net`` (diagnoses)                  ``state.py``
 ``PacketNotes``        ``p4gen.net`` (ladders)                    ``notes.py``
 ``Figures``            ``p4gen.net`` (``sim figure``)             ``figures.py``
-``OwnRuns``            ``p4gen.net`` (``sim run``)                ``runs.py``
+``Runs``            ``p4gen.net`` (``sim run``)                ``runs.py``
 ``ConnectionEntries``  ``p4gen.plan.placement``, ``p4gen.manager``     ``connections.py``
 ``Verification``       ``p4gen.verification``                           ``verification.py``
 ``Hardware``           ``p4gen hardware``                         ``hardware.py``

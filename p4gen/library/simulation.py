@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -11,7 +10,6 @@ from pydantic import Field
 
 from p4gen.choices import EngineName
 from p4gen.errors import Diagnostic, InputError, Option
-from p4gen.families import collective as collective_spec
 from p4gen.families import family_of
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import US
@@ -20,14 +18,15 @@ from p4gen.host.transport.verbs import Recovery
 from p4gen.inputs import drawn, parsed, shown
 from p4gen.library.options import Options, Text, Texts
 from p4gen.library.programs import Described, spec_of
-from p4gen.net.collectives.simulation import SimConfig, SimResult, Simulation
-from p4gen.net.own import FamilyResult, OwnRun, OwnRuns, RunOrder
+from p4gen.net.job import Job
+from p4gen.net.result import RunResult
+from p4gen.net.runs import RunOrder, Runs
 from p4gen.net.world.faults import Faults, Impairment, Script, parse_outage, parse_place
-from p4gen.vocabulary import CollectiveSpec, ProgramSpec, units
-from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary import ProgramSpec, units
 from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 DEFAULT_TIMEOUT, DEFAULT_SIZE = "50us", "1M"
+"""Those of collectives on IncTrees, for help."""
 _SHORTEST_TIMER: Final = US
 
 
@@ -67,13 +66,7 @@ class RunOptions(Options):
 
 
 _OF_GROUPS: Final = ("root", "sync", "concurrent")
-"""Options that only collectives of IncTrees have."""
-
-
-def own_runs(spec: ProgramSpec) -> OwnRuns | None:
-    """The runs that a program's family brings; None for programs that take part in collectives of IncTrees."""
-    family = family_of(spec)
-    return None if isinstance(spec, CollectiveSpec) or not family.answers(OwnRuns) else family.facet(OwnRuns)
+"""Options that not all families have."""
 
 
 def simulate(
@@ -82,7 +75,7 @@ def simulate(
     *,
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
-) -> SimResult | FamilyResult:
+) -> RunResult:
     """Run a collective over a virtual network, and check every rank's result against NumPy's.
 
     >>> import p4gen
@@ -98,52 +91,22 @@ def simulate(
     not end, or ends with wrong results, raises nothing: ``result.ok`` is False, and ``result.to_dict()`` says why.
     """
     spec, place = spec_of(program), load_topology(topology)
-    runs = own_runs(spec)
-    if runs is None:
-        return Simulation(group_run(place, collective_spec(spec), RunOptions.checked(options))).run(progress)
-    own = {name: value for name, value in options.items() if name in runs.options}
+    own = {name: value for name, value in options.items() if name in family_of(spec).facet(Runs).options}
     asked = RunOptions.checked({name: value for name, value in options.items() if name not in own})
-    return family_run(place, spec, runs, asked, own)[0].run(progress)
+    return job_of(place, spec, asked, own).run(progress)
 
 
-def group_run(topology: TopologySpec, spec: CollectiveSpec, o: RunOptions, *, size: str = DEFAULT_SIZE) -> SimConfig:
-    """The run of groups on IncTrees that options describe; ``size`` is that of a call where they say none.
-
-    Raises ``InputError``.
-    """
-    name = o.collective or str(Collective.ALLREDUCE)
-    if name not in list(Collective):
-        raise InputError(Diagnostic(Option("collective"), f"{shown(name)} is none of {', '.join(Collective)}"))
-    collective = Collective(name)
-    barrier = collective is Collective.BARRIER
-    if barrier and o.size:
-        raise InputError(Diagnostic(Option("size"), "a barrier has no data"))
-    config = SimConfig(
-        topology,
-        spec,
-        collective,
-        0 if barrier else parsed("size", units.size, o.size or size),
-        o.repeat,
-        network_faults(o, topology, in_order=spec.needs_order),
-        drawn(o.seed),
-        o.recovery,
-        parsed("timeout", timer, o.timeout or DEFAULT_TIMEOUT),
-        o.retries,
-        dcqcn=DcqcnConfig() if o.dcqcn else None,
-        engine=o.engine,
-        root=o.root,
-        sync=o.sync,
-    )
-    return config if o.concurrent == 1 else replace(config, work=config.jobs * o.concurrent)
+def job_of(topology: TopologySpec, spec: ProgramSpec, o: RunOptions, own: Mapping[str, Any]) -> Job[Any, RunResult]:
+    """The run that options describe; ``own`` are the options that only the program's family has. Raises
+    ``InputError``."""
+    return family_of(spec).facet(Runs).make(run_order(topology, spec, o, own))
 
 
-def family_run(
-    topology: TopologySpec, spec: ProgramSpec, runs: OwnRuns, o: RunOptions, own: Mapping[str, Any]
-) -> tuple[OwnRun, int]:
-    """The run that options describe of a family that brings ``runs``, and its seed; ``own`` are the family's options.
-
-    Raises ``InputError``.
-    """
+def run_order(
+    topology: TopologySpec, spec: ProgramSpec, o: RunOptions, own: Mapping[str, Any], *, size: str | None = None
+) -> RunOrder:
+    """What options ask for of a program; ``size`` is that of a call where they say none. Raises ``InputError``."""
+    runs = family_of(spec).facet(Runs)
     collective = o.collective or runs.collectives[0]
     if collective not in runs.collectives:
         known = ", ".join(runs.collectives)
@@ -153,15 +116,15 @@ def family_run(
     for name in _OF_GROUPS:
         if getattr(o, name) != RunOptions.model_fields[name].default and name not in runs.also:
             raise InputError(Diagnostic(Option(name), f"is for collectives of IncTrees, not for {spec.family}"))
-    seed = drawn(o.seed)
-    order = RunOrder(
+    given = size if o.size is None else o.size
+    return RunOrder(
         topology,
         spec,
         collective,
-        None if o.size is None else parsed("size", units.size, o.size),
+        None if given is None else parsed("size", units.size, given),
         o.repeat,
-        network_faults(o, topology),
-        seed,
+        network_faults(o, topology, in_order=spec.needs_order),
+        drawn(o.seed),
         o.recovery,
         None if o.timeout is None else parsed("timeout", timer, o.timeout),
         o.retries,
@@ -170,8 +133,8 @@ def family_run(
         {name: parsed(name, one.read, str(own.get(name, one.default))) for name, one in runs.options.items()},
         o.root,
         o.concurrent,
+        o.sync,
     )
-    return runs.make(order), seed
 
 
 def network_faults(o: RunOptions, topology: TopologySpec, *, in_order: bool = False) -> Faults:

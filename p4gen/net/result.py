@@ -1,15 +1,17 @@
-"""What every run on a virtual network has counted when it ends."""
+"""The result of a run on a virtual network."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from p4gen.host.transport.clock import NS, SECOND
-from p4gen.host.transport.rc import QueuePair
-from p4gen.net.world.network import Network
+from p4gen.host.transport.clock import NS, SECOND, duration_text
+from p4gen.net.world.link import Direction
+
+MEMORY_RIGHT: Final = "every rank's results and memory are as NumPy says"
+"""The verdict on runs whose ranks' memory is compared, byte by byte."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +26,26 @@ class LinkUse:
     marked: int
 
 
+def link_uses(directions: Iterable[Direction], duration: int) -> tuple[LinkUse, ...]:
+    """The use of links in ``duration`` ps."""
+    span = max(duration, NS)
+    return tuple(LinkUse(d.name, d.packets, d.bytes, d.busy / span, d.marked) for d in directions)
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """The packets of a run, and what is wrong. Times are in ps."""
+    """How a run has ended, and what was counted. Times are in ps."""
 
     errors: tuple[str, ...]
     """Errors that ranks reported, and wrong results and memories."""
+    stuck: tuple[str, ...] = ()
+    """Why the run did not end, a line each; empty if it did."""
+    said: tuple[str, ...] = ()
+    """What a report says beside what was counted, a line each."""
+    verdict: str = ""
+    """What a report says if nothing is wrong."""
+    figures: Mapping[str, float | int | str | bool | None] = field(default_factory=dict)
+    """What is known of runs of this kind only, by name."""
     duration: int
     """Time from the first rank's start to the last one's end."""
     sent: int
@@ -42,12 +58,25 @@ class RunResult:
     links: tuple[LinkUse, ...] = field(repr=False)
     packet_hops: int
     """Number of packets sent, counted on every link."""
+    events: int
     silent: tuple[str, ...] = ()
     """Scripts that dropped nothing, with the number of packets of their kind."""
 
+    @property
+    def ended(self) -> bool:
+        """Whether everyone was done."""
+        return not self.stuck
+
+    @property
+    def ok(self) -> bool:
+        """Whether the run ended, and nothing is wrong."""
+        return self.ended and not self.errors
+
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data: what ``p4gen sim run --json`` prints. Times are in seconds."""
-        return {
+        return dict(self.figures) | {
+            "ended": self.ended,
+            "stuck": list(self.stuck),
             "errors": list(self.errors),
             "seconds": self.duration / SECOND,
             "sent": self.sent,
@@ -62,21 +91,6 @@ class RunResult:
         }
 
 
-def counted(network: Network, pairs: Iterable[QueuePair], drops: Counter[str], duration: int) -> dict[str, Any]:
-    """The fields of ``RunResult`` that links and the hosts' connections have counted."""
-    senders = [pair.requester.stats for pair in pairs]
-    span = max(duration, NS)
-    return {
-        "duration": duration,
-        "sent": sum(s.sent for s in senders),
-        "resent": sum(s.resent for s in senders),
-        "timeouts": sum(s.timeouts for s in senders),
-        "naks": sum(s.naks for s in senders),
-        "cnps": sum(s.cnps for s in senders),
-        "drops": drops,
-        "links": tuple(
-            LinkUse(d.name, d.packets, d.bytes, d.busy / span, d.marked) for d in network.directions.values()
-        ),
-        "packet_hops": sum(d.packets for d in network.directions.values()),
-        "silent": network.silent_scripts(),
-    }
+def ending(duration: int, calls: int, stuck: object) -> tuple[str, ...]:
+    """The line about the time that one of ``calls`` calls has taken, unless the run is ``stuck``."""
+    return () if stuck else (f"completion time {duration_text(duration // calls)}",)

@@ -30,7 +30,7 @@ from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
 from p4gen.rocev2 import psn
 from p4gen.verification.family import verification_of
-from p4gen.verification.parts.collectives import Rank, RankTask
+from p4gen.verification.parts.collectives import CheckedRank, Rank
 from p4gen.verification.world import Budget, Rules, World, links_of
 from p4gen.vocabulary import CollectiveSpec
 from p4gen.vocabulary.message import Collective
@@ -198,7 +198,7 @@ class Scope:
                     if self.stale or register.startswith(slots):
                         switch.register_cells(register)[:] = list(left.register_cells(register))
 
-    def _tasks(self, simulation: Simulation, host: str, nic: Nic) -> list[RankTask]:
+    def _tasks(self, simulation: Simulation, host: str, nic: Nic) -> list[CheckedRank]:
         found = []
         for group in simulation.groups:
             hosts = group.placed.request.ranks
@@ -216,7 +216,7 @@ class Scope:
                 tuple(expected(call, spec, values)[rank] for call, values in zip(calls, inputs, strict=True)),
                 tuple(_arriving(call, spec, values, rank) for call, values in zip(calls, inputs, strict=True)),
             )
-            found.append(RankTask(nic, mine))
+            found.append(CheckedRank(nic, mine))
         return found
 
     @staticmethod

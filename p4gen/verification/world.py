@@ -12,7 +12,7 @@ from p4gen.host.transport.verbs import Recovery
 from p4gen.model import EngineName
 from p4gen.net.world.network import Network
 from p4gen.ptf.mutations import Mutation
-from p4gen.verification.parts.hosts import Task
+from p4gen.verification.parts.hosts import SearchedTask
 from p4gen.verification.parts.monitors import Monitor
 from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.topology import TopologySpec
@@ -82,7 +82,7 @@ class World:
     specs: Mapping[str, ProgramSpec]
     mac: Mapping[str, int]
     ip: Mapping[str, int]
-    tasks: Mapping[str, Callable[[Nic], Sequence[Task]]]
+    tasks: Mapping[str, Callable[[Nic], Sequence[SearchedTask]]]
     """What hosts do, by name."""
     rules: Rules
     first_psn: int

@@ -90,7 +90,7 @@ class Collectives:
 def test_no_token_is_lost_and_none_comes_twice(trouble: str, recovery: Recovery) -> None:
     run = simulation(faults=TROUBLES[trouble], recovery=recovery)
     collectives = Collectives(8)
-    run.run(collectives.gather, collectives.dispatch)
+    run.run_calls(collectives.gather, collectives.dispatch)
     collectives.check(run)
 
 
@@ -109,7 +109,7 @@ def test_no_token_is_lost_and_none_comes_twice(trouble: str, recovery: Recovery)
 def test_every_program_delivers_the_same_under_loss(fields: dict[str, Any]) -> None:
     run = simulation(faults=TROUBLES["everything"], **fields)
     collectives = Collectives(8)
-    run.run(collectives.gather, collectives.dispatch)
+    run.run_calls(collectives.gather, collectives.dispatch)
     collectives.check(run)
 
 
@@ -118,7 +118,7 @@ def test_every_program_delivers_the_same_under_loss(fields: dict[str, Any]) -> N
 def test_adversarial_destinations(topk: str) -> None:
     run = simulation(faults=TROUBLES["loss"])
     collectives = Collectives(8, topk)
-    run.run(collectives.gather, collectives.dispatch)
+    run.run_calls(collectives.gather, collectives.dispatch)
     collectives.check(run)
 
 
@@ -127,7 +127,7 @@ def test_adversarial_destinations(topk: str) -> None:
 def test_other_networks(name: str, ranks: int) -> None:
     run = simulation(name, TROUBLES["loss"], seed=3)
     collectives = Collectives(ranks)
-    run.run(collectives.gather, collectives.dispatch)
+    run.run_calls(collectives.gather, collectives.dispatch)
     collectives.check(run)
 
 
@@ -144,7 +144,7 @@ def test_one_copy_for_each_next_hop() -> None:
     run.network.watch(watch)
     collectives = Collectives(8)
     collectives.gathered = dict.fromkeys(range(8), b"")
-    run.run(collectives.dispatch)
+    run.run_calls(collectives.dispatch)
     expected: Counter[str] = Counter()
     for source, rows in enumerate(collectives.topk):
         sets = [set(row.tolist()) - {source} for row in rows] + [set(range(8)) - {source}]  # the last one is the fence
@@ -185,7 +185,7 @@ def test_a_completed_write_is_at_all_its_destinations() -> None:
     for member in run.members:
         follow(member)
     collectives = Collectives(8)
-    run.run(collectives.gather)
+    run.run_calls(collectives.gather)
     assert checked == 8 * 7 * BLOCK
 
 
@@ -195,7 +195,7 @@ def test_many_calls_one_after_the_other() -> None:
         run = simulation("star-4", TROUBLES["loss"], place=place)
         collectives = Collectives(4)
         collectives.gathered = {rank: b"".join(collectives.blocks) for rank in range(4)}
-        run.run(*[collectives.dispatch] * 12)
+        run.run_calls(*[collectives.dispatch] * 12)
         collectives.check(run)
 
 
@@ -228,4 +228,4 @@ def test_a_group_that_a_program_cannot_serve_is_refused(fields: dict[str, Any], 
 def test_a_dead_destination_ends_the_run_with_a_reason() -> None:
     run = simulation("star-4", Faults(outages=(Outage("h2", 0, 1 << 62),)))
     with pytest.raises(InputError, match="no packet has arrived since"):
-        run.run(Collectives(4).gather)
+        run.run_calls(Collectives(4).gather)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from p4gen.errors import InputError
 from p4gen.host.transport.verbs import Recovery
-from p4gen.net.own import RunOrder
+from p4gen.net.runs import RunOrder
 from p4gen.net.world.faults import Faults, Impairment, Script
 from p4gen.papers.multiwrite.ranks.relaying import Rank, Relay, Relayed, Scheme
 from p4gen.papers.multiwrite.runs import FACET, WriteRun

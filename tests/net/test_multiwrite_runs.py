@@ -11,7 +11,7 @@ import pytest
 from p4gen.errors import InputError
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
-from p4gen.net.own import RunOrder
+from p4gen.net.runs import RunOrder
 from p4gen.net.world.faults import Faults, Impairment, Outage, Script
 from p4gen.net.world.link import Passage
 from p4gen.papers.multiwrite.ranks.calls import Choice, choose, memory_problem
@@ -125,7 +125,7 @@ def test_windows_are_never_overrun(repair: str, seed: int) -> None:
     def watch(passage: Passage) -> None:
         nonlocal most
         for switch in run.network.switches.values():
-            for context, first in enumerate(run.simulation.first_psns[0]):
+            for context, first in enumerate(run.first_psns[0]):
                 words = [
                     layout.unpack(switch.register(name, context))
                     for layout, name in ((RECEIVE, "check_order.receive"), (START, "check_range.psn_start"))
@@ -154,8 +154,8 @@ def test_nics_check_the_icrc_that_programs_give(icrc: str) -> None:
 def test_memory_that_differs_is_told() -> None:
     """One wrong byte anywhere in a window: in a token, in a fence, where nothing was ever written."""
     run = passed(order())
-    for member in run.simulation.members:
-        calls, psns = [call.layer(0) for call in run.calls], run.simulation.first_psns[0]
+    for member in run.members:
+        calls, psns = [call.layer(0) for call in run.calls], run.first_psns[0]
         assert memory_problem(member, calls, psns) == ""
         used = {at for at, byte in enumerate(member.memory) if byte}
         unused = next(at for at in range(len(member.memory)) if at not in used)
@@ -167,7 +167,7 @@ def test_memory_that_differs_is_told() -> None:
 
 def test_a_run_with_wrong_memory_fails() -> None:
     run = WriteRun(order())
-    first = run.simulation.members[0]
+    first = run.members[0]
     first.memory[5] = 1  # in its own area, in which nobody writes
     assert run.run().errors == ("rank 0: bytes of its window: 1 at 5, not 0; 1 are wrong",)
 

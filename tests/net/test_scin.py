@@ -100,12 +100,12 @@ def test_barriers_and_contexts_at_once(seed: int) -> None:
     for context in range(4):
         buffers = {rank: run.register(rank, held[context][rank]) for rank in range(4)}
         run.start(context, 16, buffers, buffers)
-    run.finish()
+    run.settle()
     for context, pattern in enumerate(patterns):
         found = [held[context][rank] if pattern.destinations >> rank & 1 else None for rank in range(4)]
         check(found, given[context], pattern)
         run.start(context, 0, {}, {})
-    run.finish()
+    run.settle()
     assert all(status is Status.SUCCESS for members in run.members for m in members.values() for status in m.statuses)
 
 
@@ -117,7 +117,7 @@ def test_a_dead_rank_ends_the_call_with_a_status(seed: int) -> None:
     held = [run.register(rank, array.astype(">i4")) for rank, array in enumerate(given)]
     run.start(0, 400, dict(enumerate(held)), dict(enumerate(held)))
     others = [run.members[0][rank] for rank in (0, 1, 3)]
-    run.finish(lambda: all(member.done for member in others))
+    run.settle(lambda: all(member.done for member in others))
     assert [member.statuses for member in others] == [[Status.SILENCE]] * 3
 
 
@@ -126,7 +126,7 @@ def test_disagreement_is_reported(seed: int) -> None:
     for rank, member in run.members[0].items():
         member.arrive(2 if rank == 3 else 1)
     with pytest.raises(InputError, match="remote invalid request"):
-        run.finish()
+        run.settle()
 
 
 def test_what_is_no_whole_packet_is_refused() -> None:

@@ -15,7 +15,8 @@ from p4gen.groups import SwitchConfig
 from p4gen.host.transport.clock import SECOND, US
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Recovery
-from p4gen.net.own import FamilyResult, RunOrder
+from p4gen.net.result import RunResult
+from p4gen.net.runs import RunOrder
 from p4gen.net.world.faults import Faults, Impairment, Outage, Script
 from p4gen.net.world.link import Passage
 from p4gen.papers.scin import control, simulation, words
@@ -79,7 +80,7 @@ def order(topology: TopologySpec = STAR, collective: str = Collective.ALLREDUCE,
     return replace(base, **fields)
 
 
-def passed(asked: RunOrder) -> FamilyResult:
+def passed(asked: RunOrder) -> RunResult:
     result = PullRun(asked).run()
     assert (result.stuck, result.errors, result.silent) == ((), (), ())
     return result
@@ -129,7 +130,7 @@ def test_calls_and_barriers_alternate(masks: tuple[str, str], seed: int) -> None
     for number in range(12):
         if number % 3 == 1:
             run.start(0, 0, {}, {})
-            run.finish()
+            run.settle()
             continue
         given = [chance.integers(-(1 << 28), 1 << 28, 8 * (number + 1), np.int32) for _ in range(4)]
         total = sum(given[rank] for rank in range(4) if sources >> rank & 1)
@@ -196,7 +197,7 @@ def test_no_more_reads_are_outstanding_than_nics_answer_again(seed: int) -> None
     of a call is short."""
     spec = {"waves": 2, "wave": 4}
     run = PullRun(order(size=21 * 32, spec=spec, faults=EVERYTHING, repeat=8, seed=seed))
-    switch, first = run.network.switches["s0"], run.simulation.first_psns[0]
+    switch, first = run.network.switches["s0"], run.first_psns[0]
     most = 0
 
     def watch(_: Passage) -> None:
@@ -265,12 +266,12 @@ def test_a_rank_that_learns_of_an_abort_between_calls_ends_its_next_one_so() -> 
     buffers = {rank: run.register(rank, np.zeros(8, ">i4")) for rank in range(4)}
     run.start(0, 1, buffers, buffers)
     others = [run.members[0][rank] for rank in (0, 1, 3)]
-    run.finish(lambda: all(member.done for member in others))
+    run.settle(lambda: all(member.done for member in others))
     assert not run.members[0][2].done
-    run.finish(lambda: run.network.loop.now > 400 * US)
+    run.settle(lambda: run.network.loop.now > 400 * US)
     for member in others:
         member.arrive(0)
-    run.finish(lambda: all(member.done for member in others))
+    run.settle(lambda: all(member.done for member in others))
     assert [member.statuses for member in others] == [[Status.SUCCESS, Status.SILENCE]] * 3
 
 
@@ -298,7 +299,7 @@ def test_the_call_whose_number_is_that_before_the_first_one_gets_its_lost_flag_a
     left = {"epoch": 1, "first": serial.add(number, 1), "packets": 0, "call": serial.add(number, -1), "status": 0}
     run.network.switches["s0"].write_register("active", 0, words.active(spec).pack(**left, begun=1))
     run.start(0, 0, {}, {})
-    run.finish()
+    run.settle()
     assert run.drops()["s0>h1 link_down"] > 0
     assert all(member.done for member in run.members[0].values())
 
@@ -320,7 +321,7 @@ def test_memory_that_differs_is_told(collective: str, in_place: bool) -> None:
         held.append((operand, result))
     for rank in call.participants:
         call.start(ranks[rank], *held[rank])
-    run.finish()
+    run.settle()
     for rank in call.participants:
         operand, result = held[rank]
         assert ranks[rank].status is Status.SUCCESS

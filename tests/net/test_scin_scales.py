@@ -11,7 +11,8 @@ import pytest
 from p4gen.errors import InputError
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
-from p4gen.net.own import FamilyResult, RunOrder
+from p4gen.net.result import RunResult
+from p4gen.net.runs import RunOrder
 from p4gen.net.world.faults import Faults, Impairment, Outage
 from p4gen.papers.scin.control import Pattern
 from p4gen.papers.scin.ranks.calls import CALL
@@ -61,7 +62,7 @@ def order(collective: str = Collective.ALLREDUCE, **fields: Any) -> RunOrder:
     return replace(base, **fields)
 
 
-def passed(asked: RunOrder) -> FamilyResult:
+def passed(asked: RunOrder) -> RunResult:
     result = PullRun(asked).run()
     assert (result.stuck, result.errors, result.silent) == ((), (), ())
     return result
@@ -154,7 +155,7 @@ def test_ranks_register_numbers() -> None:
     for rank, operand, numbers in zip(ranks, operands, given, strict=True):
         np.testing.assert_allclose(operand.array(), numbers, atol=2**-6 * np.abs(numbers).max())
         rank.all_reduce(operand)
-    simulation.finish()
+    simulation.settle()
     for operand in operands:
         assert operand.array().shape == (100,)
         np.testing.assert_allclose(operand.array(), sum(given), atol=2**-5 * 10)

@@ -52,10 +52,10 @@ def test_a_blocked_nack_is_seen_to_wait() -> None:
     made = simulation(lost=PACKETS - 2)
     result = made.run()
     assert not result.ok
-    assert "deadlock: no packet is in flight and no timer runs" in result.errors[0]
+    assert "deadlock: no packet is in flight and no timer runs" in result.stuck[0]
     missing, last = psn_of(made, PACKETS - 2), psn_of(made, PACKETS - 1)
     path = int(missing, 16) % 2
-    assert result.findings == (
+    assert result.stuck[1:] == (
         f"h0>h2 waits for the ACK of PSN {psn_of(made, PACKETS - 4)} and of 3 more; the receiver expects PSN {missing}",
         f"PSN {missing} was lost on h0>leaf0 (test)",
         f"leaf1, h0>h2: PSN {missing}, by path {path}, has not passed; larger PSNs that have: 1, by its path: 0 "
@@ -68,7 +68,7 @@ def test_a_blocked_nack_is_seen_to_wait() -> None:
 def test_a_lost_last_packet_leaves_nothing_blocked() -> None:
     made = simulation(lost=PACKETS - 1)
     result = made.run()
-    queue, nack = result.findings[-2:]
+    queue, nack = result.stuck[-2:]
     newest = psn_of(made, PACKETS - 2)
     assert queue.endswith(f"larger PSNs that have: 0, by its path: 0 (queue of 16 PSNs, the newest {newest})")
     assert nack == "leaf1, h0>h2: no NACK is blocked"
@@ -76,15 +76,15 @@ def test_a_lost_last_packet_leaves_nothing_blocked() -> None:
 
 def test_a_packet_lost_after_the_switch_has_passed() -> None:
     result = simulation(lost=PACKETS - 1, place="leaf1>h2").run()
-    assert any(" has passed; larger PSNs that have: 0" in line for line in result.findings)
-    assert any("was lost on leaf1>h2 (test)" in line for line in result.findings)
+    assert any(" has passed; larger PSNs that have: 0" in line for line in result.stuck)
+    assert any("was lost on leaf1>h2 (test)" in line for line in result.stuck)
 
 
 def test_classes_have_the_newest_psn_of_the_path() -> None:
     made = simulation(CLASSES, lost=PACKETS - 2)
     result = made.run()
     missing, before = psn_of(made, PACKETS - 2), psn_of(made, PACKETS - 4)
-    known, blocked = result.findings[-2:]
+    known, blocked = result.stuck[-2:]
     # What came before the connection's first packet is a gap.
     gap = f"its newest gap is after 0x[0-9a-f]{{6}}, up to {psn_of(made, -2)}"
     path = int(missing, 16) % 2
@@ -97,7 +97,7 @@ def test_classes_have_the_newest_psn_of_the_path() -> None:
 def test_classes_have_the_newest_gap() -> None:
     """The NACK of a packet in a gap passes; its second copy is lost as well."""
     made = simulation(CLASSES, lost=PACKETS - 6)
-    known, blocked = made.run().findings[-2:]
+    known, blocked = made.run().stuck[-2:]
     missing, before = psn_of(made, PACKETS - 6), psn_of(made, PACKETS - 8)
     assert known.endswith(f"{psn_of(made, PACKETS - 2)}; its newest gap is after {before}, up to {missing}")
     assert blocked == "leaf1, h0>h2: no NACK is blocked"
@@ -123,10 +123,10 @@ def test_the_queue_has_the_newest_psns_in_order() -> None:
 )
 def test_programs_that_keep_nothing_of_connections_say_nothing(program: ThemisSpec | EpicSpec) -> None:
     result = simulation(program, lost=PACKETS - 1).run()
-    assert [line.partition(" ")[0] for line in result.findings] == ["h0>h2", "PSN"]
+    assert [line.partition(" ")[0] for line in result.stuck[1:]] == ["h0>h2", "PSN"]
 
 
-def test_what_ends_has_no_findings() -> None:
+def test_what_ends_is_not_stuck() -> None:
     result = simulation(lost=PACKETS).run()
     assert result.ok
-    assert result.findings == ()
+    assert result.stuck == ()

@@ -176,8 +176,8 @@ def test_a_scripted_loss_costs_what_it_must() -> None:
 def test_mismatched_ranks_are_diagnosed() -> None:
     config = SimConfig(star(3), SMALL, size=256, timeout=50 * US, retry_count=3)
     simulation = Simulation(config)
-    (values,) = simulation.groups[0].values
-    values[2] = values[2][:3]
+    rank = simulation.groups[0].ranks[2]
+    rank.values[0] = rank.values[0][:3]
     result = simulation.run()
     assert not result.ok
     assert result.drops["s0 TrackInvocation.mixed_control"] > 0

@@ -54,10 +54,11 @@ def test_bits_do_not_depend_on_what_happens(
         config = SimConfig(topology, program, Collective.ALLREDUCE, SIZE, faults=TROUBLE, seed=seed, engine="jit")
         simulation = Simulation(config)
         (group,) = simulation.groups
-        group.values[0][:] = values
+        for rank, mine in zip(group.ranks, values, strict=True):
+            rank.values[0] = mine
         ended = simulation.run()
         assert ended.ended, (seed, ended.errors)
-        for invocations in group.invocations:
-            result = invocations[0].result()
+        for rank in group.ranks:
+            result = rank.made[0].result()
             assert result is not None
             assert result.tobytes() == right.tobytes(), seed

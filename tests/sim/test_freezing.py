@@ -17,7 +17,8 @@ from p4gen.host.transport.verbs import Recovery
 from p4gen.model import EngineName
 from p4gen.net.collectives.config import Call, Work
 from p4gen.net.collectives.rings import RingSimulation
-from p4gen.net.collectives.simulation import STEP, SimConfig, Simulation
+from p4gen.net.collectives.simulation import SimConfig, Simulation
+from p4gen.net.job import Job
 from p4gen.net.world.faults import DirectionFaults, Faults, Impairment, Script
 from p4gen.net.world.freezing import Frozen
 from p4gen.net.world.link import Passage
@@ -82,7 +83,7 @@ def at(simulation: Simulation, events: int) -> Frozen:
 def busy_events(make: Callable[[], Simulation]) -> int:
     """Events until the last rank has its result; what comes later is quiet."""
     simulation = make()
-    while not simulation._finished():
+    while not simulation.done:
         simulation.network.loop.run(count=1)
     return simulation.network.loop.handled
 
@@ -149,7 +150,8 @@ def test_whatever_runs_is_restored_into_a_fresh_simulation(kind: str, seed: int)
     chance, make = random.Random(seed), KINDS[kind]
     whole, events = end_of(make()), busy_events(make)
     for _ in range(2):
-        instant = chance.randrange(1, min(events, STEP))  # a run notes its progress every STEP events, ``at`` does not
+        # A run notes its progress every STEP events, ``at`` does not.
+        instant = chance.randrange(1, min(events, Job.STEP))
         frozen = at(make(), instant)
         fresh = make()
         fresh.restore(frozen)

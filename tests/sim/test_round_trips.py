@@ -15,7 +15,7 @@ import pytest
 from p4gen.host.transport.clock import SECOND, US
 from p4gen.net.collectives.config import SimConfig
 from p4gen.net.collectives.simulation import simulate
-from p4gen.net.own import RunOrder
+from p4gen.net.runs import RunOrder
 from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig, by_position
 from p4gen.net.traffic.traffic_simulation import TrafficSimulation
 from p4gen.net.world.faults import Faults

@@ -11,8 +11,8 @@ from p4gen.cli.sim.comparison import studies_of
 from p4gen.cli.sim.options import STUDIED_SIZE
 from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.inputs import parsed, shown
-from p4gen.library.simulation import DEFAULT_SIZE, RunOptions, group_run
-from p4gen.net.collectives.simulation import SimConfig
+from p4gen.library.simulation import RunOptions, run_order
+from p4gen.net.collectives.config import SimConfig, group_run
 from p4gen.net.figures.study import Axis
 from p4gen.vocabulary import units
 from p4gen.vocabulary.topology import load_topology
@@ -37,8 +37,8 @@ def configuration(
             spec = collective_from(None, suggested | {name: text for name, text in flags.items() if text is not None})
         o["timeout"] = o["timeout"] or f"{studies.timeout(spec)}ps"
         o["recovery"] = o["recovery"] or studies.recovery(spec)
-    size = STUDIED_SIZE if studied else DEFAULT_SIZE
-    return group_run(load_topology(topology_name), spec, RunOptions.among(o), size=size)
+    size = STUDIED_SIZE if studied else None
+    return group_run(run_order(load_topology(topology_name), spec, RunOptions.among(o), {}, size=size))
 
 
 def values_of(given: str | None, axis: Axis) -> list[float] | None:

@@ -1,4 +1,4 @@
-"""Runs that a family brings itself: their options, and the run that a command line describes."""
+"""Options that only runs of one family have, and the run that a command line describes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ import click
 from p4gen.cli.options import kind_of
 from p4gen.cli.verb import GroupedOption
 from p4gen.errors import Diagnostic, InputError, Option
-from p4gen.families import families, flag_name
-from p4gen.library.simulation import RunOptions, family_run, own_runs
-from p4gen.net.own import OwnRun, OwnRuns
+from p4gen.families import families, family_of, flag_name
+from p4gen.inputs import drawn
+from p4gen.library.simulation import RunOptions, job_of
+from p4gen.net.job import Job
+from p4gen.net.result import RunResult
+from p4gen.net.runs import Runs
 from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.topology import load_topology
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _facets() -> dict[str, OwnRuns]:
-    return {name: family.facet(OwnRuns) for name, family in families().items() if family.answers(OwnRuns)}
+def _facets() -> dict[str, Runs]:
+    return {name: family.facet(Runs) for name, family in families().items() if family.answers(Runs)}
 
 
 class OwnOption(GroupedOption):
@@ -58,21 +61,14 @@ def collective_names() -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for facet in _facets().values() for name in facet.collectives))
 
 
-def refuse_own(options: Mapping[str, Any]) -> None:
-    """Refuse options of families' own runs. Raises ``InputError``."""
+def asked_job(topology_name: str, spec: ProgramSpec, options: Mapping[str, Any]) -> tuple[Job[Any, RunResult], int]:
+    """The run that options describe, and its seed. Raises ``InputError``."""
+    asked = RunOptions.among(dict(options) | {"seed": drawn(options["seed"])})
+    known = family_of(spec).facet(Runs).options
     for family, facet in _facets().items():
         for name in facet.options:
-            if options[name] is not None:
+            if name not in known and options[name] is not None:
                 raise InputError(Diagnostic(Option(name), f"is for runs of {family}'s programs"))
-
-
-def own_run(topology_name: str, spec: ProgramSpec, options: Mapping[str, Any]) -> tuple[OwnRun, int] | None:
-    """The run that options describe, and its seed; None for programs that take part in collectives of IncTrees.
-
-    Raises ``InputError``.
-    """
-    runs = own_runs(spec)
-    if runs is None:
-        return None
-    own = {name: options[name] for name in runs.options if options[name] is not None}
-    return family_run(load_topology(topology_name), spec, runs, RunOptions.among(options), own)
+    own = {name: options[name] for name in known if options[name] is not None}
+    assert asked.seed is not None
+    return job_of(load_topology(topology_name), spec, asked, own), asked.seed

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from rich.console import Console
 from rich.table import Table
 
-from p4gen.host.transport.clock import duration_text
-from p4gen.net.collectives.simulation import SimResult
-from p4gen.net.own import FamilyResult
+from p4gen.net.result import RunResult
 
 _BUSIEST: Final = 8
 
 
-def show_traffic(result: SimResult | FamilyResult, console: Console) -> None:
+def _show_traffic(result: RunResult, console: Console) -> None:
     """Packets, drops and links."""
     console.print(
         f"{result.sent} packets sent by ranks, {result.resent} of them retransmissions; {result.timeouts} timeouts, "
@@ -34,28 +31,25 @@ def show_traffic(result: SimResult | FamilyResult, console: Console) -> None:
     console.print(table)
 
 
-def show_problems(stuck: Iterable[str], result: SimResult | FamilyResult, console: Console) -> None:
-    """Why a run did not end, what is wrong with its results, scripts that dropped nothing."""
-    stuck = list(stuck)
-    if stuck:
+def show_end(result: RunResult, console: Console) -> None:
+    """Why a run did not end, what is wrong with its results, scripts that dropped nothing; or that nothing is."""
+    if result.stuck:
         console.print("[red]did not end[/red]")
-        for line in stuck:
+        for line in result.stuck:
             console.print(f"  {line}", markup=False)
     for error in result.errors:
         console.print(f"[red]wrong[/red]  {error}")
     for script in result.silent:
         console.print("[red]script[/red]  ", end="")
         console.print(script, markup=False)
+    if result.ok:
+        console.print(f"[green]{result.verdict}[/green]")
 
 
-def show_own(title: str, result: FamilyResult, repeat: int, console: Console) -> None:
-    """A run that a family brings itself."""
+def show(title: str, result: RunResult, console: Console) -> None:
+    """A run and its result."""
     console.print(title, markup=False)
-    if result.ended:
-        console.print(f"completion time {duration_text(result.duration // repeat)}")
     for line in result.said:
         console.print(line, markup=False)
-    show_traffic(result, console)
-    show_problems(result.stuck, result, console)
-    if result.ok:
-        console.print("[green]every rank's results and memory are as NumPy says[/green]")
+    _show_traffic(result, console)
+    show_end(result, console)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,27 +13,23 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from p4gen.cli.files import write_text, writing
 from p4gen.cli.options import report_console, spec_fields, spec_from
-from p4gen.cli.sim.config import configuration
 from p4gen.cli.sim.options import simulation_options
-from p4gen.cli.sim.own import collective_names, own_options, own_run, refuse_own
+from p4gen.cli.sim.own import asked_job, collective_names, own_options
 from p4gen.cli.sim.plan import compared, planned
-from p4gen.cli.sim.report import show_own, show_problems, show_traffic
+from p4gen.cli.sim.report import show
 from p4gen.cli.sim.schedule import play_schedule
 from p4gen.cli.verb import verb
 from p4gen.families import family_of
-from p4gen.host.collectives.arrays import agreement
-from p4gen.host.transport.clock import SECOND, duration_text
 from p4gen.net.collectives.simulation import SimResult, Simulation
-from p4gen.net.own import OwnRun, OwnRuns
+from p4gen.net.job import Job
+from p4gen.net.result import RunResult
+from p4gen.net.runs import Runs
 from p4gen.net.views.capture import Capture
 from p4gen.net.views.ladder import Ladder
 from p4gen.net.views.notes import observe
 from p4gen.net.world.link import Passage, Watcher
-from p4gen.net.world.network import Network
-from p4gen.vocabulary import ProgramSpec
-from p4gen.vocabulary.message import Collective
 
-R = TypeVar("R")
+R = TypeVar("R", bound=RunResult)
 
 
 @verb(
@@ -91,53 +86,29 @@ def command(
     if topology is None:
         raise click.UsageError("Missing argument 'TOPOLOGY'.", ctx)
     spec = spec_from(spec_file, {name: options[name] for name in spec_fields()})
-    if plan is not None and family_of(spec).answers(OwnRuns):
-        raise click.UsageError(f"--plan is for collectives of IncTrees, not for {spec.program}", ctx)
-    own = own_run(topology, spec, options)
-    if own is not None:
-        ctx.exit(0 if _own(*own, capture, ladder, options, console) else 1)
-    refuse_own(options)
     tree_plan = None
+    job: Job[Any, RunResult]
     if plan is None:
-        config = configuration(topology, spec_file, options, studied=False)
+        job, seed = asked_job(topology, spec, options)
+    elif "plan" not in family_of(spec).facet(Runs).also:
+        raise click.UsageError(f"--plan is for collectives of IncTrees, not for {spec.program}", ctx)
     else:
         config, tree_plan = planned(topology, spec_file, options, plan)
-    console.print(f"seed {config.seed}")
-    simulation = Simulation(config)
-    specs = dict.fromkeys(config.topology.switches, config.program)
-    result = _run(simulation.run, simulation.network, specs, str(config.collective), capture, ladder, console)
-    _show(result, console)
-    if tree_plan is not None:
+        job, seed = Simulation(config), config.seed
+    console.print(f"seed {seed}")
+    result = _run(job, capture, ladder, console)
+    show(job.title, result, console)
+    if tree_plan is not None and isinstance(result, SimResult):
         console.print(compared(tree_plan, result))
     passed = result.ok and not result.silent
     if options["as_json"]:
-        click.echo(json.dumps({"seed": config.seed, "passed": passed} | result.to_dict()))
+        said = {"seed": seed, "passed": passed, "topology": job.network.topology.name}
+        click.echo(json.dumps(said | result.to_dict()))
     ctx.exit(0 if passed else 1)
 
 
-def _own(
-    run: OwnRun, seed: int, capture: Path | None, ladder: Path | None, options: Mapping[str, Any], console: Console
-) -> bool:
-    """A run that a family brings itself. Returns whether it ended as it should."""
-    console.print(f"seed {seed}")
-    result = _run(run.run, run.network, run.programs, run.title, capture, ladder, console)
-    show_own(run.title, result, options["repeat"], console)
-    passed = result.ok and not result.silent
-    if options["as_json"]:
-        said = {"seed": seed, "passed": passed, "topology": run.network.topology.name}
-        click.echo(json.dumps(said | result.to_dict()))
-    return passed
-
-
-def _run(
-    go: Callable[[Callable[[int, int], None]], R],
-    network: Network,
-    specs: Mapping[str, ProgramSpec],
-    title: str,
-    capture: Path | None,
-    ladder: Path | None,
-    console: Console,
-) -> R:
+def _run(job: Job[Any, R], capture: Path | None, ladder: Path | None, console: Console) -> R:
+    network = job.network
     watchers: list[Watcher] = []
     drawing = None
     with ExitStack() as stack:
@@ -148,7 +119,7 @@ def _run(
         if ladder is not None:
             drawing = Ladder([*network.topology.hosts, *network.topology.switches], network.kinds)
             watchers.append(drawing)
-            observe(network, specs, drawing.note, lambda: not drawing.full)
+            observe(network, job.specs, drawing.note, lambda: not drawing.full)
         if watchers:
 
             def watch(passage: Passage) -> None:
@@ -158,31 +129,11 @@ def _run(
             network.watch(watch)
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
         with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-            task = bar.add_task(title, total=None)
-            result = go(lambda done, total: bar.update(task, completed=done, total=total))
+            task = bar.add_task(job.title, total=None)
+            result = job.run(lambda done, total: bar.update(task, completed=done, total=total))
     if ladder is not None and drawing is not None:
         write_text(ladder, drawing.svg())
     for file_written in (capture, ladder):
         if file_written is not None:
             console.print(f"wrote {file_written}")
     return result
-
-
-def _show(result: SimResult, console: Console) -> None:
-    config = result.config
-    what = f"{config.collective} of {config.size:,} bytes" if config.size else str(config.collective)
-    ranks = len(config.topology.rank_hosts)
-    groups = f"{len(config.jobs)} groups of " if len(config.jobs) > 1 else ""
-    console.print(
-        f"{what}, {groups}{ranks} ranks on {config.topology.name}, {config.program.program}, {config.nic_recovery}"
-    )
-    if result.ended:
-        rate = f"algorithm throughput {result.throughput / 1e9:.2f} Gb/s, " if config.size else ""
-        each = result.duration // config.repeat
-        per_second = f" ({SECOND / each:,.0f} a second)" if config.collective is Collective.BARRIER else ""
-        console.print(f"{rate}completion time {duration_text(each)}{per_second}")
-    show_traffic(result, console)
-    show_problems(result.diagnosis.lines() if result.diagnosis is not None else (), result, console)
-    if result.ok:
-        agrees = f"every rank's result {agreement(config.program.dtype)}"
-        console.print(f"[green]{agrees if config.size else 'synchronised'}[/green]")

@@ -15,11 +15,12 @@ from rich.table import Table
 from p4gen.cli.files import write_text
 from p4gen.cli.options import report_console, spec_fields, spec_from
 from p4gen.cli.sim.options import simulation_options
+from p4gen.cli.sim.report import show_end
 from p4gen.cli.verb import verb
 from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.families import load_spec
 from p4gen.groups.connections import connection_limits
-from p4gen.host.transport.clock import duration_text
+from p4gen.host.transport.clock import SECOND, duration_text
 from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
 from p4gen.host.transport.verbs import Recovery
 from p4gen.inputs import drawn, parsed, shown
@@ -118,7 +119,7 @@ def command(
     simulation = TrafficSimulation(config)
     drawing = None if ladder is None else _drawing(simulation)
     result = _run(simulation, console)
-    _show(result, console)
+    _show(simulation.title, result, console)
     if ladder is not None and drawing is not None:
         write_text(ladder, drawing.svg())
         console.print(f"wrote {ladder}")
@@ -208,19 +209,14 @@ def _run(simulation: TrafficSimulation, console: Console) -> TrafficResult:
         return simulation.run(lambda done, total: bar.update(task, completed=done, total=total))
 
 
-def _show(result: TrafficResult, console: Console) -> None:
+def _show(title: str, result: TrafficResult, console: Console) -> None:
     config = result.config
-    first = config.traffic[0]
-    groups = f"{len(config.traffic)} groups of " if len(config.traffic) > 1 else ""
-    console.print(
-        f"{first.pattern} of {first.size:,} bytes, {groups}{len(first.hosts)} hosts on {config.topology.name}, "
-        f"{config.program.program}, {config.recovery}, {'DCQCN' if config.dcqcn else 'no congestion control'}"
-    )
+    console.print(title)
     if not config.registers and connection_limits(config.program).starts:
         console.print("connections take ECMP's paths: NICs that go back N discard packets out of order (--spray-gbn)")
     console.print(
         f"completion time {duration_text(result.duration)}; mean sending rate {result.rate / 1e9:.2f} Gb/s"
-        + (f", mean throughput {result.throughput / 1e9:.2f} Gb/s" if first.pattern.flows else "")
+        + (f", mean throughput {result.throughput / 1e9:.2f} Gb/s" if config.traffic[0].pattern.flows else "")
     )
     console.print(
         f"{result.total('sent'):,} packets sent, {result.total('resent'):,} of them retransmissions, of which "
@@ -237,28 +233,17 @@ def _show(result: TrafficResult, console: Console) -> None:
         console.print(f"... and {len(result.flows) - _SHOWN} faster ones")
     for reason, count in result.drops.most_common():
         console.print(f"dropped  {reason}: {count:,}", markup=False)
-    for error in result.errors:
-        console.print(f"[red]wrong[/red]  {error}")
-    for line in result.findings:
-        console.print(f"stuck  {line}", markup=False)
-    if result.ok:
-        console.print("[green]everything has arrived as it was sent[/green]")
+    show_end(result, console)
 
 
 def _json(result: TrafficResult) -> dict[str, Any]:
     config = result.config
-    return {
+    return result.to_dict() | {
         "topology": config.topology.name,
         "program": config.program.program,
         "pattern": str(config.traffic[0].pattern),
-        "ended": result.ended,
-        "errors": list(result.errors),
-        "findings": list(result.findings),
-        "seconds": result.duration / 1e12,
-        "groups": [duration / 1e12 for duration in result.groups],
+        "groups": [duration / SECOND for duration in result.groups],
         "spurious": result.spurious,
-        "packet_hops": result.packet_hops,
-        "drops": dict(result.drops.most_common()),
         "flows": [
             {
                 "name": flow.name,

@@ -15,7 +15,7 @@ from p4gen.errors import InputError
 from p4gen.families import Facet, family_of
 from p4gen.host.transport.nic import Nic
 from p4gen.manager.ranks.writes import Writer
-from p4gen.net.own import OwnOption
+from p4gen.net.runs import FamilyOption
 from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.topology import TopologySpec
 
@@ -68,7 +68,7 @@ class LabWrites(Facet):
 
     sized: tuple[str, ...]
     """The collectives for which users give a number of bytes."""
-    others: Mapping[str, Mapping[str, OwnOption]]
+    others: Mapping[str, Mapping[str, FamilyOption]]
     """The others, each with its options."""
     example: str
     """One of them, as users type it."""

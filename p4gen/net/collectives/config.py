@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from p4gen.errors import InputError
+from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.families import load_collective
 from p4gen.groups.ranks import recovery_of
 from p4gen.host.collectives.arrays import check_root
@@ -14,6 +14,7 @@ from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Recovery
 from p4gen.model import EngineName
+from p4gen.net.runs import RunOrder
 from p4gen.net.world.faults import Faults
 from p4gen.plan.placement.network import contexts_needed
 from p4gen.plan.placement.placed import GroupRequest
@@ -182,3 +183,29 @@ class SimConfig:
         if needed <= spec.groups:
             return spec
         return load_collective(None, spec.model_dump(mode="json", exclude_unset=True) | {"groups": needed})
+
+
+def group_run(order: RunOrder) -> SimConfig:
+    """The run of groups of all ranks that an order asks for. Raises ``InputError``."""
+    collective, size = Collective(order.collective), order.size
+    if collective is Collective.BARRIER:
+        if size:
+            raise InputError(Diagnostic(Option("size"), "a barrier has no data"))
+        size = 0
+    config = SimConfig(
+        order.topology,
+        order.program,
+        collective,
+        SimConfig.size if size is None else size,
+        order.repeat,
+        order.faults,
+        order.seed,
+        order.recovery,
+        SimConfig.timeout if order.timeout is None else order.timeout,
+        order.retry_count,
+        dcqcn=order.dcqcn,
+        engine=order.engine,
+        root=order.root,
+        sync=order.sync,
+    )
+    return config if order.concurrent == 1 else replace(config, work=config.jobs * order.concurrent)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from p4gen.host.collectives.commlib import Communicator
 from p4gen.host.collectives.plan import ChannelKey
 from p4gen.host.transport.clock import duration_text
+from p4gen.net.collectives.running import Running, RunningGroup
 from p4gen.net.collectives.state import ChannelState, EdgeState, SlotState, group_reader
-from p4gen.net.running import Running, RunningGroup
 from p4gen.plan.placement.placed import Channel
 from p4gen.rocev2 import psn as serial
 
@@ -116,7 +116,7 @@ def _rank_states(group: RunningGroup, channel: Channel) -> Iterator[RankState]:
             continue  # a ring has no switch state
         mine = communicator.channels[channel.key]
         requester, responder = mine.pair.requester, mine.pair.responder
-        done = group.done(rank)
+        done = group.ranks[rank].done
         yield RankState(
             group.name,
             rank,

@@ -13,7 +13,7 @@ from p4gen.families import Facet, family_of
 from p4gen.groups.connections import ConnectionHere
 from p4gen.groups.group import GroupContext, Pattern, PlacedEdge
 from p4gen.model import Model
-from p4gen.net.running import Running, RunningGroup
+from p4gen.net.collectives.running import Running, RunningGroup
 from p4gen.plan.placement.placed import Channel
 from p4gen.plan.placement.tree import NodeKey, TreeNode
 from p4gen.rocev2.opcodes import Opcode

@@ -27,7 +27,8 @@ _STRIDE: Final = 4099
 
 
 class Flow:
-    """``size`` bytes from the end ``source`` of a connection to the other; both are set before it is started.
+    """``size`` bytes from the end ``source`` of a connection to the other; both are set before it is started
+    (``p4gen.net.job.Task``).
 
     ``pattern`` is twice as long as a message.
     """
@@ -40,9 +41,12 @@ class Flow:
     source: QueuePair
     destination: QueuePair
 
-    def __init__(self, size: int, pattern: bytes | memoryview, blocks: int = 0, *, writes: bool = False) -> None:
+    def __init__(
+        self, name: str, size: int, pattern: bytes | memoryview, blocks: int = 0, *, writes: bool = False
+    ) -> None:
         """``blocks``: into how many equal blocks the flow is divided, of whole messages each; 0 for one that does not
         wait. ``writes``: by RDMA WRITEs."""
+        self.name = name
         self.size = size
         self.next: Flow | None = None
         """The flow that sends a block when this one has brought the block before it."""
@@ -72,7 +76,7 @@ class Flow:
         self._released = self._block
         """Messages that may be sent."""
 
-    def start(self, _: object) -> None:
+    def start(self) -> None:
         """Send everything, or what waits for nothing."""
         self.started = self.source.clock.now
         if self._writes:
@@ -83,6 +87,15 @@ class Flow:
         for number in range(min(POSTED, self._count)):
             self._post(number)
         self._send()
+
+    @property
+    def done(self) -> bool:
+        """Whether all has been acknowledged, or the flow has failed."""
+        return self.finished is not None and self.started is not None
+
+    def parts(self) -> dict[str, object]:
+        """The parts that have state, by name."""
+        return {"messages": self}
 
     def _send(self) -> None:
         """Send what may be sent."""

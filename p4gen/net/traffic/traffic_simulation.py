@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import numpy as np
 
-from p4gen.host.collectives.alltoall import AllToAll, Exchange
 from p4gen.host.collectives.arrays import Array, reduced
-from p4gen.host.collectives.invocation import Invocation
-from p4gen.host.collectives.ring import Ring
-from p4gen.host.transport.clock import NS, SECOND, duration_text
+from p4gen.host.transport.clock import NS, SECOND
 from p4gen.host.transport.verbs import Recovery
 from p4gen.net.collectives.check import difference
+from p4gen.net.job import Job, Stuck
+from p4gen.net.result import RunResult
 from p4gen.net.traffic.series import Sample
 from p4gen.net.traffic.stuck import stuck
 from p4gen.net.traffic.traffic import Pattern, TrafficConfig
-from p4gen.net.traffic.wiring import Members, Track, Wiring, members
-from p4gen.net.world.freezing import Frozen, freeze, restore
+from p4gen.net.traffic.wiring import HostTask, Members, Track, Wiring, members
 from p4gen.net.world.network import Network
-from p4gen.net.world.patience import Patience
 from p4gen.plan.placement.placer import Names
 from p4gen.plan.placement.plain import place_plain
 from p4gen.program.compilation import compile_spec
-from p4gen.switch.drops import losses
 from p4gen.vocabulary import Op
-
-STEP: Final = 20_000
-"""Events between two checks of the progress."""
 
 
 @dataclass(frozen=True)
@@ -66,30 +58,15 @@ class FlowResult:
         return max(0, self.resent - self.lost) / self.sent if self.sent else 0.0
 
 
-@dataclass(frozen=True)
-class TrafficResult:
+@dataclass(frozen=True, kw_only=True)
+class TrafficResult(RunResult):
     """The result of a run; times in ps."""
 
     config: TrafficConfig = field(repr=False)
-    ended: bool
-    errors: tuple[str, ...]
-    duration: int
-    """From the first host's start to the last one's end."""
     groups: tuple[int, ...]
-    """The same for each group."""
+    """From the start of each group's first host to the end of its last one."""
     flows: tuple[FlowResult, ...]
-    drops: Counter[str] = field(repr=False)
-    """By ``where module.reason``."""
-    packet_hops: int
-    events: int
     samples: tuple[Sample, ...] = field(repr=False, default=())
-    findings: tuple[str, ...] = ()
-    """Why it has not ended, a line each."""
-
-    @property
-    def ok(self) -> bool:
-        """Whether all groups have ended and all received data is right."""
-        return self.ended and not self.errors
 
     def total(self, name: str) -> int:
         """The sum of a counter over all flows."""
@@ -111,10 +88,10 @@ class TrafficResult:
         return sum(flow.throughput for flow in self.flows) / len(self.flows)
 
 
-class TrafficSimulation:
+class TrafficSimulation(Job[HostTask, TrafficResult]):
     """A run. Raises ``InputError`` when it cannot be carried out, before a packet is sent."""
 
-    STATE: ClassVar = ("samples", "_runs", "_sample_at", "_begun")
+    STATE: ClassVar = ("samples", "_sample_at")
 
     def __init__(self, config: TrafficConfig) -> None:
         config.check()
@@ -129,11 +106,12 @@ class TrafficSimulation:
             else []
             for t in config.traffic
         ]
-        self.specs = {switch: config.spec_of(switch) for switch in topology.switches}
+        specs = {switch: config.spec_of(switch) for switch in topology.switches}
         registered = wiring.connections if config.registers else ()
-        self.placement = place_plain(topology, self.specs, registered, config.epoch)
-        programs = {switch: compile_spec(spec).program for switch, spec in self.specs.items()}
-        self.network = Network(topology, self.placement, programs, config.faults, config.seed, config.engine)
+        self.placement = place_plain(topology, specs, registered, config.epoch)
+        programs = {switch: compile_spec(spec).program for switch, spec in specs.items()}
+        network = Network(topology, self.placement, programs, config.faults, config.seed, config.engine)
+        super().__init__(network, specs, config.timeout)
         for switch, registers in self.placement.queues.items():
             self.network.nodes[switch].keep_lengths(registers)
         self.network.reports_losses = config.recovery is Recovery.ORACLE
@@ -147,70 +125,44 @@ class TrafficSimulation:
             )
             self.members.append(made)
             self.tracks += tracks
+        self.tasks = [task for made in self.members for task in made.tasks]
         self.samples: list[Sample] = []
-        self._runs: dict[tuple[int, int], Exchange | Invocation] = {}
-        """What members of collectives are doing, by group and rank."""
-        self._begun: dict[tuple[int, int], int] = {}
         self._sample_at = config.interval
-        self._patience = Patience(self.network.loop, config.timeout, self._arrived)
         for number, made in enumerate(self.members):
-            for rank in range(len(made.flows or made.values)):
+            for rank in range(len(made.tasks)):
                 self.network.loop.at(chance.randrange(config.skew + 1), self._begin, (number, rank))
+
+    @property
+    def title(self) -> str:
+        """See ``Job``."""
+        config = self.config
+        first, groups = config.traffic[0], f"{len(config.traffic)} groups of " if len(config.traffic) > 1 else ""
+        return (
+            f"{first.pattern} of {first.size:,} bytes, {groups}{len(first.hosts)} hosts on {config.topology.name}, "
+            f"{config.program.program}, {config.recovery}, {'DCQCN' if config.dcqcn else 'no congestion control'}"
+        )
 
     def _begin(self, which: tuple[int, int]) -> None:
         number, rank = which
-        made = self.members[number]
-        self._begun[which] = self.network.loop.now
-        if made.flows:
-            made.flows[rank].start(None)
-        elif made.alltoall:
-            self._runs[which] = made.alltoall[rank].exchange(made.values[rank])
-        else:
-            self._runs[which] = made.rings[rank].all_reduce(made.values[rank], Op.SUM)
-
-    # --- freezing ---
-
-    def parts(self) -> dict[str, object]:
-        """Everything that has state, by name."""
-        found: dict[str, object] = {"simulation": self, "patience": self._patience, **self.network.parts()}
-        for number, made in enumerate(self.members):
-            found |= {f"group {number} flow {i}": flow for i, flow in enumerate(made.flows)}
-            collective: list[AllToAll | Ring] = [*made.alltoall, *made.rings]
-            for rank, member in enumerate(collective):
-                found |= {f"group {number} rank {rank} {name}": part for name, part in member.parts().items()}
-        return found
-
-    def freeze(self) -> Frozen:
-        """The present state: time, events, links, hosts, switches, chance. What happens later does not change it."""
-        return freeze(self.parts())
-
-    def restore(self, frozen: Frozen) -> None:
-        """Back to a state of this simulation, or of another with the same ``config``; not while it runs.
-
-        ``ValueError`` for a state of a simulation with other parts."""
-        restore(self.parts(), frozen)
+        self.members[number].tasks[rank].start()
 
     # --- running ---
 
-    def run(self, progress: Callable[[int, int], None] | None = None) -> TrafficResult:
-        """Run to the end, or until it is plain that there is none; ``progress`` gets packets that have arrived, and
-        packets there are, as far as they are known."""
-        loop, interval = self.network.loop, self.config.interval
-        while not self._finished():
-            if loop.idle:
-                return self._result(f"deadlock: no packet is in flight and no timer runs, at {duration_text(loop.now)}")
-            count = STEP - loop.handled % STEP  # checks are at the same events, wherever a run continues from
-            loop.run(until=self._sample_at if interval else None, count=count)
-            if interval and loop.now >= self._sample_at:
-                self._sample()
-            if self._patience.over():
-                return self._result(f"no packet has made progress since {duration_text(self._patience.since)}")
-            if progress is not None:
-                progress(self._arrived(), sum(track.source.requester.end for track in self.tracks))
-        return self._result(None)
+    @property
+    def until(self) -> int | None:
+        """The time of the next sample."""
+        return self._sample_at if self.config.interval else None
 
-    def _arrived(self) -> int:
-        return sum(track.destination.responder.expected for track in self.tracks)
+    def advance(self) -> bool:
+        """See ``Job``."""
+        if self.config.interval and self.network.loop.now >= self._sample_at:
+            self._sample()
+        return self.done
+
+    def progress(self) -> tuple[int, int]:
+        """Packets that have arrived, and packets there are, as far as they are known."""
+        arrived = sum(track.destination.responder.expected for track in self.tracks)
+        return arrived, sum(track.source.requester.end for track in self.tracks)
 
     def _sample(self) -> None:
         for track in self.tracks:
@@ -220,42 +172,27 @@ class TrafficSimulation:
             self.samples.append(Sample(self._sample_at, track.name, stats.sent, stats.resent, stats.bytes, limit))
         self._sample_at += self.config.interval
 
-    def _ends(self, number: int) -> Iterator[int | None]:
-        """When the members of a group ended; None for those that have not."""
-        made = self.members[number]
-        for rank, flow in enumerate(made.flows):
-            yield flow.finished if (number, rank) in self._begun else None
-        for rank in range(len(made.values)):
-            run = self._runs.get((number, rank))
-            yield None if run is None else run.finished
-
-    def _finished(self) -> bool:
-        return all(end is not None for number in range(len(self.members)) for end in self._ends(number))
-
     # --- results ---
 
-    def _result(self, problem: str | None) -> TrafficResult:
-        network, ended = self.network, self._finished()
-        durations = tuple(self._duration(number) for number in range(len(self.members)))
-        errors = tuple(self._errors()) + (() if problem is None else (problem,))
+    def result(self, why: Stuck | None) -> TrafficResult:
+        """See ``Job``."""
+        durations = tuple(self._duration(made) for made in self.members)
+        findings = () if why is None else stuck(self.tracks, self.network, self.placement, self.specs)
         return TrafficResult(
             config=self.config,
-            ended=ended,
-            errors=errors,
-            duration=max(durations),
+            errors=tuple(self._errors()),
+            stuck=() if why is None else (*why.reasons, *findings),
+            verdict="everything has arrived as it was sent",
             groups=durations,
             flows=tuple(self._flow(track) for track in self.tracks),
-            drops=self.drops(),
-            packet_hops=sum(direction.packets for direction in network.directions.values()),
-            events=network.loop.handled,
             samples=tuple(self.samples),
-            findings=() if ended else tuple(stuck(self.tracks, network, self.placement, self.specs)),
+            **self.counted(max(durations)),
         )
 
     def _flow(self, track: Track) -> FlowResult:
-        stats = track.source.requester.stats
-        flow = next((f for f in self.members[track.group].flows if f.source is track.source), None)
-        duration, throughput = self._duration(track.group), 0.0
+        made, stats = self.members[track.group], track.source.requester.stats
+        flow = next((f for f in made.flows if f.source is track.source), None)
+        duration, throughput = self._duration(made), 0.0
         if flow is not None and flow.started is not None:
             end = self.network.loop.now if flow.arrived_at is None else flow.arrived_at
             duration = max(NS, end - flow.started)
@@ -266,11 +203,11 @@ class TrafficSimulation:
             stats.bytes, duration, throughput,
         )  # fmt: skip
 
-    def _duration(self, number: int) -> int:
-        """From the start of a group's first member to the end of the last one, or to now."""
+    def _duration(self, made: Members) -> int:
+        """From the start of a group's first member to the end of the last one, or to now, ps."""
         now = self.network.loop.now
-        last = max((now if end is None else end for end in self._ends(number)), default=0)
-        return last - min((at for (group, _), at in self._begun.items() if group == number), default=last)
+        last = max((now if task.finished is None else task.finished for task in made.tasks), default=0)
+        return last - min((task.started for task in made.tasks if task.started is not None), default=last)
 
     def _errors(self) -> Iterator[str]:
         for number, made in enumerate(self.members):
@@ -279,30 +216,21 @@ class TrafficSimulation:
             for flow, track in zip(made.flows, tracks, strict=False):
                 if flow.problem:
                     yield f"{name}{track}: {flow.problem}"
-            wanted = self._wanted(made)
-            for rank, should in enumerate(wanted):
-                run = self._runs.get((number, rank))
-                if run is None or not run.done:
-                    continue
+            for rank, (member, wanted) in enumerate(zip(made.exchanges, self._wanted(made), strict=True)):
                 at = f"{name}rank {rank}, {made.traffic.pattern}"
-                if run.error is not None:
-                    yield f"{at}: {run.error}"
-                elif wrong := difference(run.result(), should):
+                if member.problem:
+                    yield f"{at}: {member.problem}"
+                elif member.done and (wrong := difference(member.result(), wanted)):
                     yield f"{at}: {wrong}"
 
     @staticmethod
     def _wanted(made: Members) -> list[Array]:
         """Every rank's result by NumPy."""
-        if made.rings:
-            total = reduced(Op.SUM, made.values, saturating=True)  # their sums do not overflow
-            return [total] * len(made.rings)
-        if made.alltoall:
-            ranks = len(made.alltoall)
+        ranks = len(made.exchanges)
+        if not ranks:
+            return []
+        if made.traffic.pattern is Pattern.ALLTOALL:
             blocks = np.stack(made.values).reshape(ranks, ranks, -1)
             return list(blocks.transpose(1, 0, 2).reshape(ranks, -1))
-        return []
-
-    def drops(self) -> Counter[str]:
-        """Packets lost so far: on links, in switches by module and reason, at NICs."""
-        switches = self.network.switches
-        return self.network.lost({name: losses(spec, switches[name].counters) for name, spec in self.specs.items()})
+        total = reduced(Op.SUM, made.values, saturating=True)  # their sums do not overflow
+        return [total] * ranks

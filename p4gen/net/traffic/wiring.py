@@ -6,16 +6,18 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
 from p4gen.groups.connections import Connection as Placed
 from p4gen.groups.group import Endpoint
-from p4gen.host.collectives.alltoall import AllToAll, AllToAllConfig
+from p4gen.host.collectives.alltoall import AllToAll, AllToAllConfig, Exchange
 from p4gen.host.collectives.arrays import Array, array_type
+from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.plan import Connection
 from p4gen.host.collectives.ring import Ring, RingConfig
+from p4gen.host.transport.clock import Clock
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Completion, Peer
@@ -23,7 +25,7 @@ from p4gen.net.traffic.flow import Flow
 from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig
 from p4gen.plan.placement.placer import Names, switch_of
 from p4gen.rocev2.codes import ECN_ECT0
-from p4gen.vocabulary import DType
+from p4gen.vocabulary import DType, Op
 
 FIRST_QP: Final = 0x1000
 PORTS: Final = range(0xC000, 0x10000)
@@ -103,15 +105,68 @@ class Wiring:
         return Endpoint(self._names.mac[host], self._names.ip[host], qp)
 
 
-@dataclass
+class ExchangeTask:
+    """A rank of a collective between hosts (``p4gen.net.job.Task``)."""
+
+    STATE: ClassVar = ("_run", "started")
+
+    def __init__(self, name: str, clock: Clock, member: AllToAll | Ring, values: Array) -> None:
+        self.name = name
+        self.started: int | None = None
+        """When it began, ps."""
+        self._clock, self._member, self._values = clock, member, values
+        self._run: Exchange | Invocation | None = None
+
+    def start(self) -> None:
+        """Send this rank's array to the others."""
+        member, self.started = self._member, self._clock.now
+        if isinstance(member, AllToAll):
+            self._run = member.exchange(self._values)
+        else:
+            self._run = member.all_reduce(self._values, Op.SUM)
+
+    @property
+    def finished(self) -> int | None:
+        """When it ended, ps."""
+        return None if self._run is None else self._run.finished
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return self._run is not None and self._run.done
+
+    @property
+    def problem(self) -> str:
+        """Why it failed; "" if it did not."""
+        return str(self._run.error or "") if self._run is not None else ""
+
+    def result(self) -> Array | None:
+        """The array that the rank has got."""
+        assert self._run is not None
+        return self._run.result()
+
+    def parts(self) -> dict[str, object]:
+        """The parts that have state, by name."""
+        return {"exchange": self, **self._member.parts()}
+
+
+HostTask = Flow | ExchangeTask
+"""What a host does: it sends, or exchanges arrays with others."""
+
+
+@dataclass(frozen=True)
 class Members:
     """Those who carry a group's traffic out: flows, or a member for each host, and what these are given."""
 
     traffic: Traffic
     flows: Sequence[Flow] = ()
-    alltoall: Sequence[AllToAll] = ()
-    rings: Sequence[Ring] = ()
+    exchanges: Sequence[ExchangeTask] = ()
     values: Sequence[Array] = ()
+
+    @property
+    def tasks(self) -> Sequence[HostTask]:
+        """All of them, as tasks of the job."""
+        return [*self.flows, *self.exchanges]
 
 
 def members(
@@ -127,14 +182,16 @@ def members(
     """The members of group ``number``, and the directions in which they send. ``star`` are rank 0's connections with
     the others, for Barriers of a ring."""
     hosts, count = traffic.hosts, len(traffic.hosts)
+    clock = nics[hosts[0]].clock
 
     def track(a: int, b: int, source: QueuePair, destination: QueuePair) -> Track:
         return _track(config, number, hosts[a], hosts[b], source, destination)
 
     if traffic.pattern.flows:
-        flows, tracks = [], []
+        flows: list[Flow] = []
+        tracks = []
         for (a, b), (near, far) in ends.items():
-            flow = Flow(traffic.size, pattern, writes=config.writes)
+            flow = Flow(f"group {number} flow {len(flows)}", traffic.size, pattern, writes=config.writes)
             flow.source = nics[hosts[a]].create_pair(near.qp, near.peer, near.qp_config, flow.on_sent)
             flow.destination = nics[hosts[b]].create_pair(far.qp, far.peer, far.qp_config, flow.on_arrival)
             flows.append(flow)
@@ -151,7 +208,7 @@ def members(
             peers = {b: near for (a, b), (near, _) in ends.items() if a == rank}
             peers |= {a: far for (a, b), (_, far) in ends.items() if b == rank}
             alls.append(AllToAll(nics[host], AllToAllConfig(rank, count, peers, config.ahead)))
-        return Members(traffic, alltoall=alls, values=values), [
+        return Members(traffic, exchanges=_exchanges(number, clock, alls, values), values=values), [
             track(a, b, alls[a].pairs[b], alls[b].pairs[a]) for a in range(count) for b in range(count) if a != b
         ]
     rings = []
@@ -159,8 +216,17 @@ def members(
         left, right = ends[(rank - 1) % count, rank][1], ends[rank, (rank + 1) % count][0]
         mine = {to: near for to, (near, _) in enumerate(star, 1)} if rank == 0 else {0: star[rank - 1][1]}
         rings.append(Ring(nics[host], RingConfig(rank, count, left, right, mine)))
-    return Members(traffic, rings=rings, values=values), [
+    return Members(traffic, exchanges=_exchanges(number, clock, rings, values), values=values), [
         track(rank, (rank + 1) % count, rings[rank].pair, rings[(rank + 1) % count].pairs[0]) for rank in range(count)
+    ]
+
+
+def _exchanges(
+    number: int, clock: Clock, members: Sequence[AllToAll | Ring], values: Sequence[Array]
+) -> list[ExchangeTask]:
+    return [
+        ExchangeTask(f"group {number} rank {rank}", clock, member, mine)
+        for rank, (member, mine) in enumerate(zip(members, values, strict=True))
     ]
 
 
@@ -199,10 +265,10 @@ def _without_arrays(
     stretch = memoryview(pattern)[: 2 * message]
     ring = traffic.pattern is Pattern.ALLREDUCE
     blocks = 2 * (count - 1) if ring else 1
+    ways = [way for ends_at in ends for way in ((ends_at,) if ring else (ends_at, ends_at[::-1]))]
     flows = {
-        (a, b): Flow(blocks * pieces * message, stretch, blocks, writes=config.writes)
-        for ends_at in ends
-        for a, b in ((ends_at,) if ring else (ends_at, ends_at[::-1]))
+        way: Flow(f"group {number} flow {i}", blocks * pieces * message, stretch, blocks, writes=config.writes)
+        for i, way in enumerate(ways)
     }
     for (a, b), (near, far) in ends.items():
         there, back = flows[a, b], flows.get((b, a))

@@ -16,11 +16,6 @@ _WAITS: Final = 4
 """Times the longest wait without progress, at least: what is sent again after a long wait may be lost, too."""
 
 
-def nothing() -> int:
-    """The wait of switches that have no timers."""
-    return 0
-
-
 class Patience:
     """How long a run goes on without progress. Times are in ps.
 
@@ -30,9 +25,7 @@ class Patience:
 
     STATE: ClassVar = ("_done", "since", "_longest")
 
-    def __init__(
-        self, loop: EventLoop, timeout: int, done: Callable[[], int], waits: Callable[[], int] = nothing
-    ) -> None:
+    def __init__(self, loop: EventLoop, timeout: int, done: Callable[[], int], waits: Callable[[], int]) -> None:
         self._loop = loop
         self._least = _TIMEOUTS * max(timeout, _LEAST) + MS
         self._count = done
@@ -42,6 +35,10 @@ class Patience:
         """When progress was last observed."""
         self._longest = 0
         """The longest wait that was observed since."""
+
+    def begin(self) -> None:
+        """Wait from now on."""
+        self._done, self.since, self._longest = -1, self._loop.now, 0
 
     def over(self) -> bool:
         """Whether the run is to be given up. Asked again and again while it runs."""

@@ -2,101 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from p4gen.errors import InputError
 from p4gen.host.transport.clock import SECOND, US
 from p4gen.host.transport.verbs import Recovery
-from p4gen.net.own import FamilyResult, OwnRuns, RunOrder, outcome
-from p4gen.net.world.network import Network
+from p4gen.net.job import Stuck
+from p4gen.net.result import MEMORY_RIGHT, RunResult, ending
+from p4gen.net.runs import RunOrder, Runs
 from p4gen.papers.multiwrite.ranks.calls import memory_problem
 from p4gen.papers.multiwrite.ranks.planning import ALLGATHER, DISPATCH, fitted
 from p4gen.papers.multiwrite.ranks.relaying import Rank
 from p4gen.papers.multiwrite.ranks.run_plans import RUN_OPTIONS, run_plan
-from p4gen.papers.multiwrite.simulation import WriteConfig, WriteSimulation
+from p4gen.papers.multiwrite.simulation import Calls, WriteConfig, WriteSimulation
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
+from p4gen.vocabulary.topology import TopologySpec
 
 _HEADERS = 150
 """Bytes of a packet beside its data, more or less: for the time that a packet takes."""
 
 
-class WriteRun:
-    """A run (``p4gen.net.own.OwnRun``). Raises ``InputError`` if the program cannot serve it."""
+class WriteRun(WriteSimulation):
+    """The run that an order asks for. Raises ``InputError`` if the program cannot serve it."""
 
     def __init__(self, order: RunOrder) -> None:
         assert isinstance(order.program, MultiwriteSpec)
-        self._order, topology = order, order.topology
-        made = run_plan(order)
-        self.spec = fitted(order.program, topology, len(made.layers))
+        topology, made = order.topology, run_plan(order)
+        spec = fitted(order.program, topology, len(made.layers))
         drawn = np.random.default_rng(order.seed)
-        self.title = f"{made.title} on {topology.name}, {self.spec.program}, {self._recovery}"
         self.calls = [made.draw(drawn) for _ in range(order.repeat)]
         """What all ranks call, one after the other."""
-        self.simulation = WriteSimulation(
+        layers, recovery = made.layers, order.recovery or Recovery.GO_BACK_N
+        super().__init__(
             WriteConfig(
                 topology,
-                self.spec,
-                made.layers,
+                spec,
+                layers,
                 order.faults,
-                self._recovery,
-                self._timeout(len(made.layers)) if order.timeout is None else order.timeout,
+                recovery,
+                _timeout(spec, topology, len(layers)) if order.timeout is None else order.timeout,
                 order.retry_count,
                 order.dcqcn,
                 order.seed,
                 order.engine,
             )
         )
-        by_rank = zip(*self.simulation.layers, strict=True)
-        self._ranks = [Rank(members, self.network.loop) for members in by_rank]
+        self._title = f"{made.title} on {topology.name}, {spec.program}, {recovery}"
+        self._ranks = [Rank(members, self.network.loop) for members in zip(*self.layers, strict=True)]
+        steps = [self._step(number) for number in range(order.repeat)]
+        self.tasks = [Calls(f"rank {rank.rank}", rank, steps) for rank in self._ranks]
         self._problems: list[str] = []
 
     @property
-    def _recovery(self) -> Recovery:
-        return self._order.recovery or Recovery.GO_BACK_N
-
-    @property
-    def network(self) -> Network:
-        """See ``OwnRun``."""
-        return self.simulation.network
-
-    @property
-    def programs(self) -> Mapping[str, MultiwriteSpec]:
-        """See ``OwnRun``."""
-        return dict.fromkeys(self._order.topology.switches, self.spec)
-
-    def _timeout(self, layers: int) -> int:
-        """Twice the time in which all packets that sources may have outstanding pass the slowest link."""
-        topology = self._order.topology
-        slowest: int = min(topology.setting(link, "bandwidth") for link in topology.links)
-        bits = 8 * layers * len(topology.rank_hosts) * self.spec.slots * (self.spec.payload + _HEADERS)
-        return max(100 * US, 2 * bits * SECOND // slowest)
+    def title(self) -> str:
+        """See ``Job``."""
+        return self._title
 
     # --- running ---
 
-    def run(self, progress: Callable[[int, int], None] | None = None) -> FamilyResult:
-        """See ``OwnRun``."""
-        simulation = self.simulation
-        stuck: tuple[str, ...] = ()
-        steps = [self._step(number) for number in range(len(self.calls))]
-        try:
-            simulation.drive(self._ranks, steps, progress)
-        except InputError as error:
-            stuck = tuple(str(diagnostic) for diagnostic in error.diagnostics)
+    def progress(self) -> tuple[int, int]:
+        """Calls that have begun, and all of them."""
+        total = len(self.calls) * len(self.tasks)
+        return total - sum(len(task.left) for task in self.tasks), total
+
+    def result(self, stuck: Stuck | None) -> RunResult:
+        """See ``Job``."""
+        spec = self.config.spec
         errors = [] if stuck else list(self._wrong())
-        duration = simulation.network.loop.now if stuck else max(rank.ended for rank in self._ranks)
-        came = sum(pair.responder.expected for pair in simulation.pairs)
-        rate = came * self.spec.payload * 8 * SECOND / len(self._ranks) / duration if duration else 0.0
-        return outcome(
-            self.network,
-            simulation.pairs,
-            simulation.drops(),
-            duration,
-            errors=[*self._problems, *errors],
-            stuck=stuck,
-            said=[f"{came:,} packets have come to ranks in their order, {rate / 1e9:.2f} Gb/s of data a rank"],
-            figures={"program": self.spec.program, "received": came, "gbps_received": round(rate / 1e9, 3)},
+        duration = self.network.loop.now if stuck else max(rank.ended for rank in self._ranks)
+        came = sum(pair.responder.expected for pair in self.pairs)
+        rate = came * spec.payload * 8 * SECOND / len(self._ranks) / duration if duration else 0.0
+        packets = f"{came:,} packets have come to ranks in their order, {rate / 1e9:.2f} Gb/s of data a rank"
+        return RunResult(
+            errors=(*self._problems, *errors),
+            stuck=() if stuck is None else stuck.reasons,
+            said=(*ending(duration, len(self.calls), stuck), packets),
+            verdict=MEMORY_RIGHT,
+            figures={"program": spec.program, "received": came, "gbps_received": round(rate / 1e9, 3)},
+            **self.counted(duration),
         )
 
     def _step(self, number: int) -> Callable[[Rank], None]:
@@ -113,15 +97,21 @@ class WriteRun:
 
     def _wrong(self) -> Iterator[str]:
         """The last call's results, and windows: after all calls, they hold what NumPy says, and nothing else."""
-        simulation = self.simulation
         for rank in self._ranks:
             if problem := self.calls[-1].problem(rank):
                 yield f"rank {rank.rank}, call {len(self.calls)}: {problem}"
-        for number, (members, first_psns) in enumerate(zip(simulation.layers, simulation.first_psns, strict=True)):
+        for number, (members, first_psns) in enumerate(zip(self.layers, self.first_psns, strict=True)):
             calls = [call.layer(number) for call in self.calls]
             for member in members:
                 if problem := memory_problem(member, calls, first_psns):
                     yield f"rank {member.rank}: {problem}"
 
 
-FACET = OwnRuns((ALLGATHER, DISPATCH), RUN_OPTIONS, WriteRun)
+def _timeout(spec: MultiwriteSpec, topology: TopologySpec, layers: int) -> int:
+    """Twice the time in which all packets that sources may have outstanding pass the slowest link, ps."""
+    slowest: int = min(topology.setting(link, "bandwidth") for link in topology.links)
+    bits = 8 * layers * len(topology.rank_hosts) * spec.slots * (spec.payload + _HEADERS)
+    return max(100 * US, 2 * bits * SECOND // slowest)
+
+
+FACET = Runs((ALLGATHER, DISPATCH), WriteRun, RUN_OPTIONS)

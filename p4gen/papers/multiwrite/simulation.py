@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from p4gen.errors import InputError
-from p4gen.host.transport.clock import US, duration_text
+from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
-from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Recovery
 from p4gen.model import EngineName
+from p4gen.net.job import Job, Progress, Stuck
+from p4gen.net.result import RunResult
 from p4gen.net.world.faults import Faults
 from p4gen.net.world.network import Network
-from p4gen.net.world.patience import Patience
 from p4gen.net.world.ticks import UNIT, Ticker
 from p4gen.papers.multiwrite.control import edge_index
 from p4gen.papers.multiwrite.placing import Addresses, Waypoint, WritePlacement, straight
@@ -25,7 +25,6 @@ from p4gen.papers.multiwrite.ranks.layout import Layout
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.program.compilation import compile_spec
 from p4gen.program.repair import wait
-from p4gen.switch.drops import losses
 from p4gen.vocabulary.topology import TopologySpec
 
 
@@ -44,6 +43,39 @@ class Caller(Protocol):
 
 
 AnyCaller = TypeVar("AnyCaller", bound=Caller)
+
+
+class Calls(Generic[AnyCaller]):
+    """Calls of one caller, each as soon as it is done with the one before (``p4gen.net.job.Task``)."""
+
+    def __init__(self, name: str, caller: AnyCaller, calls: Sequence[Callable[[AnyCaller], None]]) -> None:
+        self.name = name
+        self.caller = caller
+        self.left = list(calls)
+        """Those that have not begun."""
+
+    def start(self) -> None:
+        """Make the next call."""
+        self.left.pop(0)(self.caller)
+
+    @property
+    def due(self) -> bool:
+        """Whether the next call can be made."""
+        return bool(self.left) and self.caller.done
+
+    @property
+    def done(self) -> bool:
+        """Whether all calls have ended."""
+        return not self.left and self.caller.done
+
+    @property
+    def problem(self) -> str:
+        """What is wrong; "" if nothing is."""
+        return "; ".join(self.caller.problems)
+
+    def parts(self) -> dict[str, object]:
+        """Nothing: a run is not frozen."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -75,8 +107,10 @@ class WriteConfig:
     engine: EngineName = "interp"
 
 
-class WriteSimulation:
+class WriteSimulation(Job[Calls[Any], RunResult]):
     """A group of all ranks of a topology. Raises ``InputError`` if the program cannot serve it."""
+
+    STEP: ClassVar = 64
 
     def __init__(self, config: WriteConfig) -> None:
         self.config = config
@@ -90,7 +124,8 @@ class WriteSimulation:
         ranks = range(len(topology.rank_hosts))
         programs = dict.fromkeys(topology.switches, compile_spec(spec).program)
         addresses = Addresses.of(topology, spec)
-        self.network = Network(topology, addresses, programs, config.faults, config.seed, config.engine)
+        network = Network(topology, addresses, programs, config.faults, config.seed, config.engine)
+        super().__init__(network, dict.fromkeys(topology.switches, spec), config.timeout)
         for nic in self.network.nics.values():
             nic.checks_icrc = spec.icrc.right
         self.first_psns = [[chance.randrange(1 << 24) for _ in ranks] for _ in config.layers]
@@ -104,7 +139,7 @@ class WriteSimulation:
         for switch, held in placement.switches.items():
             held.install(self.network.switches[switch])
         self._ticked = placement.ticked if spec.wants_ticks else ()
-        self._ticker = self._start_ticks(placement) if spec.wants_ticks else None
+        self.ticker = self._start_ticks(placement) if spec.wants_ticks else None
 
     @property
     def members(self) -> list[Member]:
@@ -149,14 +184,14 @@ class WriteSimulation:
             edges,
             network.loop,
             lambda _switch, _context: True,
-            self._longest_wait,
+            self.longest_wait,
             lambda: sum(direction.packets for direction in network.directions.values()),
             self.config.topology.switch_latency,
             spec.architecture.cpu_port,
         )
 
-    def _longest_wait(self) -> int:
-        """That of the switches' timers, ps; 0 if none runs."""
+    def longest_wait(self) -> int:
+        """See ``Job``."""
         spec, switches = self.config.spec, self.network.switches
         words = (
             switches[edge.switch].register("timers", edge_index(spec, edge.context, edge.edge.edge_id))
@@ -164,12 +199,15 @@ class WriteSimulation:
         )
         return max(map(wait, words), default=0) * UNIT
 
-    @property
-    def pairs(self) -> Iterator[QueuePair]:
-        """The queue pairs of all ranks."""
-        return (pair for nic in self.network.nics.values() for pair in nic.pairs.values())
+    # --- running ---
 
-    def run(self, *calls: Callable[[Member], None]) -> int:
+    @property
+    def title(self) -> str:
+        """See ``Job``."""
+        topology = self.config.topology
+        return f"{len(topology.rank_hosts)} ranks on {topology.name}, {self.config.spec.program}"
+
+    def run_calls(self, *calls: Callable[[Member], None]) -> int:
         """The ranks on the first layer make these calls; see ``drive``."""
         return self.drive(self.members, calls)
 
@@ -177,43 +215,35 @@ class WriteSimulation:
         self,
         callers: Sequence[AnyCaller],
         calls: Sequence[Callable[[AnyCaller], None]],
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> int:
         """All callers make these calls, each as soon as it is done with the one before. Returns the time of the last
-        event, ps. ``progress`` is told how many calls have begun, of how many.
+        event, ps.
 
         Raises ``InputError``, with the reason, for a run that does not end, and for errors of connections.
         """
-        loop = self.network.loop
-        left = [list(calls) for _ in callers]
-        pairs = list(self.pairs)
-        patience = Patience(
-            loop, self.config.timeout, lambda: sum(pair.responder.expected for pair in pairs), self._longest_wait
-        )
-        while True:
-            for caller, more in zip(callers, left, strict=True):
-                if more and caller.done:
-                    more.pop(0)(caller)
-                    if self._ticker is not None:
-                        self._ticker.wake()
-            if not any(left) and all(caller.done for caller in callers):
-                return loop.now
-            problems = [problem for caller in callers for problem in caller.problems]
-            if problems:
-                raise InputError(*problems)
-            if loop.idle:
-                raise InputError(f"deadlock: no packet is in flight and no timer runs, at {duration_text(loop.now)}")
-            loop.run(count=64)
-            if progress is not None:
-                progress(len(calls) * len(left) - sum(map(len, left)), len(calls) * len(left))
-            if patience.over():
-                raise InputError(f"no packet has arrived since {duration_text(patience.since)}")
+        self.tasks = [Calls(f"caller {number}", caller, calls) for number, caller in enumerate(callers)]
+        stuck = self.finish(progress)
+        if stuck is not None:
+            raise InputError(*stuck.reasons)
+        return self.network.loop.now
+
+    def advance(self) -> bool:
+        """See ``Job``."""
+        for task in self.tasks:
+            if task.due:
+                task.start()
+                self.wake()
+        return self.done
+
+    def failures(self) -> Sequence[str]:
+        """Errors of connections: what they carried does not come any more."""
+        return [problem for task in self.tasks for problem in task.caller.problems]
+
+    def result(self, stuck: Stuck | None) -> RunResult:
+        """See ``Job``."""
+        return RunResult(errors=(), stuck=() if stuck is None else stuck.reasons, **self.counted(self.network.loop.now))
 
     def copies(self) -> Counter[str]:
         """Packets on each direction of the links so far, by name."""
         return Counter({name: direction.packets for name, direction in self.network.directions.items()})
-
-    def drops(self) -> Counter[str]:
-        """Packets lost so far: on links, in switches by module and reason, at NICs."""
-        switches = self.network.switches
-        return self.network.lost({name: losses(self.config.spec, switches[name].counters) for name in switches})

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -15,9 +13,10 @@ from p4gen.host.transport.clock import MS, SECOND, US
 from p4gen.host.transport.verbs import QpConfig, Recovery, Resumption
 from p4gen.inputs import shown
 from p4gen.net.collectives.config import MAX_DATA
-from p4gen.net.own import FamilyResult, OwnOption, OwnRuns, RunOrder, outcome, yes_or_no
+from p4gen.net.job import Progress, Stuck
+from p4gen.net.result import MEMORY_RIGHT, RunResult, ending
+from p4gen.net.runs import FamilyOption, RunOrder, Runs, yes_or_no
 from p4gen.net.world.faults import Faults
-from p4gen.net.world.network import Network
 from p4gen.papers.scin.codes import Status
 from p4gen.papers.scin.control import Pattern
 from p4gen.papers.scin.ranks.calls import CALL, DIVIDED, Drawn, PullCall, draw, sized
@@ -59,11 +58,11 @@ def _late(text: str) -> int:
 
 
 OPTIONS: Final = {
-    "sources": OwnOption("call: ranks whose operands are read, such as 0,3", _ALL, _ranks),
-    "destinations": OwnOption("call: ranks that get the result", _ALL, _ranks),
+    "sources": FamilyOption("call: ranks whose operands are read, such as 0,3", _ALL, _ranks),
+    "destinations": FamilyOption("call: ranks that get the result", _ALL, _ranks),
     "in_place": yes_or_no("whether results go where operands are", "yes"),
-    "late": OwnOption("the longest that a rank waits before it arrives at a call; each time is drawn", "0", _late),
-    "resumption": OwnOption(
+    "late": FamilyOption("the longest that a rank waits before it arrives at a call; each time is drawn", "0", _late),
+    "resumption": FamilyOption(
         "how NICs answer a READ again: any part, or as Linux rxe, which narrows it",
         str(Resumption.STRICT),
         Resumption,
@@ -94,38 +93,36 @@ def _round_trip(topology: TopologySpec) -> int:
     return 2 * (delay + topology.switch_latency)
 
 
-class PullRun:
-    """A run (``p4gen.net.own.OwnRun``). Raises ``InputError`` if the program cannot serve it."""
+class PullRun(PullSimulation):
+    """The run that an order asks for. Raises ``InputError`` if the program cannot serve it."""
 
     def __init__(self, order: RunOrder) -> None:
         assert isinstance(order.program, ScinSpec)
-        self._order, topology = order, order.topology
+        self.order, topology = order, order.topology
         self._bytes = order.program.unit_bytes
         if order.dcqcn is not None:
             raise InputError(Diagnostic(Option("dcqcn"), "ranks send nothing on their own; waves pace the switch"))
-        self._recovery = order.recovery or Recovery.GO_BACK_N
-        if self._recovery not in (Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT):
-            raise InputError(
-                Diagnostic(Option("recovery"), f"{self._recovery} is not for connections to SCIN's switches")
-            )
-        self.call = self._call()
-        contexts = len(self.call.patterns)
-        self.spec = fitted(order.program, topology, contexts * order.concurrent)
+        recovery = order.recovery or Recovery.GO_BACK_N
+        if recovery not in (Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT):
+            raise InputError(Diagnostic(Option("recovery"), f"{recovery} is not for connections to SCIN's switches"))
+        self.collective = self._call()
+        contexts = len(self.collective.patterns)
+        spec = fitted(order.program, topology, contexts * order.concurrent)
         remembered = QpConfig.max_dest_rd_atomic
-        if self.spec.waves > remembered and order.faults != Faults():
+        if spec.waves > remembered and order.faults != Faults():
             raise InputError(
                 Diagnostic(
                     Option("waves"),
                     f"NICs answer their {remembered} newest READs again: with losses {remembered} at most",
                 )
             )
-        self.simulation = PullSimulation(
+        super().__init__(
             PullConfig(
                 topology,
-                self.spec,
-                self.call.patterns * order.concurrent,
+                spec,
+                self.collective.patterns * order.concurrent,
                 order.faults,
-                self._recovery,
+                recovery,
                 order.options["resumption"],
                 tick=max(PullConfig.tick, _round_trip(topology)),
                 timeout=100 * US if order.timeout is None else order.timeout,
@@ -136,11 +133,11 @@ class PullRun:
         )
         self.problems: list[str] = []
         """What is wrong with memories, and calls that were aborted."""
-        self._ended = 0
         self.groups = [
-            Group(self, self.simulation.communicators(range(first, first + contexts)), first)
+            Group(self, self.communicators(range(first, first + contexts)), first)
             for first in range(0, contexts * order.concurrent, contexts)
         ]
+        self.tasks = self.callers = [caller for group in self.groups for caller in group.callers]
         if self.groups[0].packets >= _MOST_PACKETS:
             raise InputError(
                 Diagnostic(
@@ -150,7 +147,7 @@ class PullRun:
 
     def _call(self) -> PullCall:
         """What ranks call. Raises ``InputError``."""
-        o, ranks = self._order, len(self._order.topology.rank_hosts)
+        o, ranks = self.order, len(self.order.topology.rank_hosts)
         check_root(o.root, ranks)
         masks = []
         for name in ("sources", "destinations"):
@@ -183,78 +180,54 @@ class PullRun:
 
     @property
     def title(self) -> str:
-        """See ``OwnRun``."""
-        o, ranks = self._order, self.call.ranks
-        what = (
-            f"{self.call.name} of {self._bytes * self.call.elements:,} bytes" if self.call.elements else self.call.name
-        )
+        """See ``Job``."""
+        o, call, config = self.order, self.collective, self.config
+        what = f"{call.name} of {self._bytes * call.elements:,} bytes" if call.elements else call.name
         groups = f"{o.concurrent} groups of " if o.concurrent > 1 else ""
-        return f"{what}, {groups}{ranks} ranks on {o.topology.name}, {self.spec.program}, {self._recovery}"
+        return f"{what}, {groups}{call.ranks} ranks on {o.topology.name}, {config.spec.program}, {config.recovery}"
 
-    @property
-    def network(self) -> Network:
-        """See ``OwnRun``."""
-        return self.simulation.network
+    def finish(self, progress: Progress | None = None) -> Stuck | None:
+        """See ``Job``."""
+        for caller in self.callers:
+            caller.start()
+        return super().finish(progress)
 
-    @property
-    def programs(self) -> Mapping[str, ScinSpec]:
-        """See ``OwnRun``."""
-        return dict.fromkeys(self._order.topology.switches, self.spec)
+    def advance(self) -> bool:
+        """See ``Job``."""
+        return self.done
 
-    @property
-    def order(self) -> RunOrder:
-        """What the command line asks for."""
-        return self._order
+    def progress(self) -> tuple[int, int]:
+        """Calls that have ended, and all of them."""
+        return sum(caller.ended for caller in self.callers), len(self.callers) * self.order.repeat
 
-    def run(self, progress: Callable[[int, int], None] | None = None) -> FamilyResult:
-        """See ``OwnRun``."""
-        simulation, callers = self.simulation, [caller for group in self.groups for caller in group.callers]
-        total = len(callers) * self._order.repeat
-
-        def over() -> bool:
-            if progress is not None:
-                progress(sum(caller.ended for caller in callers), total)
-            return all(caller.over for caller in callers)
-
-        stuck: tuple[str, ...] = ()
-        for caller in callers:
-            caller.next()
-        try:
-            simulation.finish(over)
-        except InputError as error:
-            stuck = tuple(diagnostic.message for diagnostic in error.diagnostics)
-        flagged = [member.flagged for caller in callers for member in caller.rank.members]
-        duration = simulation.network.loop.now if stuck else max(flagged)
-        return self._outcome(duration, stuck)
-
-    def _outcome(self, duration: int, stuck: tuple[str, ...]) -> FamilyResult:
-        directions = self.network.directions.values()
-        hosts = self._order.topology.hosts
+    def result(self, stuck: Stuck | None) -> RunResult:
+        """See ``Job``."""
+        o, call, spec = self.order, self.collective, self.config.spec
+        directions, hosts = self.network.directions.values(), o.topology.hosts
         told = sum(direction.packets for direction in directions if direction.dst in hosts)
-        figures: dict[str, float | int | str] = {"program": self.spec.program, "to_ranks": told}
-        said = []
+        flagged = [member.flagged for caller in self.callers for member in caller.rank.members]
+        duration = self.network.loop.now if stuck else max(flagged)
+        figures: dict[str, float | int | str] = {"program": spec.program, "to_ranks": told}
+        said = [*ending(duration, o.repeat, stuck)]
         if not stuck and not self.problems:
-            call, repeat = self.call, self._order.repeat
-            again = told - len(self.groups) * repeat * call.planned(self.groups[0].packets, self.spec)
+            again = told - len(self.groups) * o.repeat * call.planned(self.groups[0].packets, spec)
             said.append(f"{told:,} packets sent by the switch to ranks, {again:,} of them again")
-            rate = 8 * self._bytes * call.elements * repeat * SECOND / max(duration, 1)
+            rate = 8 * self._bytes * call.elements * o.repeat * SECOND / max(duration, 1)
             if call.elements:
                 said.append(f"algorithm throughput {rate / 1e9:.2f} Gb/s{' of each group' * (len(self.groups) > 1)}")
             figures |= {"again": again, "gbps": round(rate / 1e9, 3)}
-        found = outcome(
-            self.network,
-            self.simulation.pairs,
-            self.simulation.drops(),
-            duration,
-            errors=self.problems,
-            stuck=stuck,
-            said=said,
-            figures=figures,
-        )
+        counted = self.counted(duration)
         # Ranks send answers to READs and WRITEs for the most part, which no requester counts.
-        sent = sum(direction.packets for direction in directions if direction.src in hosts)
-        naks = sum(pair.responder.stats.naks for pair in self.simulation.pairs)
-        return replace(found, sent=sent, naks=found.naks + naks)
+        counted["sent"] = sum(direction.packets for direction in directions if direction.src in hosts)
+        counted["naks"] += sum(pair.responder.stats.naks for pair in self.pairs)
+        return RunResult(
+            errors=tuple(self.problems),
+            stuck=() if stuck is None else stuck.reasons,
+            said=tuple(said),
+            verdict=MEMORY_RIGHT,
+            figures=figures,
+            **counted,
+        )
 
 
 class Group:
@@ -264,7 +237,7 @@ class Group:
         self.run = run
         self.number = number
         self._calls: dict[int, tuple[Drawn, set[int]]] = {}
-        self.callers = [Caller(self, ranks[rank]) for rank in run.call.participants]
+        self.callers = [Caller(self, ranks[rank]) for rank in run.collective.participants]
         self.packets = self.callers[0].packets
         """Of a call in each context."""
 
@@ -272,7 +245,10 @@ class Group:
         """A call's data."""
         if number not in self._calls:
             chance = np.random.default_rng([self.run.order.seed, self.number, number])
-            self._calls[number] = draw(self.run.call, self.run.spec, chance), set(self.run.call.participants)
+            self._calls[number] = (
+                draw(self.run.collective, self.run.config.spec, chance),
+                set(self.run.collective.participants),
+            )
         return self._calls[number][0]
 
     def ended(self, number: int, rank: int) -> None:
@@ -284,12 +260,13 @@ class Group:
 
 
 class Caller:
-    """A rank that makes its calls one after the other, each with other data in the same memory."""
+    """A rank that makes its calls one after the other, each with other data in the same memory
+    (``p4gen.net.job.Task``)."""
 
     def __init__(self, group: Group, rank: Communicator) -> None:
         self._group, self.rank = group, rank
-        call = group.run.call
-        empty = np.zeros(call.operand_elements, Layout(group.run.spec).type)
+        call = group.run.collective
+        empty = np.zeros(call.operand_elements, Layout(group.run.config.spec).type)
         self.operand = rank.register(empty, call.operand_parts)
         self._result = None
         if not call.in_place:
@@ -298,18 +275,23 @@ class Caller:
         """Of a call in each context."""
         self.ended = 0
         """Calls that it has ended."""
-        self._broken = False
-        name = f"{group.run.order.seed} group {group.number} rank {rank.rank}"
-        self._chance = random.Random(name)  # noqa: S311 - a simulation, to be repeatable
+        self.problem = ""
+        """Why the last call was aborted; "" if none was."""
+        self.name = f"group {group.number} rank {rank.rank}"
+        self._chance = random.Random(f"{group.run.order.seed} {self.name}")  # noqa: S311 - a simulation, to be repeatable
         for member in rank.members:
             member.told = self._told
 
     @property
-    def over(self) -> bool:
+    def done(self) -> bool:
         """Whether it makes no more calls."""
-        return self._broken or self.ended == self._group.run.order.repeat
+        return bool(self.problem) or self.ended == self._group.run.order.repeat
 
-    def next(self) -> None:
+    def parts(self) -> dict[str, object]:
+        """Nothing: a run is not frozen."""
+        return {}
+
+    def start(self) -> None:
         """Make the next call, soon."""
         late, loop = self._group.run.order.options["late"], self._group.run.network.loop
         if late:
@@ -321,9 +303,9 @@ class Caller:
         run = self._group.run
         self.operand.put(self._group.drawn(self.ended).values[self.rank.rank])
         if self._result is not None:
-            self._result.put(np.zeros(run.call.result_elements, self._result.layout.type))
-        run.simulation.wake()
-        run.call.start(self.rank, self.operand, self._result)
+            self._result.put(np.zeros(run.collective.result_elements, self._result.layout.type))
+        run.wake()
+        run.collective.start(self.rank, self.operand, self._result)
 
     def _told(self) -> None:
         """A flag has come."""
@@ -333,14 +315,13 @@ class Caller:
         if status is Status.SUCCESS:
             problem = self._group.drawn(number).problem(self.rank.rank, self.operand, self._result)
         else:
-            problem = f"has ended with the status {status}, {status.name.lower()}"
-            self._broken = True
+            problem = self.problem = f"has ended with the status {status}, {status.name.lower()}"
         if problem:
             run.problems.append(f"rank {self.rank.rank}, call {number + 1}: {problem}")
         self._group.ended(number, self.rank.rank)
         self.ended += 1
-        if not self.over:
-            self.next()
+        if not self.done:
+            self.start()
 
 
-FACET = OwnRuns((*map(str, Collective), CALL), OPTIONS, PullRun, frozenset({"root", "concurrent"}))
+FACET = Runs((*map(str, Collective), CALL), PullRun, OPTIONS, frozenset({"root", "concurrent"}))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +13,13 @@ import numpy.typing as npt
 from p4gen.arch.ports import CPU_PORT
 from p4gen.errors import InputError
 from p4gen.host.collectives.arrays import array_type
-from p4gen.host.transport.clock import US, duration_text
-from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import QpConfig, Recovery, Resumption
 from p4gen.model import EngineName
+from p4gen.net.job import Job, Stuck, Task
+from p4gen.net.result import RunResult
 from p4gen.net.world.faults import Faults
 from p4gen.net.world.network import Network
-from p4gen.net.world.patience import Patience
 from p4gen.papers.scin.codes import Status
 from p4gen.papers.scin.control import Pattern, PullContext, configuration
 from p4gen.papers.scin.placing import Plain, tick_of
@@ -29,7 +28,6 @@ from p4gen.papers.scin.ranks.hosts import Buffer, Member
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.papers.scin.words import WATCHED
 from p4gen.program.compilation import compile_spec
-from p4gen.switch.drops import losses
 from p4gen.vocabulary import DType
 from p4gen.vocabulary.topology import TopologySpec
 
@@ -56,17 +54,19 @@ class PullConfig:
     engine: EngineName = "interp"
 
 
-class PullSimulation:
+class PullSimulation(Job[Task, RunResult]):
     """Contexts of all ranks of a star. Raises ``InputError`` if the program cannot serve them."""
+
+    STEP: ClassVar = 64
 
     def __init__(self, config: PullConfig) -> None:
         self.config = config
         topology, spec = config.topology, config.spec
         plain = Plain.of(topology, spec)
         switch = plain.switch
-        self.network = Network(
-            topology, plain, {switch: compile_spec(spec).program}, config.faults, config.seed, config.engine
-        )
+        programs = {switch: compile_spec(spec).program}
+        network = Network(topology, plain, programs, config.faults, config.seed, config.engine)
+        super().__init__(network, {switch: spec}, config.timeout)
         for nic in self.network.nics.values():
             nic.checks_icrc = spec.icrc.right
         self._hosts, self._switch = topology.rank_hosts, switch
@@ -75,6 +75,7 @@ class PullSimulation:
         """The ranks of each context."""
         self.first_psns: list[int] = []
         """Those of the contexts."""
+        self._until: Callable[[], bool] = self._all_flagged
         contexts = [self._context(number, pattern, plain) for number, pattern in enumerate(config.patterns)]
         configuration(spec, contexts).install(self.network.switches[switch])
         self._ticks = [tick_of(context) for context in contexts]
@@ -118,14 +119,15 @@ class PullSimulation:
 
     def wake(self) -> None:
         """Have ticks go on, since a rank is about to arrive. They end when no rank waits for a flag."""
+        super().wake()
         if not self._ticking:
             self._ticking = True
             self.network.loop.at(self.network.loop.now + self.config.tick, self._round)
 
     @property
-    def pairs(self) -> Iterator[QueuePair]:
-        """The queue pairs of all ranks."""
-        return (pair for nic in self.network.nics.values() for pair in nic.pairs.values())
+    def title(self) -> str:
+        """See ``Job``."""
+        return f"{len(self._hosts)} ranks on {self.config.topology.name}, {self.config.spec.program}"
 
     def communicators(self, contexts: range) -> list[Communicator]:
         """A group of all ranks, whose calls are those of these contexts."""
@@ -166,31 +168,37 @@ class PullSimulation:
                 call.make(None)
         self.wake()
 
-    def finish(self, until: Callable[[], bool] | None = None) -> int:
-        """Runs until all ranks have the flags of all calls. Returns the time, ps.
+    def settle(self, until: Callable[[], bool] | None = None) -> int:
+        """Run until all ranks have the flags of all calls, or as long as ``until`` is false. Returns the time, ps.
 
         Raises ``InputError``, with the reason, for a run that does not end, and for errors of connections.
         """
-        loop = self.network.loop
-        everyone = [member for members in self.members for member in members.values()]
-        pairs = list(self.pairs)
-        patience = Patience(
-            loop, self.config.timeout, lambda: sum(pair.responder.expected for pair in pairs), self._longest_wait
-        )
-        while not (until() if until else all(member.done for member in everyone)):
-            problems = [problem for member in everyone for problem in member.problems]
-            if problems:
-                raise InputError(*problems)
-            loop.run(count=64)
-            if patience.over():
-                raise InputError(f"no packet has arrived since {duration_text(patience.since)}")
-        return loop.now
+        self._until = until or self._all_flagged
+        stuck = self.finish()
+        if stuck is not None:
+            raise InputError(*stuck.reasons)
+        return self.network.loop.now
 
-    def _longest_wait(self) -> int:
+    def advance(self) -> bool:
+        """See ``Job``."""
+        return self._until()
+
+    def _all_flagged(self) -> bool:
+        return all(member.done for members in self.members for member in members.values())
+
+    def failures(self) -> Sequence[str]:
+        """Errors of connections: what they carried does not come any more."""
+        return [problem for members in self.members for member in members.values() for problem in member.problems]
+
+    def longest_wait(self) -> int:
         """For how long the switch has waited for something new, ps: until it acts, it waits as long again at most."""
         switch = self.network.switches[self._switch]
         counts = (WATCHED.unpack(switch.register("watched", at))["count"] for at in range(len(self.config.patterns)))
         return max(counts, default=0) * self.config.tick
+
+    def result(self, stuck: Stuck | None) -> RunResult:
+        """See ``Job``."""
+        return RunResult(errors=(), stuck=() if stuck is None else stuck.reasons, **self.counted(self.network.loop.now))
 
     def timed_call(self, context: int, packets: int, data: Mapping[int, Buffer]) -> int:
         """A call in place, which must succeed. Returns the time until the last rank has its flag, ps.
@@ -199,7 +207,7 @@ class PullSimulation:
         """
         members, began = self.members[context], self.network.loop.now
         self.start(context, packets, data, data)
-        self.finish()
+        self.settle()
         self._succeeded(context)
         return max(member.flagged for member in members.values()) - began
 
@@ -213,7 +221,7 @@ class PullSimulation:
     ) -> list[Array | None]:
         """A call of a context with the arrays of all ranks; returns what each has got, None if it is no destination.
 
-        Raises ``InputError`` if a rank's flag says that the call was aborted, and as ``finish`` does.
+        Raises ``InputError`` if a rank's flag says that the call was aborted, and as ``settle`` does.
         """
         pattern = self.config.patterns[context]
         size, dtype = self.config.spec.element_bytes, array_type(DType(self.config.spec.dtype))
@@ -228,14 +236,9 @@ class PullSimulation:
             if pattern.destinations >> rank & 1
         }
         self.start(context, self.packets(held[0]), sources, results, late)
-        self.finish()
+        self.settle()
         self._succeeded(context)
         return [got[rank].astype(f"u{size}").view(dtype) if rank in results else None for rank in ranks]
-
-    def drops(self) -> Counter[str]:
-        """Packets lost so far: on links, in the switch by module and reason, at NICs."""
-        switches = self.network.switches
-        return self.network.lost({name: losses(self.config.spec, switches[name].counters) for name in switches})
 
 
 @dataclass(frozen=True)

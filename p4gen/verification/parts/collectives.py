@@ -8,7 +8,7 @@ from p4gen.host.collectives.arrays import Array, differing
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.transport.nic import Nic
 from p4gen.net.collectives.config import Call
-from p4gen.net.collectives.values import invoke
+from p4gen.net.collectives.running import RankTask
 
 
 @dataclass(frozen=True)
@@ -25,31 +25,13 @@ class Rank:
     """What the network brings to this rank for each call, as on the wire; nothing where it is not one stream."""
 
 
-class RankTask:
-    """A rank of a group on a host's NIC (``p4gen.verification.parts.hosts.Task``)."""
-
-    STATE = ("made",)
+class CheckedRank(RankTask):
+    """A rank of a group on a host's NIC (``p4gen.verification.parts.hosts.SearchedTask``)."""
 
     def __init__(self, nic: Nic, rank: Rank) -> None:
-        self.name = f"group {rank.group}"
-        self.made: list[Invocation] = []
-        """The calls made."""
-        self._rank = rank
-        self._member = Communicator(nic, rank.config)
-
-    def parts(self) -> dict[str, object]:
-        """See ``Task``."""
-        return {"calls": self, **self._member.parts()}
-
-    def start(self) -> None:
-        """Make all calls."""
-        rank = self._rank
-        self.made += [invoke(self._member, call, values) for call, values in zip(rank.calls, rank.values, strict=True)]
-
-    @property
-    def done(self) -> bool:
-        """See ``Task``."""
-        return all(call.done for call in self.made)
+        member = Communicator(nic, rank.config)
+        super().__init__(f"group {rank.group}", member, rank.calls, rank.values)
+        self._rank, self._communicator = rank, member
 
     def forget_times(self) -> None:
         """See ``Task``."""
@@ -60,7 +42,7 @@ class RankTask:
     @property
     def problem(self) -> str:
         """See ``Task``."""
-        first = {id(call): room for call, rooms in self._member.arriving() for room in rooms[:1]}
+        first = {id(call): room for call, rooms in self._communicator.arriving() for room in rooms[:1]}
         for number, call in enumerate(self.made):
             room = first.get(id(call))
             if problem := self._problem(number, call, memoryview(b"") if room is None else room):

@@ -31,7 +31,7 @@ PAYLOAD: Final = 32
 
 
 class Sender:
-    """One end of a connection that sends messages (``p4gen.verification.parts.hosts.Task``)."""
+    """One end of a connection that sends messages (``p4gen.verification.parts.hosts.SearchedTask``)."""
 
     STATE = ("_acknowledged", "problem")
 
@@ -67,7 +67,7 @@ class Sender:
 
 
 class Receiver:
-    """The other end, which compares what arrives (``p4gen.verification.parts.hosts.Task``)."""
+    """The other end, which compares what arrives (``p4gen.verification.parts.hosts.SearchedTask``)."""
 
     STATE = ("_arrived", "_rooms", "problem")
 

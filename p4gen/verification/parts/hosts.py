@@ -7,39 +7,17 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from p4gen.host.transport.nic import Nic
+from p4gen.net.job import Task, parts_of
 from p4gen.net.world.freezing import Frozen, freeze, restore
 from p4gen.verification.parts.clock import StillClock
 from p4gen.verification.search.interning import Interned
 
 
-class Task(Protocol):
-    """What a host does: a rank of a group, or an end of a connection."""
-
-    @property
-    def name(self) -> str:
-        """Its name, for those of its parts."""
-        ...
-
-    @property
-    def done(self) -> bool:
-        """Whether it has ended."""
-        ...
-
-    @property
-    def problem(self) -> str:
-        """What is wrong; "" if nothing is."""
-        ...
-
-    def start(self) -> None:
-        """Begin, once."""
-        ...
+class SearchedTask(Task, Protocol):
+    """A task whose states are compared."""
 
     def forget_times(self) -> None:
         """See ``Requester.forget_times``."""
-        ...
-
-    def parts(self) -> dict[str, object]:
-        """The parts that have state, by name."""
         ...
 
 
@@ -67,7 +45,7 @@ class HostPart:
     """A host with its tasks. States are numbers; ``deliver`` and ``expire`` are functions of a state and an event."""
 
     def __init__(
-        self, name: str, mac: int, ip: int, tasks: Callable[[Nic], Sequence[Task]], checks_icrc: bool = True
+        self, name: str, mac: int, ip: int, tasks: Callable[[Nic], Sequence[SearchedTask]], checks_icrc: bool = True
     ) -> None:
         self.name = name
         self._clock = StillClock()
@@ -76,8 +54,7 @@ class HostPart:
         self._line = self._nic.line = _Line()
         self._tasks = tasks(self._nic)
         self._parts: dict[str, object] = {"clock": self._clock, **self._nic.parts()}
-        for task in self._tasks:
-            self._parts |= {f"{task.name} {part}": found for part, found in task.parts().items()}
+        self._parts |= parts_of(self._tasks)
         self._names = {id(part): part_name for part_name, part in self._parts.items()}
         self._states: Interned[Frozen] = Interned()
         self._done: list[bool] = []

@@ -14,7 +14,7 @@ import numpy as np
 from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.inputs import shown
 from p4gen.net.collectives.config import MAX_DATA
-from p4gen.net.own import OwnOption
+from p4gen.net.runs import FamilyOption
 from p4gen.papers.multiwrite.ranks.calls import Choice, Dispatch, Gather, SharedCall, choose
 from p4gen.papers.multiwrite.ranks.layout import pieces_of
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
@@ -36,11 +36,11 @@ def _count(text: str) -> int:
 
 
 OPTIONS: Final = {
-    "tokens": OwnOption("dispatch: tokens of each rank", "64", _count),
-    "hidden": OwnOption("dispatch: bytes of a token, such as 7168", "1K", _count),
-    "experts": OwnOption("dispatch: experts of all ranks together, the same number each", "64", _count),
-    "top": OwnOption("dispatch: experts that each token goes to", "8", _count),
-    "choice": OwnOption("dispatch: how tokens choose their experts", "random", Choice, tuple(map(str, Choice))),
+    "tokens": FamilyOption("dispatch: tokens of each rank", "64", _count),
+    "hidden": FamilyOption("dispatch: bytes of a token, such as 7168", "1K", _count),
+    "experts": FamilyOption("dispatch: experts of all ranks together, the same number each", "64", _count),
+    "top": FamilyOption("dispatch: experts that each token goes to", "8", _count),
+    "choice": FamilyOption("dispatch: how tokens choose their experts", "random", Choice, tuple(map(str, Choice))),
 }
 
 

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from p4gen.errors import Diagnostic, InputError, Option
-from p4gen.net.own import OwnOption, RunOrder, yes_or_no
+from p4gen.net.runs import FamilyOption, RunOrder, yes_or_no
 from p4gen.papers.multiwrite.ranks.calls import SharedCall
 from p4gen.papers.multiwrite.ranks.planning import ALLGATHER, OPTIONS, block_size, check_memory, plan
 from p4gen.papers.multiwrite.ranks.relaying import Rank, Relay, Relayed, Scheme
@@ -71,15 +71,15 @@ def _split(text: str) -> Fraction | None:
 
 
 RUN_OPTIONS: Final = OPTIONS | {
-    "domains": OwnOption(
+    "domains": FamilyOption(
         "allgather: all ranks together, or in two domains of as many ranks, as relays need", "1", int, ("1", "2")
     ),
-    "relay": OwnOption(
+    "relay": FamilyOption(
         "allgather: who relays for a rank in the other domain: switches of one rank or of all, or a host",
         "none", Relay, tuple(map(str, Relay)),
     ),
-    "relay_rate": OwnOption("allgather: what a relaying host forwards in a second, bits", "192G", units.bandwidth),
-    "split": OwnOption(
+    "relay_rate": FamilyOption("allgather: what a relaying host forwards in a second, bits", "192G", units.bandwidth),
+    "split": FamilyOption(
         "allgather: the share that is not relayed, such as 50%; auto: so that on a full mesh all ways end together",
         _AUTO, _split,
     ),

@@ -30,7 +30,7 @@ from p4gen.papers.multiwrite.ranks.layout import Layout, mtu, write_request
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
-from p4gen.verification.parts.hosts import Task
+from p4gen.verification.parts.hosts import SearchedTask
 from p4gen.verification.world import Budget, Rules, World, links_of
 from p4gen.vocabulary.ticks import EVERY_US
 from p4gen.vocabulary.topology import TopologySpec
@@ -61,7 +61,7 @@ def token(number: int, size: int) -> bytes:
 
 
 class Writer:
-    """The rank that writes (``p4gen.verification.parts.hosts.Task``)."""
+    """The rank that writes (``p4gen.verification.parts.hosts.SearchedTask``)."""
 
     STATE = ("_acknowledged", "problem")
 
@@ -105,7 +105,7 @@ class Writer:
 
 
 class Destination:
-    """A rank that is written to (``p4gen.verification.parts.hosts.Task``)."""
+    """A rank that is written to (``p4gen.verification.parts.hosts.SearchedTask``)."""
 
     STATE = ("_memory",)
 
@@ -285,7 +285,7 @@ class WriteScope:
 
     def _tasks(
         self, rank: int, placement: WritePlacement, config: QpConfig, layout: Layout, nic: Nic
-    ) -> Sequence[Task]:
+    ) -> Sequence[SearchedTask]:
         if rank == SOURCE:
             return [Writer(nic, placement.sources[SOURCE], config, self.program, self._named)]
         mine = [number for number, ranks in enumerate(self._named) if rank in ranks]

@@ -35,7 +35,7 @@ from p4gen.papers.scin.verification.operands import MOST_RANKS, operands, pieces
 from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
 from p4gen.verification.parts.clock import StillClock
-from p4gen.verification.parts.hosts import Task
+from p4gen.verification.parts.hosts import SearchedTask
 from p4gen.verification.world import Budget, Rules, World, links_of
 from p4gen.vocabulary.topology import TopologySpec
 
@@ -45,7 +45,7 @@ MOST_PACKETS: Final = 60
 
 
 class Rank:
-    """A rank that makes calls (``p4gen.verification.parts.hosts.Task``)."""
+    """A rank that makes calls (``p4gen.verification.parts.hosts.SearchedTask``)."""
 
     STATE: ClassVar = ("_memory", "_wrong")
 
@@ -252,7 +252,7 @@ class PullScope:
         """Where every rank's flag is: the first memory that it registers."""
         return Member(Nic(0, 0, StillClock()), spec, self.first_psn).flag
 
-    def _tasks(self, place: Place, config: QpConfig, nic: Nic) -> Sequence[Task]:
+    def _tasks(self, place: Place, config: QpConfig, nic: Nic) -> Sequence[SearchedTask]:
         return [Rank(nic, place, config, self)]
 
     def _monitor(self, places: Sequence[Place]) -> Pulls:

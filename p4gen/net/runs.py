@@ -1,0 +1,88 @@
+"""Runs of a family's programs: a family says what its ranks call, and makes the job that an order asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from p4gen.families import Facet
+from p4gen.host.collectives.plan import PsnSync
+from p4gen.host.transport.dcqcn import DcqcnConfig
+from p4gen.host.transport.verbs import Recovery
+from p4gen.inputs import shown
+from p4gen.model import EngineName
+from p4gen.net.job import Job
+from p4gen.net.result import RunResult
+from p4gen.net.world.faults import Faults
+from p4gen.vocabulary.topology import TopologySpec
+
+
+@dataclass(frozen=True)
+class FamilyOption:
+    """An option that only calls of this family have; its flag is ``--name``."""
+
+    description: str
+    default: str
+    parse: Callable[[str], Any]
+    """The value of a text, which is one of ``values`` if there are any. Raises ``ValueError``."""
+    values: tuple[str, ...] = ()
+    """All values, if they are few."""
+
+    def read(self, text: str) -> Any:
+        """The value of a text. Raises ``ValueError``, with what it may be."""
+        if self.values and text not in self.values:
+            raise ValueError(f"must be one of {', '.join(self.values)}, not {shown(text)}")
+        return self.parse(text)
+
+
+def yes_or_no(description: str, default: str) -> FamilyOption:
+    """An option whose value is True or False."""
+    return FamilyOption(description, default, lambda text: text == "yes", ("yes", "no"))
+
+
+@dataclass(frozen=True)
+class RunOrder:
+    """What a user asks for. Times are in ps; what is None is the family's default."""
+
+    topology: TopologySpec
+    program: Any
+    """The spec of all switches' programs. The family may fit fields that are not set to the run."""
+    collective: str
+    size: int | None = None
+    """Bytes, as in ``p4gen.net.collectives.config.Call``."""
+    repeat: int = 1
+    faults: Faults = field(default_factory=Faults)
+    seed: int = 1
+    recovery: Recovery | None = None
+    """The NICs' loss recovery."""
+    timeout: int | None = None
+    """The NICs' retransmission timer; 0: none."""
+    retry_count: int | None = None
+    """Timeouts after which a NIC gives up; None: never."""
+    dcqcn: DcqcnConfig | None = None
+    engine: EngineName = "jit"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The values of the family's own options, all of them."""
+    root: int = 0
+    """A rank, for families whose runs have one (``Runs.also``)."""
+    concurrent: int = 1
+    """How many groups of all ranks there are at once; likewise."""
+    sync: PsnSync = PsnSync.SUBGROUPS
+    """How PSNs are kept synchronised; likewise."""
+
+
+@dataclass(frozen=True)
+class Runs(Facet):
+    """The runs of a family's programs."""
+
+    module: ClassVar[str] = "runs"
+
+    collectives: tuple[str, ...]
+    """What ranks can call. The first is the default."""
+    make: Callable[[RunOrder], Job[Any, RunResult]]
+    """Raises ``InputError`` if the program cannot serve the run."""
+    options: Mapping[str, FamilyOption] = field(default_factory=dict)
+    """The options that its runs alone have, by name, with underscores."""
+    also: frozenset[str] = frozenset()
+    """Those of ``root``, ``concurrent`` and ``sync`` that its runs have; ``plan``: whether they take trees of a plan."""
