@@ -85,4 +85,4 @@ class Runs(Facet):
     options: Mapping[str, FamilyOption] = field(default_factory=dict)
     """The options that its runs alone have, by name, with underscores."""
     also: frozenset[str] = frozenset()
-    """Those of ``root``, ``concurrent`` and ``sync`` that its runs have; ``plan``: whether they take trees of a plan."""
+    """Those of ``root``, ``concurrent``, ``sync`` and ``plan`` (of trees) that its runs have."""
