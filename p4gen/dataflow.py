@@ -9,7 +9,8 @@ it drops packets.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
+from functools import cache
 from typing import Final
 
 from p4gen.arch import of_package
@@ -114,6 +115,12 @@ def _is(name: str, found: frozenset[str]) -> bool:
     return any(name in (path, path.rpartition(".")[2]) for path in found)
 
 
+@cache
+def _parts(kind: type[ir.Expr | ir.Stmt | ir.SwitchCase]) -> tuple[str, ...]:
+    """The fields of nodes of a kind that may have code."""
+    return tuple(f.name for f in fields(kind) if f.name not in ("pos", "type", "variable"))
+
+
 class _Scan:
     """Collects what code reads and writes of what the variables ``names`` stand for."""
 
@@ -188,9 +195,9 @@ class _Scan:
                     self._note(path, self.reads)
                 elif isinstance(node, ir.FieldOf):
                     self._code(node.base)
-            case _ if is_dataclass(node) and isinstance(node, ir.Expr | ir.Stmt | ir.SwitchCase):
-                skip = {"pos", "type", "variable"}
-                self._code(tuple(getattr(node, f.name) for f in fields(node) if f.name not in skip))
+            case ir.Expr() | ir.Stmt() | ir.SwitchCase():
+                for name in _parts(type(node)):  # type: ignore[arg-type]  # mypy takes types of nodes for unhashable
+                    self._code(getattr(node, name))
 
     def _argument(self, arg: ir.Arg) -> None:
         if arg.direction in ("out", "inout"):

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 PAPERS = ("papers.epic", "papers.multiwrite", "papers.scin", "papers.themis")
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "choices", "environment", "layout", "packages", "version"),
-    ("inputs", "plugins", "records", "resources", "scratch"),
+    ("inputs", "plugins", "records", "resources", "scratch", "stored"),
     ("arch",),
     ("vocabulary", "rocev2", "packetio"),
     ("families",),

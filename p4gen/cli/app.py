@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
+import gc
 import itertools
 import os
 import sys
@@ -89,6 +91,7 @@ def cli() -> None:
 def main() -> None:
     """Entry point of the ``p4gen`` command; exits with the code that the module's docstring lists."""
     _open_standard_streams()
+    _collect_rarely()
     hear()
     try:
         # Without standalone mode, click hands a verb's exit code back as the result.
@@ -120,6 +123,13 @@ def main() -> None:
             raise
         click.echo(f"p4gen: error: {trouble or f'{error.filename}: {error.strerror}'}", err=True)
         sys.exit(1 if trouble else 2)
+
+
+def _collect_rarely() -> None:
+    """Search for cycles of objects that nobody needs less often than Python does by default, and not at the end: a
+    command's programs and modules last as long as it does, and searching them takes a sixth of a build's time."""
+    gc.set_threshold(20_000)
+    atexit.register(gc.freeze)
 
 
 def _look_for_files(arguments: Sequence[str]) -> None:

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from p4gen.cli.common import p4c_timeout_option, p4info_option
 from p4gen.cli.options import (
@@ -25,6 +23,8 @@ from p4gen.cli.verb import verb
 from p4gen.vocabulary import CollectiveSpec
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from p4gen.builder import Built
 
 LEAST_PATH_MTU = 256
@@ -90,7 +90,9 @@ def command(
 
 
 def _report(built: Built, written: Sequence[Path], console: Console) -> None:
-    from p4gen.p4.toolchain import Toolchain  # noqa: PLC0415 - see command
+    from rich.table import Table  # noqa: PLC0415 - see command
+
+    from p4gen.p4.toolchain import Toolchain  # noqa: PLC0415
 
     spec = built.composition.spec
     table = Table(box=None, pad_edge=False, header_style="bold")

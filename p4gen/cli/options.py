@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from pydantic.fields import FieldInfo
-from rich.console import Console
 
 from p4gen import arch
 from p4gen.choices import TARGETS
@@ -31,6 +30,10 @@ from p4gen.families import (
 )
 from p4gen.vocabulary import CollectiveSpec, ProgramSpec
 
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+    from rich.console import Console
+
 PROGRAM = "The program: these, or a YAML file with the same fields; flags win"
 """What the spec's options are called in ``--help``."""
 _FOLDERS = {
@@ -41,7 +44,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class SpecOption(GroupedOption):
-    """The flag of a field of specs. Help has it for the families and modes that have the field."""
+    """The flag of a field of specs, as all families that have the field describe it. Help has the flag for the families
+    and modes that have the field."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        """The field in all families. Descriptions and values are looked up only now: most command lines need none."""
+        name = str(self.name)
+        field, kinds = _fields()[name]
+        about = f"{_description(name, kinds)}{_FOLDERS.get(name, '')}{_default(field)}"
+        return f"{flag_name(name)} {_metavar(field, _values(name, kinds))}", about
 
     def record_for(self, ctx: click.Context, given: Mapping[str, str]) -> tuple[str, str] | None:
         """The field as the family of the command line describes it, with the values that it takes there."""
@@ -54,7 +65,7 @@ class SpecOption(GroupedOption):
         field = kind.model_fields[name]
         if name in _FOLDERS or name == "mode":
             return self.get_help_record(ctx)
-        return f"{flag_name(name)} {_metavar(field, _values(kind, name))}", f"{field.description}{_default(field)}"
+        return f"{flag_name(name)} {_metavar(field, _values(name, [kind]))}", f"{field.description}{_default(field)}"
 
 
 def kind_of(given: Mapping[str, str]) -> type[ProgramSpec] | None:
@@ -75,18 +86,9 @@ def spec_options(function: F) -> F:
 
 def spec_flags(function: F, *, multiple: bool) -> F:
     """A flag for every field of the spec: its text, or with ``multiple`` the texts that it was given with."""
-    for name, (field, kinds) in reversed(_fields().items()):
-        values = tuple(dict.fromkeys(value for kind in kinds for value in _values(kind, name)))
-        option = click.option(
-            flag_name(name),
-            name,
-            multiple=multiple,
-            metavar=_metavar(field, values),
-            help=f"{_description(name, kinds)}{_FOLDERS.get(name, '')}{_default(field)}",
-            type=SpecValue(values),
-            cls=SpecOption,
-            group=PROGRAM,
-        )
+    for name, (_, kinds) in reversed(_fields().items()):
+        values = SpecValue(functools.partial(_values, name, kinds))
+        option = click.option(flag_name(name), name, multiple=multiple, type=values, cls=SpecOption, group=PROGRAM)
         function = option(function)
     return function
 
@@ -123,16 +125,20 @@ def _metavar(field: FieldInfo, values: Sequence[str]) -> str:
     return "N" if field.annotation is int else "NAME"
 
 
-def _values(kind: type[ProgramSpec], field: str) -> tuple[str, ...]:
-    """The values that a field takes, if they are few enough to be listed."""
-    schema = kind.model_json_schema()
-    forms = [schema["properties"][field], *schema["properties"][field].get("anyOf", ())]
-    forms += [schema["$defs"][form["$ref"].rpartition("/")[2]] for form in forms if "$ref" in form]
-    for form in forms:
-        values = form.get("enum") or ([form["const"]] if "const" in form else [])
-        if values:
-            return tuple(map(str, values))
-    return ()
+def _values(field: str, kinds: Sequence[type[ProgramSpec]]) -> tuple[str, ...]:
+    """The values that a field takes in these specs, as far as they are few enough to be listed."""
+    found: dict[str, None] = {}
+    for schema in map(_schema, kinds):
+        forms = [schema["properties"][field], *schema["properties"][field].get("anyOf", ())]
+        forms += [schema["$defs"][form["$ref"].rpartition("/")[2]] for form in forms if "$ref" in form]
+        values = (form.get("enum") or ([form["const"]] if "const" in form else []) for form in forms)
+        found |= dict.fromkeys(map(str, next(filter(None, values), ())))
+    return tuple(found)
+
+
+@functools.cache
+def _schema(kind: type[ProgramSpec]) -> dict[str, Any]:
+    return kind.model_json_schema()
 
 
 def spec_from(spec_file: Path | None, flags: dict[str, str | None]) -> ProgramSpec:
@@ -203,6 +209,8 @@ def arguments_of(spec: ProgramSpec) -> list[str]:
 
 def report_console(*, quiet: bool = False) -> Console:
     """The console for reports: standard output, as wide as the terminal, or wide enough for a table."""
+    from rich.console import Console  # noqa: PLC0415 - what is refused needs none
+
     console = Console(highlight=False, soft_wrap=True, quiet=quiet)
     return console if console.is_terminal else Console(highlight=False, soft_wrap=True, quiet=quiet, width=120)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from p4gen.errors import InputError
-from p4gen.vocabulary.topology import packaged_folder
+from p4gen.resources import resource
 
 T = TypeVar("T")
 DEVICE_ID = click.IntRange(0, (1 << 64) - 1)
@@ -23,7 +23,7 @@ class _Topology(click.ParamType):  # type: ignore[type-arg]  # generic in newer 
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Names, and files."""
-        names = sorted(file.stem for file in packaged_folder().glob("*.yaml"))
+        names = sorted(file.stem for file in resource("topologies").glob("*.yaml"))
         found = [CompletionItem(name) for name in names if name.startswith(incomplete)]
         return [*found, CompletionItem(incomplete, type="file")]
 
@@ -60,12 +60,12 @@ class SpecValue(click.ParamType):  # type: ignore[type-arg]  # generic in newer 
 
     name = "text"
 
-    def __init__(self, values: Sequence[str]) -> None:
-        self.values = tuple(values)
+    def __init__(self, values: Callable[[], Sequence[str]]) -> None:
+        self.values = values
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """What the field takes."""
-        return [CompletionItem(value) for value in self.values if value.startswith(incomplete)]
+        return [CompletionItem(value) for value in self.values() if value.startswith(incomplete)]
 
 
 TOPOLOGY, POLICY, ADDRESS = _Topology(), _Policy(), _Address()

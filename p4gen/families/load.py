@@ -9,7 +9,7 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, SerializeAsAny, ValidationError
 from pydantic_core import ErrorDetails
@@ -19,11 +19,12 @@ from p4gen.families.guests import fields_of, implied_family
 from p4gen.families.registry import families
 from p4gen.inputs import shown
 from p4gen.vocabulary.collective import CollectiveSpec
-from p4gen.vocabulary.positions import KEY, read_yaml
 from p4gen.vocabulary.program import COMMON, ProgramSpec, SpecConflictError
 from p4gen.vocabulary.serving import ServingSpec
 
 Where = Pos | str | None
+_NAME: Final = "\0name"
+"""At the end of a field's name: where a file has the name, not the value."""
 
 
 def load_spec(path: Path | None = None, flags: Mapping[str, Any] | None = None) -> ProgramSpec:
@@ -130,6 +131,8 @@ def flag_name(field: str) -> str:
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Where], list[str]]:
     """The mapping's values, the positions of each value and of its name, and the lines."""
+    from p4gen.vocabulary.positions import KEY, read_yaml  # noqa: PLC0415 - most specs are flags
+
     root, places, lines = read_yaml(path)
     if root is None:
         return {}, {}, []
@@ -137,7 +140,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Where], list[str]]:
         raise InputError(Diagnostic(places[()], "a spec is a mapping of fields, as in 'lanes: 64'"))
     where: dict[str, Where] = {}
     for name in root:
-        where[name], where[f"{name}{KEY}"] = places[(name,)], places[name, KEY]
+        where[name], where[f"{name}{_NAME}"] = places[(name,)], places[name, KEY]
     return root, where, lines
 
 
@@ -159,10 +162,10 @@ def _diagnose(
             how = f" (--mode {_listed(modes)})" if modes else ""
             own = next(name for name, family in families().items() if family.spec is kind)
             message = f"{shown(field)} is a field of {owners}{how}, not of {own}"
-            return Diagnostic(where.get(f"{field}{KEY}", place), message)
+            return Diagnostic(where.get(f"{field}{_NAME}", place), message)
         near = difflib.get_close_matches(field, kind.model_fields, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"the fields are {', '.join(kind.model_fields)}"
-        return Diagnostic(where.get(f"{field}{KEY}", place), f"unknown field {shown(field)}; {hint}")
+        return Diagnostic(where.get(f"{field}{_NAME}", place), f"unknown field {shown(field)}; {hint}")
     about = kind.model_fields[field].description
     value = values.get(field)
     head = f"{field}: " if value is None else f"{field} = {shown(value)}: "

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import is_
 
 from p4gen.p4 import ir
 from p4gen.p4.simplify import known, simplified
-from p4gen.p4.walk import Used, walk
+from p4gen.p4.walk import Used, rebuilt, walk
 
 
 class Live(Used):
@@ -54,7 +55,7 @@ def _pruned(s: ir.Stmt) -> ir.Stmt | None:
     """``s`` without branches that are never taken; None where nothing is left."""
     match s:
         case ir.Block(body=body):
-            return replace(s, body=tuple(_kept(body)))
+            return rebuilt(s, body=_kept(body))
         case ir.If(condition=condition, then=then, otherwise=otherwise):
             condition = simplified(condition)
             if isinstance(condition, ir.Literal):
@@ -62,7 +63,7 @@ def _pruned(s: ir.Stmt) -> ir.Stmt | None:
                 return _pruned(taken) if taken is not None else None
             kept = _pruned(then) or ir.Block(then.pos, ())
             other = _pruned(otherwise) if otherwise is not None else None
-            return replace(s, condition=condition, then=kept, otherwise=other)
+            return rebuilt(s, condition=condition, then=kept, otherwise=other)
         case ir.Switch(subject=subject, cases=cases):
             value = known(subject)
             if value is not None:
@@ -72,19 +73,17 @@ def _pruned(s: ir.Stmt) -> ir.Stmt | None:
             left = tuple(replace(c, body=_pruned(c.body) or ir.Block(c.body.pos, ())) for c in cases)
             return replace(s, cases=left)
         case ir.For(body=body) | ir.ForIn(body=body):
-            return replace(s, body=_pruned(body) or ir.Block(body.pos, ()))
+            return rebuilt(s, body=_pruned(body) or ir.Block(body.pos, ()))
         case ir.Assign(value=value):
-            return replace(s, value=simplified(value))
+            return rebuilt(s, value=simplified(value))
         case ir.Declare(init=ir.Expr() as init):
-            return replace(s, init=simplified(init))
+            return rebuilt(s, init=simplified(init))
     return s
 
 
-def _kept(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Stmt]:
-    for s in body:
-        left = _pruned(s)
-        if left is not None:
-            yield left
+def _kept(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
+    left = tuple(found for found in map(_pruned, body) if found is not None)
+    return body if len(left) == len(body) and all(map(is_, left, body)) else left
 
 
 def _cut(s: ir.Stmt) -> tuple[ir.Stmt, bool]:

@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 
 from p4gen.p4 import fold, ir
 from p4gen.p4.types import BOOL, Annotation, Bits, Error, Type
-from p4gen.p4.walk import walk
+from p4gen.p4.walk import rebuilt, walk
 
 _ARITHMETIC = ("+", "-", "*", "/", "%", "|+|", "|-|", "&", "|", "^")
 _NEGATED: dict[str, ir.BinaryOp] = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -21,20 +21,20 @@ def simplified(e: ir.Expr) -> ir.Expr:
     """``e``, or a simpler expression with the same value and effects; a ``Literal`` if its value is known."""
     match e:
         case ir.Unary(op=op, operand=operand):
-            return _unary(replace(e, operand=simplified(operand)), op)
+            return _unary(rebuilt(e, operand=simplified(operand)), op)
         case ir.Binary(left=left, right=right):
-            return _binary(replace(e, left=simplified(left), right=simplified(right)))
+            return _binary(rebuilt(e, left=simplified(left), right=simplified(right)))
         case ir.Mux():
             return _mux(e, simplified(e.condition), simplified(e.then), simplified(e.otherwise))
         case ir.Slice(base=base):
-            return _slice(replace(e, base=simplified(base)))
+            return _slice(rebuilt(e, base=simplified(base)))
         case ir.Cast(operand=operand, type=Bits(width=width, signed=signed)):
             operand = simplified(operand)
             if isinstance(operand, ir.Literal) and isinstance(operand.type, Bits) and isinstance(operand.value, int):
                 return ir.Literal(e.type, e.pos, fold.wrap(operand.value, width, signed))
-            return replace(e, operand=operand)
+            return rebuilt(e, operand=operand)
         case ir.FieldOf(base=base):
-            return replace(e, base=simplified(base))
+            return rebuilt(e, base=simplified(base))
     return e
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import marshal
 import re
+import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,8 +12,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import jinja2
 from jinja2 import (
     BaseLoader,
+    BytecodeCache,
     Environment,
     FileSystemLoader,
     PrefixLoader,
@@ -20,7 +24,9 @@ from jinja2 import (
     TemplateNotFound,
     TemplateSyntaxError,
 )
+from jinja2.bccache import Bucket
 
+from p4gen import stored
 from p4gen.arch import Architecture, Feature
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.families import family_of
@@ -162,10 +168,33 @@ class _MarkedLoader(BaseLoader):
         return "\n".join(marked) + "\n", file, fresh
 
 
+class _Compiled(BytecodeCache):
+    """Keeps what Jinja makes of templates, which takes it longer than to render them."""
+
+    def __init__(self) -> None:
+        self._folder = stored.cache_folder("templates")
+        # The filters below are part of it: Jinja applies them to constants when it compiles.
+        self._makers = (jinja2.__version__, sys.version, Path(__file__).read_text(encoding="utf-8"))
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """The stored code of this very text, if there is any."""
+        code = stored.read(self._file(bucket))
+        if code is not None:
+            bucket.code = marshal.loads(code)  # noqa: S302 - nobody but this user can have written it
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Store the code."""
+        stored.write(self._file(bucket), marshal.dumps(bucket.code))
+
+    def _file(self, bucket: Bucket) -> Path:
+        return self._folder / stored.key((*self._makers, bucket.key, bucket.checksum))
+
+
 @cache
 def _environment(folders: Folders, architectures: Folders) -> Environment:
     environment = Environment(
         loader=_MarkedLoader(folders, architectures),
+        bytecode_cache=_Compiled(),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -106,7 +106,7 @@ class ProgramSpec(BaseModel):
     Raises pydantic's ``ValidationError``; ``p4gen.families.load`` turns it into diagnostics with positions.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", title="p4gen ProgramSpec")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, title="p4gen ProgramSpec")
 
     OWN_DEFAULTS: ClassVar[frozenset[str]] = frozenset()
     """Fields whose defaults are the same for all architectures."""

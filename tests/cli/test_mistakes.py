@@ -126,6 +126,10 @@ def test_output_that_nobody_reads(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+HEAVY = {"numpy", "llvmlite", "grpc", "google.protobuf", "scapy", "jinja2", "rich", "yaml", "highspy"}
+"""Packages that take long to load."""
+
+
 def loaded(*arguments: str, folder: Path) -> set[str]:
     """The modules that are loaded when an input is refused."""
     script = "import atexit, sys; from p4gen.cli.app import main; atexit.register(lambda: print(*sys.modules)); main()"
@@ -152,6 +156,12 @@ def test_a_missing_file_is_refused_before_anything_is_loaded(line: str, tmp_path
     found = loaded(*line.split(), folder=tmp_path)
     assert "p4gen.cli.app" in found
     assert not found & {"numpy", "pydantic", "p4gen.families", "p4gen.p4"}
+
+
+def test_a_wrong_flag_of_a_build_is_refused_before_anything_is_loaded(tmp_path: Path) -> None:
+    found = loaded("build", "--mdoe", "III", folder=tmp_path)
+    assert "p4gen.papers.epic.spec" in found
+    assert not {name for name in found if name in HEAVY or name.startswith(("p4gen.p4", "p4gen.program"))}
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,7 @@ bytes is the one stored with it; otherwise it is compiled again.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import hashlib
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +14,9 @@ from typing import Any
 import llvmlite
 from llvmlite import binding as llvm
 
+from p4gen import stored
 from p4gen.version import __version__
 
-_MAGIC = b"p4gen jit 1\n"
-_DIGEST = 32
 _LEVEL = 1
 """The optimisation level of LLVM's code generator: higher ones take several times as long without a benefit here."""
 
@@ -71,21 +66,21 @@ def _target() -> Any:
 
 
 def cache_directory() -> Path:
-    """The folder for compiled programs (XDG Base Directory Specification)."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "p4gen" / "jit"
+    """The folder for compiled programs."""
+    return stored.cache_folder("jit")
 
 
 def load(text: str, cache: Path | None) -> tuple[Code, bool]:
     """The code of ``text``, and whether it came from ``cache`` (None: none is used)."""
     if cache is None:
         return Code(compile_image(text)), False
-    path = cache / f"{_key(text)}.o"
-    image = _read(path)
+    host = machine()
+    path = cache / f"{stored.key((__version__, llvmlite.__version__, host.name, host.features, str(_LEVEL), text))}.o"
+    image = stored.read(path)
     if image is not None:
         return Code(image), True
     image = compile_image(text)
-    _write(path, image)
+    stored.write(path, image)
     return Code(image), False
 
 
@@ -105,39 +100,3 @@ def compile_image(text: str) -> bytes:
             passes.run(function, builder)
     image: bytes = target.emit_object(module)
     return image
-
-
-def _key(text: str) -> str:
-    host = machine()
-    digest = hashlib.sha256()
-    for part in (__version__, llvmlite.__version__, host.name, host.features, str(_LEVEL), text):
-        digest.update(part.encode() + b"\0")
-    return digest.hexdigest()
-
-
-def _read(path: Path) -> bytes | None:
-    """The image in a file, if it is complete and only this user could have written it."""
-    try:
-        status = path.stat()
-        content = path.read_bytes()
-    except OSError:
-        return None
-    begin = len(_MAGIC) + _DIGEST
-    image = content[begin:]
-    whole = content[:begin] == _MAGIC + hashlib.sha256(image).digest()
-    ours = status.st_uid == os.getuid() and not status.st_mode & 0o022
-    return image if whole and ours else None
-
-
-def _write(path: Path, image: bytes) -> None:
-    """Store an image. A cache that cannot be written is ignored."""
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(_MAGIC + hashlib.sha256(image).digest() + image)
-            os.replace(name, path)
-        except OSError:
-            os.unlink(name)
-            raise
