@@ -196,6 +196,50 @@ def test_a_circle_is_found(tmp_path: Path) -> None:
     assert upward(found, (("one",), ("c",))) == []
 
 
+KINDS = frozenset({"ProgramSpec", "ServingSpec", "CollectiveSpec"})
+"""Kinds of specs that are not a family's own."""
+TOLD_APART = {
+    "families/load.py": "the one place that narrows the type, or refuses; others ask the spec by a property",
+    "vocabulary/program.py": "a spec beside another one is told from what a file says of it",
+    "labs/job.py": "asks as `spec.takes_part`, `spec.serves_groups` do",
+    "cli/lab.py": "the same",
+    "cli/labrequest.py": "the same",
+}
+"""Files outside papers that may ask of which kind a spec is, and why."""
+
+
+def kinds_asked(text: str) -> list[int]:
+    """The lines of a module that ask by ``isinstance`` or a pattern of which kind a spec is."""
+    found: list[ast.expr | ast.pattern] = []
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Call(func=ast.Name(id="isinstance" | "issubclass"), args=[_, asked]):
+                if KINDS & {n.id for n in ast.walk(asked) if isinstance(n, ast.Name)}:
+                    found.append(node)
+            case ast.MatchClass(cls=ast.Name(id=name)) if name in KINDS:
+                found.append(node)
+    return [node.lineno for node in found]
+
+
+def test_outside_papers_nobody_asks_of_which_kind_a_spec_is() -> None:
+    asking = {
+        str(file.relative_to(ROOT / "p4gen")): lines
+        for file in (ROOT / "p4gen").rglob("*.py")
+        if "papers" not in file.parts and (lines := kinds_asked(file.read_text(encoding="utf-8")))
+    }
+    assert asking.keys() == TOLD_APART.keys(), asking
+
+
+def test_a_question_of_kind_is_found() -> None:
+    text = """
+a = isinstance(spec, str | CollectiveSpec)
+match spec:
+    case ProgramSpec():
+        b = isinstance(spec, EpicSpec)
+"""
+    assert kinds_asked(text) == [2, 4]
+
+
 def _write(folder: Path, files: Mapping[str, str]) -> None:
     for name, text in files.items():
         file = folder / "p4gen" / f"{name}.py"

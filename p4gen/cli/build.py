@@ -20,7 +20,7 @@ from p4gen.cli.options import (
     this_command,
 )
 from p4gen.cli.verb import verb
-from p4gen.vocabulary import CollectiveSpec
+from p4gen.families import collective
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,12 +62,12 @@ def command(
     from p4gen.builder import build  # noqa: PLC0415
     from p4gen.p4.info import files as p4info_files  # noqa: PLC0415
 
-    if isinstance(spec, CollectiveSpec) and spec.payload_bytes < LEAST_PATH_MTU:
-        lanes = LEAST_PATH_MTU * 8 // spec.lane_bits
+    if spec.takes_part and (reducing := collective(spec)).payload_bytes < LEAST_PATH_MTU:
+        lanes = LEAST_PATH_MTU * 8 // reducing.lane_bits
         most, each, _ = spec.architecture.results
         click.echo(
-            f"p4gen: warning: no NIC cuts messages into packets of {spec.payload_bytes} bytes; the least path MTU is"
-            f" {LEAST_PATH_MTU}: --lanes {lanes}{' --payload-pipes 2' if 0 < most * each < lanes else ''}",
+            f"p4gen: warning: no NIC cuts messages into packets of {reducing.payload_bytes} bytes; the least path MTU"
+            f" is {LEAST_PATH_MTU}: --lanes {lanes}{' --payload-pipes 2' if 0 < most * each < lanes else ''}",
             err=True,
         )
     if p4info is not None:

@@ -30,6 +30,9 @@ class GroupEntries(Facet):
     """Why a program cannot serve groups with such channels, whatever their place, a sentence each."""
     ticked: Callable[[GroupContext, Edge], bool] = lambda _group, _edge: True
     """Whether an edge of a context has a timer that ticks drive, in programs that want ticks."""
+    given_up: str = ""
+    """The counter of edges that a switch has given up, one cell for each place of an edge's state
+    (``PlacedEdge.index``); empty for programs that give up none."""
     problems: Callable[[Any, GroupContext], Iterable[str]] = lambda _spec, _group: ()
     """Why a program cannot serve a group, a sentence each, beside what ``p4gen.groups.checks`` finds for any family."""
 

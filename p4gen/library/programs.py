@@ -120,13 +120,13 @@ def spec_of(given: Described, fields: Mapping[str, Any] | None = None) -> Progra
     """The spec that a program has, or that is described as for ``generate``. Raises ``InputError``."""
     if isinstance(given, Program):
         given = given.spec
-    if isinstance(given, ProgramSpec):
-        if not fields:
-            return given
-        given = {"family": given.family, **given.model_dump(mode="json", exclude_unset=True)}
     if isinstance(given, str | Path):
         return load_spec(Path(given), fields)
-    return load_spec(None, {**(given or {}), **(fields or {})})
+    if given is None or isinstance(given, Mapping):
+        return load_spec(None, {**(given or {}), **(fields or {})})
+    if not fields:
+        return given
+    return load_spec(None, {"family": given.family, **given.model_dump(mode="json", exclude_unset=True), **fields})
 
 
 def compile(  # noqa: A001 - the name that users look for; nobody imports it without its package

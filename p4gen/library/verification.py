@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from p4gen.errors import Diagnostic, InputError, Option
-from p4gen.families import load_collective, load_spec
+from p4gen.families import collective, load_collective, load_spec
 from p4gen.groups.connections import connection_entries
 from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.host.transport.verbs import Recovery
@@ -170,7 +170,7 @@ def scope_of(
     """
 
     given = load_spec(None, fields) if spec is None else spec
-    if not isinstance(given, CollectiveSpec):
+    if not given.takes_part:
         if spec is None:
             chosen = {name: value for name, value in fields.items() if value is not None}
             given = load_spec(None, {**verification_of(given).small(given), **chosen})
@@ -179,7 +179,7 @@ def scope_of(
             return _flows(load_topology(place or FLOWS), given, o)
         return own.make(given, _order(load_topology(place or own.topology), given, o))
     where = load_topology(place or TREE)
-    program = small_program(where, fields) if spec is None else given
+    program = small_program(where, fields) if spec is None else collective(given)
     names = [name.strip() for name in o.collectives.split(",")]
     wrong = [name for name in names if name not in list(Collective)]
     if wrong:

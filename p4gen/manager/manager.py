@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from p4gen.families import serving
 from p4gen.groups.group import GroupContext
 from p4gen.manager.api import (
     Agent,
@@ -49,7 +50,6 @@ from p4gen.manager.watch import Watch
 from p4gen.plan.placement.placed import PlacedTrees
 from p4gen.plan.placement.planner import NoPlaceError, View, check
 from p4gen.plan.placement.policy import PlacementPolicy, find_policy
-from p4gen.vocabulary import ServingSpec
 from p4gen.vocabulary.topology import TopologySpec
 
 LOGGER = logging.getLogger("p4gen.manager")
@@ -392,7 +392,8 @@ class IncManager:
 
     def _switch_status(self, name: str) -> SwitchStatus:
         thread, fabric = self._threads[name], self._ledger.fabric
-        spec = fabric.switches[name].spec
+        program = fabric.switches[name].spec
+        spec = serving(program) if program.serves_groups else None
         contexts: list[GroupContext] = self._ledger.contexts_on(name)
         silent = fabric.silent.get(name)
         return SwitchStatus(
@@ -400,9 +401,9 @@ class IncManager:
             reachable=thread.stale_since is None and silent is None,
             problem=thread.problem or silent or "",
             contexts=len(contexts),
-            contexts_total=spec.groups if isinstance(spec, ServingSpec) else 0,
+            contexts_total=spec.groups if spec is not None else 0,
             slots=sum(end - first for context in contexts for first, end in context.ranges()),
-            slots_total=spec.total_slots * spec.pipelines if isinstance(spec, ServingSpec) else 0,
+            slots_total=spec.total_slots * spec.pipelines if spec is not None else 0,
             entries=thread.entries,
             drops=thread.drops,
             links_down=fabric.links_down(name),

@@ -140,6 +140,11 @@ class CollectiveSpec(ServingSpec):
         return self
 
     @property
+    def takes_part(self) -> bool:
+        """See ``ProgramSpec``."""
+        return True
+
+    @property
     def terminates(self) -> bool:
         """Whether each switch terminates the ranks' connections and acknowledges, instead of translating them."""
         return False

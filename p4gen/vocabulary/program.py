@@ -219,6 +219,16 @@ class ProgramSpec(BaseModel):
             self.__pydantic_fields_set__.add("family")
 
     @property
+    def serves_groups(self) -> bool:
+        """Whether switches serve groups of ranks: the manager gives each its contexts and slots (``ServingSpec``)."""
+        return False
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether switches take part in CommLib's collectives (``CollectiveSpec``)."""
+        return False
+
+    @property
     def wants_ticks(self) -> bool:
         """Whether the program makes progress by ticks, which its agent sends for each edge."""
         return False

@@ -10,6 +10,11 @@ from p4gen.vocabulary.program import ProgramSpec
 class ServingSpec(ProgramSpec):
     """A program that serves groups. A family's spec has all of these, as fields or as properties."""
 
+    @property
+    def serves_groups(self) -> bool:
+        """See ``ProgramSpec``."""
+        return True
+
     if TYPE_CHECKING:  # a property here would be in the way of a field of this name
 
         @property

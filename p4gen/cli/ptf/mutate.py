@@ -19,6 +19,7 @@ from p4gen.cli.ending import terminable
 from p4gen.cli.options import engine_option, json_option, report_console, spec_from, spec_options
 from p4gen.cli.seeds import seed_option
 from p4gen.cli.verb import FiniteRange, verb
+from p4gen.families import collective
 from p4gen.inputs import drawn
 from p4gen.model import EngineName
 from p4gen.program import compose, render
@@ -28,7 +29,7 @@ from p4gen.ptf.judge import Finding, Trial
 from p4gen.ptf.mutants import Sound, run_mutants
 from p4gen.ptf.operators import PIPELINES, RELIABILITIES, Fault, faults_of, run_operators, sample, subjects
 from p4gen.ptf.scores import Score, score
-from p4gen.vocabulary import CollectiveSpec, ProgramSpec, Reliability
+from p4gen.vocabulary import ProgramSpec, Reliability
 
 _STYLES = {Finding.CAUGHT: "green", Finding.SURVIVED: "red", Finding.UNCLEAR: "yellow", Finding.INVALID: "dim"}
 T = TypeVar("T")
@@ -76,7 +77,7 @@ def command(
         if operators:
             # The values given explicitly; otherwise all programs.
             passed, report = trials.operators(
-                spec.loss_recovery if isinstance(spec, CollectiveSpec) and flags.get("reliability") else None,
+                collective(spec).loss_recovery if spec.takes_part and flags.get("reliability") else None,
                 spec.pipelines if flags.get("pipelines") else None,
                 at_least,
             )

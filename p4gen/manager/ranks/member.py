@@ -25,7 +25,7 @@ from p4gen.manager.api import Code, HostManager, ManagerError, RankConfig, RankR
 from p4gen.manager.ranks.calls import ROOTED, CallResult, Library, RankCall, check_call
 from p4gen.manager.ranks.follower import KEPT, Follower
 from p4gen.manager.ranks.ranks import TIMEOUT, group_config, ring_config, tree_configs
-from p4gen.vocabulary import CollectiveSpec, Op
+from p4gen.vocabulary import Op
 from p4gen.vocabulary.message import Collective
 
 AHEAD: Final = KEPT // 2
@@ -277,7 +277,7 @@ class Member(Follower):
     # --- on the loop: generations ---
 
     def _unfit(self, config: RankConfig) -> str:
-        if isinstance(config.spec, CollectiveSpec):
+        if config.spec.takes_part:
             return ""
         return f"group {self.group} is of {config.spec.family}, and this host has offered it no memory to write to"
 

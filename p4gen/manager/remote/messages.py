@@ -12,7 +12,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from p4gen.errors import InputError
 from p4gen.families import parse_spec
@@ -74,7 +74,7 @@ def _outward(value: Any) -> dict[str, Any]:
             udp = peer.pop("udp_src_port")
             found |= {"collective": collective, "root": root, "udp_src_port": udp}
             found |= {f"peer_{name}": number for name, number in peer.items()}
-    if "spec" in found and isinstance(value.spec, ProgramSpec):
+    if isinstance(found.get("spec"), str):
         found["spec_json"] = found.pop("spec")
     return found
 
@@ -85,7 +85,7 @@ def _plain(value: Any) -> Any:
             return value.name
         case None | str() | bytes() | int() | float():
             return value
-        case ProgramSpec():
+        case BaseModel():
             return _spec_json(value)
         case Mapping():
             return dict(value)
@@ -97,7 +97,7 @@ def _plain(value: Any) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _spec_json(spec: ProgramSpec) -> str:
+def _spec_json(spec: BaseModel) -> str:
     return spec.model_dump_json()
 
 

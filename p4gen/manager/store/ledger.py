@@ -35,7 +35,6 @@ from p4gen.plan.placement.policy import GroupView, PlacementPolicy
 from p4gen.plan.placement.pools import History, Limits, Pools, held_by
 from p4gen.plan.placement.rate import Crowd
 from p4gen.plan.placement.tree import IncTree
-from p4gen.vocabulary import CollectiveSpec
 
 LOGGER = logging.getLogger("p4gen.manager")
 
@@ -300,7 +299,8 @@ class Ledger:
     def to_ring(self, record: Record, spec: GroupSpec, reason: str) -> None:
         """Record that calls run on a ring of the hosts from now on, as a new generation; ``reason``: why switches do
         not carry them. Raises ``ManagerError`` if no program says what the calls may be."""
-        if not isinstance(self.fabric.program(spec.ranks), CollectiveSpec):
+        program = self.fabric.program(spec.ranks)
+        if program is None or not program.takes_part:
             raise ManagerError(Code.REFUSED, f"group {spec.name}: no registered switch runs a program for collectives")
         live = [placed for _, placed in self.live()]
         pools = self.pools(live)

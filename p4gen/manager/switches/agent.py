@@ -18,6 +18,7 @@ from p4.v1 import p4runtime_pb2 as pb
 
 from p4gen.errors import P4genError
 from p4gen.groups.connections import Tally
+from p4gen.groups.family import group_entries
 from p4gen.groups.group import PlacedEdge, SwitchConfig
 from p4gen.groups.ticks import tick
 from p4gen.manager.api import AgentError, Changes, SwitchInfo
@@ -148,7 +149,7 @@ class IncAgent:
         with self._telling("read the counters of edges given up"):
             if self._client is None or not self._client.session.alive:
                 raise GoneError(f"no connection to {self.info.address}")
-            cells = self._client.counters("IncIngress.resend_timer.given_up")
+            cells = self._client.counters(group_entries(self.info.spec).given_up)
             return {index: cell.packets for index, cell in enumerate(cells) if cell.packets}
 
     def set_ticks(self, edges: Sequence[PlacedEdge]) -> None:

@@ -35,7 +35,6 @@ from p4gen.manager.switches.wanted import (
 from p4gen.manager.worker import Worker
 from p4gen.plan.placement.placed import PlacedTrees
 from p4gen.plan.placement.planner import View
-from p4gen.vocabulary import CollectiveSpec
 
 Agents = Callable[[SwitchInfo], Agent]
 
@@ -392,7 +391,7 @@ class SwitchThread(Worker):
                 if ticked(context, edge)
             )
             _asked(lambda: agent.set_ticks(edges))
-            if not isinstance(spec, CollectiveSpec):  # whose programs count no edges that are given up
+            if not group_entries(spec).given_up:
                 return
             if edges != self._edges:
                 self._edges, self._given_up = edges, GivenUp()

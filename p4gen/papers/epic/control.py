@@ -331,5 +331,10 @@ def _last_edge_id(spec: EpicSpec) -> int:
 
 
 FACET = GroupEntries(
-    configuration=_configuration, problems=_problems, lacking=_lacking, holds=_holds, last_edge_id=_last_edge_id
+    configuration=_configuration,
+    problems=_problems,
+    lacking=_lacking,
+    holds=_holds,
+    last_edge_id=_last_edge_id,
+    given_up="IncIngress.resend_timer.given_up",
 )

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Final
 
 from p4gen.errors import InputError
+from p4gen.families import serving
 from p4gen.groups.family import group_entries
 from p4gen.plan.placement.duty import blocks_of, blocks_taken, duties, overbooked
 from p4gen.plan.placement.placed import GroupRequest, PlacedTrees
@@ -41,7 +42,7 @@ class View:
     @cached_property
     def specs(self) -> Mapping[str, ServingSpec]:
         """The registered switches whose programs serve groups."""
-        return {name: spec for name, spec in self.programs.items() if isinstance(spec, ServingSpec)}
+        return {name: serving(spec) for name, spec in self.programs.items() if spec.serves_groups}
 
     @cached_property
     def _next_ports(self) -> dict[tuple[str, str], tuple[int, ...]]:

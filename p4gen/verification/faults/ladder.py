@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from p4gen.errors import InputError
+from p4gen.families import collective
 from p4gen.groups.connections import connection_entries
 from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.verification.family import verification_of
@@ -42,11 +43,12 @@ def ladder(spec: ProgramSpec) -> Iterator[tuple[str, Explored]]:
     own = verification_of(spec).scopes
     if own is not None:
         return own.ladder(spec)
-    if not isinstance(spec, CollectiveSpec):
+    if not spec.takes_part:
         return _flows(spec)
+    program = collective(spec)
     # Connections with PSNs of their own have none that refined synchronisation could set.
-    refined = {PsnSync.REFINED} if spec.own_psns else set()
-    return (named for named in _groups(spec) if named[1].sync not in refined)
+    refined = {PsnSync.REFINED} if program.own_psns else set()
+    return (named for named in _groups(program) if named[1].sync not in refined)
 
 
 def _groups(spec: CollectiveSpec) -> Iterator[tuple[str, Scope]]:
@@ -73,11 +75,11 @@ def _groups(spec: CollectiveSpec) -> Iterator[tuple[str, Scope]]:
     yield "flow acks, a loss", replace(base, packets=4, flow=Flow.ACKS, budget=loss)
     yield "flow acks, a duplicate", replace(base, packets=4, flow=Flow.ACKS, budget=duplicate)
     yield "flow acks, window 2, seven packets", replace(base, program=other(window=2), packets=7, flow=Flow.ACKS)
-    for name, collective in (("reduce", _R), ("broadcast", _B)):
+    for name, call in (("reduce", _R), ("broadcast", _B)):
         for fault, budget in (("a loss", loss), ("a duplicate", duplicate)):
-            yield f"{name} on star-3, {fault}", replace(third, collectives=(collective,), budget=budget)
-    for name, collective in (("reduce", _R), ("broadcast", _B)):
-        yield f"{name} on star-3, rank 1 is the root", replace(third, collectives=(collective,), roots=(1,))
+            yield f"{name} on star-3, {fault}", replace(third, collectives=(call,), budget=budget)
+    for name, call in (("reduce", _R), ("broadcast", _B)):
+        yield f"{name} on star-3, rank 1 is the root", replace(third, collectives=(call,), roots=(1,))
     longer = other(message=3, window=2)
     yield "messages of three packets", replace(base, program=longer, packets=4)
     patient = replace(base, program=longer, packets=7, ack_every=8)
@@ -196,10 +198,10 @@ def _groups(spec: CollectiveSpec) -> Iterator[tuple[str, Scope]]:
             "broadcast on star-3, Go-Back-N, window 4, two losses",
             replace(third, program=strict, packets=4, collectives=(_B,), budget=Budget(losses=2)),
         )
-    for name, collective in (("broadcast", _B), ("reduce", _R), ("allreduce", _A)):
+    for name, call in (("broadcast", _B), ("reduce", _R), ("allreduce", _A)):
         yield (
             f"{name} on tree-3-2, a loss",
-            replace(base, topology=tree, packets=2, collectives=(collective,), budget=loss),
+            replace(base, topology=tree, packets=2, collectives=(call,), budget=loss),
         )
     if spec.own_psns:
         # Where hosts run ahead of the slots, and of what has been acknowledged.
