@@ -46,7 +46,12 @@ class Switch(Model):
 
 @dataclass(frozen=True)
 class CompiledProgram:
-    """A P4_16 program that p4gen's front end has compiled."""
+    """A P4_16 program that p4gen's front end has compiled.
+
+    >>> import p4gen
+    >>> [table.preamble.alias for table in p4gen.compile("examples/stations.p4").p4info.tables]
+    ['stations']
+    """
 
     name: str
     text: str
@@ -79,7 +84,13 @@ class CompiledProgram:
 
 @dataclass(frozen=True)
 class Program(CompiledProgram):
-    """A generated program."""
+    """A generated program.
+
+    >>> import p4gen
+    >>> program = p4gen.generate(mode="II", lanes=8)
+    >>> program.spec.lanes, len(program.manifest["modules"])
+    (8, 16)
+    """
 
     spec: ProgramSpec
 

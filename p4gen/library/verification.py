@@ -82,7 +82,16 @@ MEMORY: Final = 4 << 30
 
 @dataclass(frozen=True)
 class Report:
-    """What a search has found."""
+    """What a search has found.
+
+    >>> import p4gen
+    >>> seeded = {"packets": 2, "loss": 1, "fault": "duplicate-unanswered"}
+    >>> report = p4gen.verify("star-2", {"mode": "II", "window": 1}, **seeded)
+    >>> report.ok, report.problem.property
+    (False, 'livelock')
+    >>> report.story.splitlines()[-1]
+    '   3  s0>h0: CONTROL 5 is lost'
+    """
 
     scope: Explored
     result: Result

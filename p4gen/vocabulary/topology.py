@@ -269,6 +269,10 @@ def load_topology(path: Path | str | TopologySpec) -> TopologySpec:
     """The topology in a YAML file, a built-in one, by name (``star-8``), or a generated one (``clos:4x2x2``); one that
     is loaded already is returned as it is.
 
+    >>> import p4gen
+    >>> p4gen.load_topology("star-4").hosts
+    ('h0', 'h1', 'h2', 'h3')
+
     Raises ``InputError`` with one diagnostic per wrong value, with a position if there is one.
     """
     if isinstance(path, TopologySpec):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import doctest
+import inspect
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +15,8 @@ import pytest
 import p4gen
 
 from .traces import Traces
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_a_lab_from_python(machine: Traces, tmp_path: Path) -> None:
@@ -32,6 +39,27 @@ def test_a_lab_from_python(machine: Traces, tmp_path: Path) -> None:
         lab.command("exit")
         with pytest.raises(p4gen.FailedError, match="the lab has ended"):
             lab.command("groups")
+
+
+def test_the_example_of_the_docstring_is_true(machine: Traces, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (inspect.getdoc(p4gen.lab) or "").replace("  # doctest: +SKIP", "")
+    example = doctest.DocTestParser().get_doctest(text, {}, "lab", None, None)
+    runner = doctest.DocTestRunner()
+    runner.run(example)
+    assert runner.summarize() == (0, 2)  # failed, attempted
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("lab_*.py")), ids=lambda file: file.stem)
+def test_examples_run(machine: Traces, tmp_path: Path, example: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, str(example), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.count("right: True") == 6
+    assert "h0-s0 is up" in run.stdout
+    assert "packets in" in run.stdout
 
 
 @pytest.mark.parametrize(

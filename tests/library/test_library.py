@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,10 +19,26 @@ from p4gen.families import families
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("name", ["p4gen", *(f"p4gen.library.{n}" for n in ("programs", "simulation", "verification"))])
-def test_docstrings_begin_with_examples_that_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+FUNCTIONS = [name for name in p4gen.__all__ if inspect.isfunction(getattr(p4gen, name))]
+CLASSES = ["CompiledProgram", "Program", "Report", "Switch"]
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, *CLASSES])
+def test_docstrings_begin_with_an_example(name: str) -> None:
+    """``p4gen.lab``'s is run with the labs."""
+    _, example, *_ = inspect.getdoc(getattr(p4gen, name)).split("\n\n")  # type: ignore[union-attr]
+    found = doctest.DocTestParser().get_examples(example)
+    assert found[0].source == "import p4gen\n"
+    assert f"p4gen.{name}(" in example or name in CLASSES
+    assert any(each.want for each in found)
+
+
+@pytest.mark.parametrize(
+    "name", ["", *(f".library.{name}" for name in ("programs", "simulation", "verification")), ".vocabulary.topology"]
+)
+def test_examples_of_docstrings_are_true(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    found = doctest.testmod(importlib.import_module(name))
+    found = doctest.testmod(importlib.import_module(f"p4gen{name}"))
     assert found.attempted >= 2
     assert found.failed == 0
 
@@ -134,9 +152,14 @@ def test_a_wrong_design_is_found_and_told() -> None:
     assert report.to_dict()["problem"]["property"] == "results"
 
 
-@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda file: file.stem)
-def test_examples_run_and_are_short(example: Path, tmp_path: Path) -> None:
-    assert len(example.read_text().splitlines()) <= 60
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize(
+    "example", [file for file in EXAMPLES if not file.stem.startswith("lab_")], ids=lambda e: e.stem
+)
+def test_examples_run(example: Path, tmp_path: Path) -> None:
+    """``tests/lab`` runs those of labs."""
     run = subprocess.run(
         [sys.executable, str(example)],
         cwd=tmp_path,
@@ -147,5 +170,18 @@ def test_examples_run_and_are_short(example: Path, tmp_path: Path) -> None:
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout
-    example_text = example.read_text()
-    assert "from p4gen" not in example_text
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda file: file.stem)
+def test_examples_are_short_and_import_nothing_from_inside(example: Path) -> None:
+    text = example.read_text()
+    assert len(text.splitlines()) <= 30
+    assert not re.search(r"\b(from|import) p4gen\.|\bfrom p4gen\b", text)
+    assert text.count("import p4gen\n") == 1
+
+
+def test_examples_use_each_function() -> None:
+    text = "".join(example.read_text() for example in EXAMPLES)
+    assert [name for name in FUNCTIONS if f"p4gen.{name}(" not in text] == []
+    document = (ROOT / "docs" / "library.md").read_text()
+    assert [example.name for example in EXAMPLES if f"(../examples/{example.name})" not in document] == []
