@@ -11,7 +11,7 @@ import click
 
 from p4gen import runs
 from p4gen.builder import build
-from p4gen.cli.labrequest import LabRequest, of_writes, timer
+from p4gen.cli.labrequest import LabRequest, of_members, timer
 from p4gen.cli.options import (
     arguments_of,
     json_option,
@@ -68,7 +68,7 @@ _TIMEOUT = {targets.EMBEDDED: "50ms", targets.BMV2: "300ms"}
 )
 @click.option(
     "--collective",
-    type=click.Choice((*COLLECTIVES, *of_writes())),
+    type=click.Choice((*COLLECTIVES, *of_members())),
     help="Run it, and end; alltoall over connections only, dispatch with MultiWrite only.",
 )
 @click.option(

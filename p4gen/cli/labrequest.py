@@ -23,9 +23,9 @@ from p4gen.labs.job import Wanted
 from p4gen.labs.network import bandwidths, faults
 from p4gen.labs.network.impairments import check_withstood, links_at
 from p4gen.labs.runs.calls import check_calls, room
+from p4gen.labs.runs.membercalls import LabMembers, members_of
 from p4gen.labs.runs.peercalls import ALLTOALL, COLLECTIVES, PeerCall
-from p4gen.labs.runs.scenario import write_call
-from p4gen.labs.runs.writecalls import LabWrites, writes_of
+from p4gen.labs.runs.scenario import member_call
 from p4gen.net.collectives.config import Call
 from p4gen.net.world.faults import parse_place
 from p4gen.plan.placement.network import contexts_needed
@@ -49,10 +49,13 @@ _REPEAT = {targets.EMBEDDED: 10, targets.BMV2: 3}
 """Calls of each size that --measure makes by default; 1 MB takes BMv2 some seconds."""
 
 
-def of_writes() -> tuple[str, ...]:
-    """Collectives that only families have whose ranks write to each other."""
-    with_writes = [family.facet(LabWrites) for family in families().values() if family.answers(LabWrites)]
-    return tuple(sorted({name for facet in with_writes for name in facet.collectives} - set(COLLECTIVES)))
+def of_members() -> dict[str, list[str]]:
+    """Collectives that only families have whose ranks offer switches their memory, with the modes that have each."""
+    found: dict[str, list[str]] = {}
+    for family in families().values():
+        for name in family.facet(LabMembers).collectives if family.answers(LabMembers) else ():
+            found.setdefault(name, []).extend(family.modes)
+    return {name: found[name] for name in sorted(found.keys() - set(COLLECTIVES))}
 
 
 @dataclass(frozen=True)
@@ -79,8 +82,8 @@ class LabRequest:
             default |= _MEASURED if o["measure"] else {}
             default |= _ON_BMV2 if o["target"] == targets.BMV2 else {}
         given = {name: value for name, value in flags.items() if value is not None}
-        if spec.writes:
-            fitted: ProgramSpec = writes_of(spec).fitted(spec, topology)
+        if spec.uses_memory:
+            fitted: ProgramSpec = members_of(spec).fitted(spec, topology)
             return fitted
         spec = spec_from(self.spec_file, default | given) if default else spec
         if isinstance(spec, CollectiveSpec) and "groups" not in spec.model_fields_set:
@@ -94,14 +97,15 @@ class LabRequest:
     def check_kind(self, spec: ProgramSpec) -> None:
         """Whether the options go with the program: in-network collectives, or connections between hosts."""
         o = self.options
-        if spec.writes:
-            for name in ("measure", "spray", "root", "fallback", "duty", "replan"):
+        if spec.uses_memory:
+            for name in ("measure", "spray", "fallback", "duty", "replan"):
                 if o[name]:
-                    raise click.UsageError(f"--{name} goes with other programs: ranks of {spec.family} only write")
+                    raise click.UsageError(f"--{name} goes with other programs: ranks of {spec.family} offer memory")
             return
-        if o["collective"] in of_writes() or o["set"]:
-            wrong = "--set" if o["set"] else f"--collective {o['collective']}"
-            raise click.UsageError(f"{wrong} goes with programs whose hosts write to each other (--mode multiwrite)")
+        if modes := of_members().get(o["collective"]):
+            raise click.UsageError(f"--collective {o['collective']} goes with --mode {' or '.join(modes)}")
+        if o["set"]:
+            raise click.UsageError("--set goes with programs whose hosts offer switches their memory")
         if isinstance(spec, CollectiveSpec):
             if o["collective"] == ALLTOALL:
                 raise InputError(
@@ -179,9 +183,9 @@ class LabRequest:
         hosts = wanted.ranks or topology.rank_hosts
         if wanted.others and not isinstance(spec, CollectiveSpec):
             raise click.UsageError("--ranks several times goes with programs that take part in collectives")
-        if spec.writes:
-            call = write_call(spec, wanted, len(hosts))
-            if self.options["size"] and call.collective not in writes_of(spec).sized:
+        if spec.uses_memory:
+            call = member_call(spec, wanted, len(hosts))
+            if self.options["size"] and call.collective not in members_of(spec).sized:
                 raise click.UsageError(f"--size does not go with {call.collective}, which has options (--set)")
         elif isinstance(spec, CollectiveSpec):
             for each in (hosts, *wanted.others):

@@ -20,7 +20,7 @@ facet                  asked by                                   a family's ans
 ``ConnectionEntries``  ``p4gen.plan.placement``, ``p4gen.manager``     ``connections.py``
 ``Verification``       ``p4gen.verification``                           ``verification.py``
 ``Hardware``           ``p4gen hardware``                         ``hardware.py``
-``LabWrites``          ``p4gen.labs``                              ``lab.py``
+``LabMembers``          ``p4gen.labs``                              ``lab.py``
 ``Studies``            ``p4gen.cli.sim``, ``p4gen.labs``           ``studies.py``
 =====================  =========================================  ================================
 

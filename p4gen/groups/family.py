@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from p4gen.families import Facet, family_of
 from p4gen.groups.group import Edge, GroupContext, SwitchConfig
 from p4gen.host.collectives.plan import ChannelKey
-from p4gen.model.entries import Entry
+from p4gen.model.entries import Entry, Exact
 from p4gen.vocabulary import ProgramSpec
 
 
@@ -35,6 +35,17 @@ class GroupEntries(Facet):
     (``PlacedEdge.index``); empty for programs that give up none."""
     problems: Callable[[Any, GroupContext], Iterable[str]] = lambda _spec, _group: ()
     """Why a program cannot serve a group, a sentence each, beside what ``p4gen.groups.checks`` finds for any family."""
+
+
+def context_holds(_: ProgramSpec, entries: Sequence[Entry], group: GroupContext) -> bool:
+    """``GroupEntries.holds`` of programs whose table ``contexts`` has one entry for each context, which says its
+    epoch."""
+    return any(
+        entry.table.rpartition(".")[2] == "contexts"
+        and entry.match["context"] in (group.context, Exact(group.context))
+        and entry.action.args.get("epoch") == group.epoch
+        for entry in entries
+    )
 
 
 def group_entries(spec: ProgramSpec) -> GroupEntries:

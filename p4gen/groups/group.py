@@ -19,7 +19,8 @@ from p4gen.vocabulary.message import Collective
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One end of an IncTree edge: EPIC's (IP, QP), with the MAC address it is reached at."""
+    """One end of an IncTree edge: EPIC's (IP, QP), with the MAC address it is reached at. Where an edge has several
+    connections (``spec.queue_pairs``), the QP is the first of as many in a row."""
 
     mac: int
     ip: int
@@ -28,7 +29,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Memory:
-    """A rank's registered memory, which switches write to."""
+    """A rank's registered memory, which switches address."""
 
     address: int
     rkey: int
@@ -57,9 +58,9 @@ class Edge:
     first_sent: int = field(default=0, metadata={"later": True})
     """The PSN of the first packet that leaves by it."""
     ranks: int = field(default=0, repr=False, metadata={"later": True})
-    """The ranks behind it, as a bitmap; of programs by which ranks write to each other (``spec.writes``)."""
+    """The ranks behind it, as a bitmap; of programs that address ranks' memory (``spec.uses_memory``)."""
     memory: Memory | None = field(default=None, repr=False, metadata={"later": True})
-    """The same programs': where the rank at the other end is written to."""
+    """The same programs': what the rank at the other end has offered."""
     more_ports: tuple[int, ...] = field(default=(), repr=False, metadata={"later": True})
     """Where several paths lead to it: the other ports by which its packets come in."""
 

@@ -11,8 +11,8 @@ from typing import Final
 from p4gen.errors import FailedError, InputError
 from p4gen.families import collective as collective_spec
 from p4gen.labs.job import JOIN_S
+from p4gen.labs.memorygroups import MemoryGroups
 from p4gen.labs.nodes import Nodes
-from p4gen.labs.writegroups import WriteGroups
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus, Status
 from p4gen.plan.placement.served import served
 
@@ -29,18 +29,18 @@ class Groups:
         self._lab = lab
         self._known: dict[str, GroupStatus] = {}
         """The manager's last known groups."""
-        self.writes = WriteGroups(lab)
-        """What groups have whose ranks write to each other's memory."""
+        self.memory = MemoryGroups(lab)
+        """What groups have whose switches address the ranks' memory."""
 
     def init(
         self, name: str, ranks: Sequence[str], root: str | None = None, packets: int = 0, *, number: int = 0
     ) -> GroupStatus:
         """Create a group of these hosts, for all collectives that the program can serve. When this returns, all ranks
-        have joined. ``packets``: what the memory of ranks that write to each other has room for, at least. ``number``:
+        have joined. ``packets``: what the memory that ranks offer has room for, at least. ``number``:
         which of the scenario's groups it is."""
         self._lab.check_hosts(ranks)
-        if self._lab.job.writes:
-            status = self.writes.create(name, ranks, root, packets)
+        if self._lab.job.uses_memory:
+            status = self.memory.create(name, ranks, root, packets)
             self.join(status)
             return status
         sync, collectives = served(collective_spec(self._lab.job.spec), ranks)
@@ -84,12 +84,12 @@ class Groups:
             raise InputError("the manager is dead, and its agents send the ticks that this mode needs: restart manager")
 
     def of(self, ranks: Sequence[str], packets: int = 0) -> GroupStatus:
-        """An existing group of exactly these ranks, or a new one. If ranks write to each other's memory, it has room
-        for ``packets``; otherwise they are 0."""
+        """An existing group of exactly these ranks, or a new one. The memory that ranks offer has room for ``packets``,
+        which are 0 if they offer none."""
         self._lab.check_hosts(ranks)
         groups = self.all()
         for status in groups:
-            if status.spec.ranks == tuple(ranks) and self.writes.room(status.spec.name) >= packets:
+            if status.spec.ranks == tuple(ranks) and self.memory.room(status.spec.name) >= packets:
                 return status
         if self._lab.without_manager:
             known = ", ".join(f"{status.spec.name} ({' '.join(status.spec.ranks)})" for status in groups) or "none"

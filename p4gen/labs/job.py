@@ -98,14 +98,14 @@ class LabJob:
 
     @property
     def takes_part(self) -> bool:
-        """Whether switches take part in CommLib's collectives. Otherwise hosts run them over connections, or write to
-        each other."""
+        """Whether switches take part in CommLib's collectives. Otherwise hosts run them over connections, or offer
+        switches their memory."""
         return isinstance(self.spec, CollectiveSpec)
 
     @property
-    def writes(self) -> bool:
-        """Whether ranks of groups write to each other's memory, through switches."""
-        return self.spec.writes
+    def uses_memory(self) -> bool:
+        """Whether ranks of groups offer switches their memory."""
+        return self.spec.uses_memory
 
     @property
     def grouped(self) -> bool:

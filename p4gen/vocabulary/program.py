@@ -239,8 +239,8 @@ class ProgramSpec(BaseModel):
         return False
 
     @property
-    def writes(self) -> bool:
-        """Whether ranks write to each other's memory, so that groups need to know it: no IncTree reduces anything."""
+    def uses_memory(self) -> bool:
+        """Whether switches address the memory of ranks, so that groups need to know it."""
         return False
 
     @property

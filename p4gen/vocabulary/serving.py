@@ -71,3 +71,94 @@ class ServingSpec(ProgramSpec):
         def alike(self) -> dict[str, str]:
             """The values that all switches of a tree must share, as text."""
             ...
+
+    @property
+    def queue_pairs(self) -> int:
+        """Queue pairs of a rank in a context. Their numbers are in a row, at both ends; an edge has the first ones."""
+        return 1
+
+    @property
+    def single_switch(self) -> bool:
+        """Whether the ranks of a group have one switch between them, beside those that only forward."""
+        return False
+
+
+class MemorySpec(ServingSpec):
+    """A program whose switches address the memory of ranks: each of its contexts has state of its own."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def contexts(self) -> int:
+            """How many there are."""
+            ...
+
+        @property
+        def edges(self) -> int:
+            """Most edges of a context."""
+            ...
+
+        @property
+        def payload(self) -> int:
+            """Bytes of data in a packet."""
+            ...
+
+        @property
+        def slots(self) -> int:
+            """N of each context, no more and no fewer."""
+            ...
+
+    @property
+    def uses_memory(self) -> bool:
+        """See ``ProgramSpec``."""
+        return True
+
+    @property
+    def groups(self) -> int:
+        """See ``ServingSpec``."""
+        return self.contexts
+
+    @property
+    def fan_in(self) -> int:
+        """See ``ServingSpec``."""
+        return self.edges
+
+    @property
+    def slots_per_group(self) -> int:
+        """See ``ServingSpec``."""
+        return self.slots
+
+    @property
+    def needed_slots(self) -> int:
+        """See ``ServingSpec``."""
+        return self.slots
+
+    @property
+    def slots_formula(self) -> str:
+        """See ``ServingSpec``."""
+        return "N"
+
+    @property
+    def buffered_windows(self) -> int:
+        """See ``ServingSpec``."""
+        return 1
+
+    @property
+    def total_slots(self) -> int:
+        """See ``ServingSpec``."""
+        return self.contexts * self.slots
+
+    @property
+    def pipes(self) -> int:
+        """See ``ServingSpec``."""
+        return 1
+
+    @property
+    def payload_bytes(self) -> int:
+        """See ``ServingSpec``."""
+        return self.payload
+
+    @property
+    def own_psns(self) -> bool:
+        """See ``ServingSpec``."""
+        return False

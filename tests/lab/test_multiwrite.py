@@ -18,9 +18,9 @@ from p4gen.labs.network.impairments import check_withstood
 from p4gen.labs.prompt.prompt import Prompt
 from p4gen.labs.prompt.terminal import Session
 from p4gen.labs.runs import peerruns
-from p4gen.labs.runs.writecalls import WriteCall, writes_of
+from p4gen.labs.runs.membercalls import MemberCall, members_of
 from p4gen.labs.session import Lab
-from p4gen.labs.writegroups import WriteGroup
+from p4gen.manager.api import GroupSpec
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.vocabulary.program import Icrc
 from p4gen.vocabulary.topology import load_topology
@@ -145,8 +145,8 @@ def test_scenarios(tmp_path: Path, machine: Traces, seed: int) -> None:
         ("--mode multiwrite --collective dispatch --set experts=6", "6 experts do not divide among 4 ranks"),
         ("--mode multiwrite --measure", "--measure goes with other programs"),
         ("--mode multiwrite --icrc patch --suite --corrupt 1%", "takes corrupt headers for right ones"),
-        ("--mode III --collective dispatch", "--collective dispatch goes with programs whose hosts write"),
-        ("--mode themis --collective allreduce --set tokens=4", "--set goes with programs whose hosts write"),
+        ("--mode III --collective dispatch", "--collective dispatch goes with --mode multiwrite"),
+        ("--mode themis --collective allreduce --set tokens=4", "--set goes with programs whose hosts offer"),
     ],
 )
 def test_command_lines_that_are_refused(arguments: str, cause: str, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ run allgather 8K g
 @pytest.fixture
 def prompt() -> Prompt:
     topology = load_topology("star-4")
-    job = SimpleNamespace(spec=MultiwriteSpec(), writes=True, takes_part=False)
+    job = SimpleNamespace(spec=MultiwriteSpec(), uses_memory=True, takes_part=False)
     return Prompt(cast(Session, SimpleNamespace(lab=SimpleNamespace(job=job, topology=topology), console=None)))
 
 
@@ -228,16 +228,16 @@ def test_what_the_prompt_completes(prompt: Prompt, line: str, text: str, words: 
 
 def test_calls_are_the_familys() -> None:
     spec = MultiwriteSpec(payload=128)
-    call = WriteCall.of(spec, 4, "dispatch", None, {"tokens": "3", "hidden": "100"})
+    call = MemberCall.of(spec, 4, "dispatch", None, {"tokens": "3", "hidden": "100"})
     assert (call.size, call.plan(spec, 4).packets) == (300, 3)
     drawn = call.plan(spec, 4).draw(np.random.default_rng(1))
     assert drawn.tokens.shape == (4, 3, 100)
-    assert WriteCall.of(spec, 4, "allgather", 1024, {}).plan(spec, 4).packets == 2
+    assert MemberCall.of(spec, 4, "allgather", 1024, {}).plan(spec, 4).packets == 2
     with pytest.raises(InputError, match="allgather has no option tokens; it has none"):
-        WriteCall.of(spec, 4, "allgather", 1024, {"tokens": "3"})
+        MemberCall.of(spec, 4, "allgather", 1024, {"tokens": "3"})
     with pytest.raises(InputError, match="top: 'x' is not a size"):
-        WriteCall.of(spec, 4, "dispatch", None, {"top": "x"})
-    assert writes_of(spec).collectives == ("allgather", "dispatch")
+        MemberCall.of(spec, 4, "dispatch", None, {"top": "x"})
+    assert list(members_of(spec).collectives) == ["allgather", "dispatch"]
 
 
 def test_ctrl_c_ends_the_group_because_a_call_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,14 +247,14 @@ def test_ctrl_c_ends_the_group_because_a_call_is_left(monkeypatch: pytest.Monkey
     monkeypatch.setattr(peerruns, "counts_of", lambda *_: [])
     monkeypatch.setattr(peerruns, "_one", interrupted)
     nobody = cast(Lab, SimpleNamespace(traced=list, switch_drops=dict))
-    call, ended = WriteCall.of(MultiwriteSpec(), 2, "allgather", 8192, {}), []
+    call, ended = MemberCall.of(MultiwriteSpec(), 2, "allgather", 8192, {}), []
 
     def end() -> str:
         ended.append(True)
         return "it is destroyed"
 
     with pytest.raises(KeyboardInterrupt):
-        peerruns.over(nobody, WriteGroup("g", ("h0", "h1")), [call], end, seed=1, deadline=1, progress=None)
+        peerruns.over(nobody, GroupSpec("g", ("h0", "h1")), [call], end, seed=1, deadline=1, progress=None)
     assert ended
 
 

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from p4gen.groups.group import Memory
+from p4gen.groups.family import group_entries
+from p4gen.groups.group import Memory, placed_edges
 from p4gen.groups.ticks import tick
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import MS
@@ -42,8 +43,10 @@ from p4gen.model import Model
 from p4gen.model.jit import Batch
 from p4gen.plan.placement.network import Placement, place
 from p4gen.plan.placement.placed import GroupRequest
+from p4gen.plan.placement.served import served
 from p4gen.program.compilation import compile_spec
 from p4gen.vocabulary import ServingSpec
+from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.ticks import PORT
 from p4gen.vocabulary.topology import TopologySpec, load_topology
 
@@ -117,7 +120,14 @@ class Switches:
             for name, config in placement.switches.items():
                 config.install(self._models[name])
             if self._spec.wants_ticks:
-                self._ticks = [(edge.switch, tick(edge, 0.02)) for edge in placement.edges]
+                self._ticks = list(self._ticks_of(placement))
+
+    def _ticks_of(self, placement: Placement) -> Iterator[tuple[str, bytes]]:
+        ticked = group_entries(self._spec).ticked
+        for key, context in (each for group in placement.groups for each in group.contexts):
+            for placed in placed_edges(key.switch, [context]):
+                if ticked(context, placed.edge):
+                    yield key.switch, tick(placed, TICK_S)
 
     def _run(self) -> None:
         poll = select.poll()
@@ -170,7 +180,7 @@ class FakeManager:
     hold_ready: threading.Event = field(default_factory=threading.Event)
     generation: int = 0
     memories: tuple[Memory, ...] = ()
-    """What the ranks of the group have offered, if they write to each other."""
+    """What the ranks of the group have offered, if switches address it."""
     absent: bool = False
     """Nobody reaches the manager."""
     leased: bool = False
@@ -200,6 +210,7 @@ class FakeManager:
             GroupRequest(
                 ranks,
                 sync=self.sync,
+                collectives=served(self.spec, ranks)[1] if self.memories else frozenset(Collective),
                 epoch=self.generation,
                 first_psn=(self.generation * 0x345671 - 20) % (1 << 24),
                 memories=self.memories,

@@ -39,7 +39,9 @@ def memories(layout: Layout, count: int) -> tuple[Memory, ...]:
 
 
 def writes(name: str, ranks: Sequence[str], spec: MultiwriteSpec, **fields: Any) -> GroupSpec:
-    return group(name, *ranks, memories=memories(Layout(spec, len(ranks), PACKETS), len(ranks)), **fields)
+    broadcasts = {"collectives": frozenset({Collective.BROADCAST})}
+    offered = memories(Layout(spec, len(ranks), PACKETS), len(ranks))
+    return group(name, *ranks, memories=offered, **broadcasts, **fields)
 
 
 def connected(rig: Rig, configs: Sequence[RankConfig], hosts: Sequence[str]) -> tuple[Network, list[Member]]:

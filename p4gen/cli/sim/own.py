@@ -26,7 +26,7 @@ def _facets() -> dict[str, Runs]:
     return {name: family.facet(Runs) for name, family in families().items() if family.answers(Runs)}
 
 
-class OwnOption(GroupedOption):
+class FamilyOption(GroupedOption):
     """An option of a family's own runs."""
 
     def __init__(self, *args: Any, family: str, **kwargs: Any) -> None:
@@ -49,7 +49,7 @@ def own_options(function: F) -> F:
                 default=None,
                 metavar="|".join(option.values) or "N",
                 help=f"{option.description}  [{option.default}]",
-                cls=OwnOption,
+                cls=FamilyOption,
                 family=family,
                 group=f"Runs of {family}'s programs: {', '.join(facet.collectives)}",
             )(function)

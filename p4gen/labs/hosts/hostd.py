@@ -1,7 +1,7 @@
 """A host of a lab: a process in its network namespace.
 
 It registers with the manager, configures its interface with the addresses it is given, and runs CommLib on it, or
-collectives over connections of its own (``peers``), or writes to other hosts' memory (``writers``). The lab sends it
+collectives over connections of its own (``peers``), or those of ranks that offer memory (``members``). The lab sends it
 requests (``requests``).
 """
 
@@ -21,9 +21,9 @@ from p4gen.families import collective
 from p4gen.host.collectives.arrays import Array
 from p4gen.host.transport.raw import RawNic
 from p4gen.host.transport.realtime import RealTimeLoop
+from p4gen.labs.hosts.members import MemoryRanks
 from p4gen.labs.hosts.peers import Peers
 from p4gen.labs.hosts.requests import Verb, serve
-from p4gen.labs.hosts.writers import Writers
 from p4gen.labs.job import JOIN_S, LabJob
 from p4gen.labs.network import faults, hostnet
 from p4gen.labs.prerequisites import interface
@@ -62,7 +62,7 @@ class Daemon:
         """Number of calls of that run that are done."""
         self.loop.start()
         self.host = Host(self.manager, name, self.nic, timeout_ps=int(job.timeout_ms * 1e9), out_of_order=True)
-        self.peers = Writers(job.spec, self.host) if job.writes else Peers(name, self.nic)
+        self.peers = MemoryRanks(job.spec, self.host) if job.uses_memory else Peers(name, self.nic)
 
     def close(self) -> None:
         """Leave all groups and close the NIC."""
@@ -140,7 +140,7 @@ class Daemon:
 
     def counters(self, _request: Mapping[str, Any]) -> dict[str, Any]:
         """The counters of the host's ranks and of its NIC."""
-        groups = {} if isinstance(self.peers, Writers) else self.peers.counters()
+        groups = {} if isinstance(self.peers, MemoryRanks) else self.peers.counters()
         for name, member in self.host.members().items():
             report = member.report()
             groups[name] = {

@@ -10,7 +10,7 @@ from typing import Final
 from p4gen.errors import InputError, P4genError
 from p4gen.families import collective as collective_spec
 from p4gen.labs.network import faults
-from p4gen.labs.prompt import peercommands, trouble, writecommands
+from p4gen.labs.prompt import membercommands, peercommands, trouble
 from p4gen.labs.prompt.terminal import Command, Session, read_number, read_size, take_option
 from p4gen.labs.prompt.tracing import KINDS, Tracer
 from p4gen.labs.prompt.welcome import shown
@@ -168,8 +168,8 @@ def _shell(session: Session, words: list[str]) -> bool:
 
 def _run(session: Session, words: list[str]) -> bool:
     lab = session.lab
-    if lab.job.writes:
-        return writecommands.run(session, words)
+    if lab.job.uses_memory:
+        return membercommands.run(session, words)
     if not lab.job.takes_part:
         return peercommands.run(session, words)
     near = [str(each) for each in Collective]

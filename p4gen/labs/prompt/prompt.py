@@ -18,8 +18,8 @@ from p4gen.labs.network import faults
 from p4gen.labs.prompt.commands import COMMANDS, PING
 from p4gen.labs.prompt.terminal import Command, Session
 from p4gen.labs.prompt.tracing import KINDS
+from p4gen.labs.runs.membercalls import members_of
 from p4gen.labs.runs.peercalls import COLLECTIVES
-from p4gen.labs.runs.writecalls import writes_of
 from p4gen.labs.session import Lab
 from p4gen.vocabulary.message import Collective
 
@@ -32,8 +32,8 @@ _HOST_COMMANDS = ("ping", "ip addr", "bash")
 
 def _collectives(job: LabJob) -> tuple[str, ...]:
     """What ``run`` can run."""
-    if job.writes:
-        return writes_of(job.spec).collectives
+    if job.uses_memory:
+        return tuple(members_of(job.spec).collectives)
     return tuple(map(str, Collective)) if job.takes_part else COLLECTIVES
 
 
@@ -66,8 +66,8 @@ class Prompt(cmd.Cmd):
         """Execute commands. Ctrl-C ends the current one."""
         job = self.session.lab.job
         examples = "run allreduce 1M; groups" if job.takes_part else "run alltoall 256K; connections; spray off"
-        if job.writes:
-            examples = writes_of(job.spec).example
+        if job.uses_memory:
+            examples = members_of(job.spec).example
         self._console.print(f"  type                   {examples}; {self._hosts[0]} ping {self._hosts[-1]}; help; exit")
         while True:
             try:
@@ -183,8 +183,8 @@ class Prompt(cmd.Cmd):
             words = (*_HOST_COMMANDS, *self._hosts)
         elif first == "run" and not (rest[1:] or (rest and line.endswith(" "))):
             words = self._collectives
-        elif first == "run" and self.session.lab.job.writes:
-            words = self._of_a_write(rest, text)
+        elif first == "run" and self.session.lab.job.uses_memory:
+            words = self._of_a_member(rest, text)
         elif first in ("fail", "restore", "restart") and not (rest[1:] or (rest and line.endswith(" "))):
             words = ("link", "switch") if first == "fail" else ("link",) if first == "restore" else ("switch",)
         elif first in faults.KINDS:
@@ -199,9 +199,9 @@ class Prompt(cmd.Cmd):
             words = tuple(COMMANDS)
         return [word for word in words if word.startswith(text)]
 
-    def _of_a_write(self, rest: list[str], text: str) -> tuple[str, ...]:
-        """Words after the collective of a family whose ranks write to each other."""
-        options = writes_of(self.session.lab.job.spec).others.get(rest[0], {})
+    def _of_a_member(self, rest: list[str], text: str) -> tuple[str, ...]:
+        """Words after the collective of a family whose ranks offer their memory."""
+        options = members_of(self.session.lab.job.spec).collectives.get(rest[0], {})
         before = rest[-2] if text else rest[-1]
         return options[before].values if before in options else (*options, *self._hosts, "repeat")
 

@@ -14,8 +14,8 @@ from typing import Any
 from p4gen.errors import FailedError, InputError, P4genError
 from p4gen.families import collective
 from p4gen.host.transport.clock import SECOND
+from p4gen.labs.runs.membercalls import MemberCall
 from p4gen.labs.runs.peercalls import PeerCall
-from p4gen.labs.runs.writecalls import WriteCall
 from p4gen.labs.session import Lab
 from p4gen.manager.api import GroupStatus
 from p4gen.net.collectives.config import Call
@@ -33,7 +33,7 @@ COUNTERS = ("sent", "resent", "timeouts", "naks", "cnps")
 class CallOutcome:
     """The result of one collective at all ranks."""
 
-    call: Call | PeerCall | WriteCall
+    call: Call | PeerCall | MemberCall
     duration: int
     """Time from the first rank's start to the last rank's end, in ps."""
     begun: int

@@ -14,8 +14,8 @@ from typing import Any, Final, Protocol
 from p4gen.errors import FailedError, P4genError
 from p4gen.labs.connections import PeerGroup
 from p4gen.labs.runs.calls import CallOutcome, RunOutcome, counts_of, difference, grown, left_too_soon, room, slow
+from p4gen.labs.runs.membercalls import MemberCall
 from p4gen.labs.runs.peercalls import PeerCall
-from p4gen.labs.runs.writecalls import WriteCall
 from p4gen.labs.session import Lab
 from p4gen.records import to_plain
 from p4gen.vocabulary.message import Collective
@@ -66,7 +66,7 @@ def run(
 def over(
     lab: Lab,
     group: HostGroup,
-    calls: Sequence[PeerCall | WriteCall],
+    calls: Sequence[PeerCall | MemberCall],
     give_up: Callable[[], str],
     *,
     seed: int,
@@ -120,7 +120,7 @@ class PeerRun:
 def _one(
     lab: Lab,
     group: HostGroup,
-    call: PeerCall | WriteCall,
+    call: PeerCall | MemberCall,
     seed: int,
     number: int,
     deadline: float,

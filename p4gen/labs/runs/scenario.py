@@ -10,13 +10,13 @@ from rich.console import Console
 from p4gen.errors import InputError
 from p4gen.labs.job import Wanted
 from p4gen.labs.network.outages import fail_links
-from p4gen.labs.prompt.writecommands import run_calls
+from p4gen.labs.prompt.membercommands import run_calls
 from p4gen.labs.runs import together
 from p4gen.labs.runs.calls import GroupRun
+from p4gen.labs.runs.membercalls import ROOT, MemberCall, members_of
 from p4gen.labs.runs.peercalls import PeerCall
 from p4gen.labs.runs.peerruns import run
 from p4gen.labs.runs.report import progress, show, size_text, to_json, tree_text
-from p4gen.labs.runs.writecalls import WriteCall, writes_of
 from p4gen.labs.session import Lab
 from p4gen.net.collectives.config import Call
 from p4gen.records import to_plain
@@ -38,8 +38,8 @@ def _work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     wanted = lab.job.wanted
     for kind, value, place in wanted.impairments:
         lab.impairments.suffer(place or "all", kind, value)
-    if lab.job.writes:
-        return _by_writes(lab, console)
+    if lab.job.uses_memory:
+        return _by_members(lab, console)
     if not lab.job.takes_part:
         return _over_connections(lab, console)
     if wanted.others:
@@ -61,10 +61,10 @@ def _work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     return 0 if outcome.ok else 1, {"passed": outcome.ok, "seed": wanted.seed} | to_json(outcome)
 
 
-def _by_writes(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
+def _by_members(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     wanted = lab.job.wanted
     hosts = wanted.ranks or lab.topology.rank_hosts
-    call = write_call(lab.job.spec, wanted, len(hosts))
+    call = member_call(lab.job.spec, wanted, len(hosts))
     plan = call.plan(lab.job.spec, len(hosts))
     group = lab.groups.of(hosts, plan.packets)
     console.print(f"{plan.title}, {wanted.repeat} times, seed {wanted.seed}", markup=False)
@@ -76,12 +76,14 @@ def _by_writes(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     return 0 if outcome.ok else 1, {"passed": outcome.ok, "seed": wanted.seed} | to_json(outcome)
 
 
-def write_call(spec: ProgramSpec, wanted: Wanted, ranks: int) -> WriteCall:
-    """The scenario's call of a family whose ranks write to each other. Raises ``InputError`` if there is none."""
-    family, name = writes_of(spec), wanted.collective
+def member_call(spec: ProgramSpec, wanted: Wanted, ranks: int) -> MemberCall:
+    """The scenario's call of a family whose ranks offer their memory. Raises ``InputError`` if there is none."""
+    family, name = members_of(spec), wanted.collective
     if name not in family.collectives:
         raise InputError(f"{spec.program} has no {name}; there are {', '.join(family.collectives)}")
-    return WriteCall.of(spec, ranks, name, wanted.size if name in family.sized else None, dict(wanted.given))
+    root = {ROOT: str(wanted.root)} if wanted.root or ROOT in family.collectives[name] else {}
+    size = wanted.size if name in family.sized else None
+    return MemberCall.of(spec, ranks, name, size, dict(wanted.given) | root)
 
 
 def _over_connections(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:

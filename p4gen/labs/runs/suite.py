@@ -13,8 +13,8 @@ from rich.console import Console
 from p4gen.errors import FailedError, P4genError
 from p4gen.labs.prompt.commands import PING
 from p4gen.labs.runs.calls import GroupRun, RunOutcome
+from p4gen.labs.runs.membersuite import MemberCalls
 from p4gen.labs.runs.peersuite import PeerSuite
-from p4gen.labs.runs.writesuite import WriteCalls
 from p4gen.labs.session import Lab
 from p4gen.manager.api import GroupState, GroupStatus
 from p4gen.net.collectives.config import Call
@@ -66,7 +66,7 @@ class Calls(Protocol):
         ...
 
     def packets(self, ranks: int, size: int) -> int:
-        """What the memory of ranks that write to each other must have room for."""
+        """What the memory that ranks offer must have room for."""
         ...
 
     def begin(self, group: GroupStatus, calls: list[Any], seed: int) -> Run:
@@ -254,7 +254,7 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     done: list[Step] = []
     seed = lab.job.wanted.seed
     console.print(f"seed {seed}")
-    of_groups = Suite(lab, seed, WriteCalls(lab) if lab.job.writes else Collectives(lab))
+    of_groups = Suite(lab, seed, MemberCalls(lab) if lab.job.uses_memory else Collectives(lab))
     steps = of_groups.steps if lab.job.grouped else [of_groups.steps[0], *PeerSuite(lab, seed).steps]
     for name, step in steps:
         began = time.monotonic()

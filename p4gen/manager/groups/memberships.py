@@ -33,7 +33,7 @@ class GroupState(StrEnum):
 
 @dataclass(frozen=True)
 class RankChannel:
-    """A queue pair of a rank (``GroupConfig.channels``)."""
+    """A queue pair of a rank (``GroupConfig.channels``), or the first of several in a row (``spec.queue_pairs``)."""
 
     key: ChannelKey
     qp: int
@@ -79,7 +79,8 @@ class RankConfig:
     def qps(self) -> tuple[int, ...]:
         """Its queue pairs' numbers on all trees."""
         every = (self.channels, *(tree.channels for tree in self.trees))
-        return tuple(channel.qp for channels in every for channel in channels)
+        pairs = range(self.spec.queue_pairs)
+        return tuple(channel.qp + pair for channels in every for channel in channels for pair in pairs)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from p4gen.errors import FailedError
 from p4gen.host.collectives.arrays import Array, check_root, divide, dtype_of
@@ -23,13 +23,13 @@ ROOTED: Final = frozenset({Collective.REDUCE, Collective.BROADCAST})
 class CallResult:
     """A successful call. Times are CLOCK_MONOTONIC, in ps."""
 
-    value: Array | None
-    """This rank's result; None if the collective gives it none."""
+    value: Any
+    """This rank's result; None if the collective gives it none. Of a rank with offered memory what its family says."""
     started: int
     """The time at which it first began, in any generation of the group."""
     finished: int
-    last_result: int | None
-    begun: int
+    last_result: int | None = None
+    begun: int = 1
     """How often it was started: more than once if the group was placed again meanwhile."""
     ring: bool = False
     """Whether it ended on a ring of the hosts, without switches."""

@@ -1,6 +1,6 @@
 """A host that is controlled by a manager: it follows the state of its groups, and is a ``Member`` of each.
 
-Of a group whose ranks write to each other's memory it is a ``WriteMember``: the memory is offered first.
+Of a group whose switches address the ranks' memory it is a ``MemoryMember``: the memory is offered first.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from p4gen.host.transport.raw import RawNic
 from p4gen.manager.api import Code, HostInfo, HostManager, ManagerError, Membership, RankReport
 from p4gen.manager.ranks.follower import Follower
 from p4gen.manager.ranks.member import Member
+from p4gen.manager.ranks.memory import Make, MemoryMember
 from p4gen.manager.ranks.ranks import TIMEOUT
-from p4gen.manager.ranks.writes import Make, WriteMember
 
 __all__ = ["Host", "Member"]
 
@@ -66,13 +66,13 @@ class Host:
         within ``timeout`` seconds."""
         found = self.follower(group, timeout)
         if not isinstance(found, Member):
-            raise FailedError(f"the ranks of group {group} write to each other's memory, and make no other calls")
+            raise FailedError(f"the ranks of group {group} have offered their memory, and make other calls")
         return found
 
-    def write_member(self, group: str) -> WriteMember:
+    def memory_member(self, group: str) -> MemoryMember:
         """This host's rank of a group to which it has offered memory. Raises ``FailedError`` for another one."""
         found = self.follower(group, 0)
-        if not isinstance(found, WriteMember):
+        if not isinstance(found, MemoryMember):
             raise FailedError(f"{self.name} has offered no memory to group {group}")
         return found
 
@@ -84,8 +84,8 @@ class Host:
                 raise FailedError(f"{self.name} is not in group {group} (it is in: {known})")
             return self._members[group]
 
-    def offer(self, group: str, make: Make, timeout: float = 10.0) -> WriteMember:
-        """Become a rank of a group whose ranks write to each other's memory, before the manager creates it; what
+    def offer(self, group: str, make: Make, timeout: float = 10.0) -> MemoryMember:
+        """Become a rank of a group whose switches address the ranks' memory, before the manager creates it; what
         InitGroup has to know is the rank's ``memory``. If the group is not created, ``withdraw`` it.
 
         Waits until this host has left an earlier group of this name; raises ``FailedError`` when it does not within
@@ -95,8 +95,8 @@ class Host:
             if not self._changed.wait_for(lambda: group not in self._members, timeout):
                 raise FailedError(f"{self.name} is still in a group {group}")
 
-        def create() -> WriteMember:
-            member = WriteMember(group, self._nic, self._manager, self._reports.put, make, self._timeout_ps)
+        def create() -> MemoryMember:
+            member = MemoryMember(group, self._nic, self._manager, self._reports.put, make, self._timeout_ps)
             with self._changed:
                 self._members[group] = member
                 self._changed.notify_all()
@@ -109,7 +109,7 @@ class Host:
 
         def end() -> None:
             member = self._members.get(group)
-            if isinstance(member, WriteMember) and not member.generation:
+            if isinstance(member, MemoryMember) and not member.generation:
                 member.end(f"{self.name} has withdrawn its memory")
                 with self._changed:
                     del self._members[group]

@@ -74,7 +74,8 @@ class Member(Follower):
 
     def reduce(self, values: Array, root: int, op: Op | None = None, deadline: float | None = None) -> Array | None:
         """The reduction at the root, None elsewhere."""
-        return self._wait(self.begin(Collective.REDUCE, values, root, op, deadline)).value
+        value: Array | None = self._wait(self.begin(Collective.REDUCE, values, root, op, deadline)).value
+        return value
 
     def broadcast(self, values: Array, root: int, deadline: float | None = None) -> Array:
         """The root's values; at other ranks ``values`` gives only the shape."""
@@ -137,7 +138,7 @@ class Member(Follower):
         return future.result()
 
     def _array(self, future: Future[CallResult]) -> Array:
-        value = self._wait(future).value
+        value: Array | None = self._wait(future).value
         assert value is not None
         return value
 
@@ -279,7 +280,7 @@ class Member(Follower):
     def _unfit(self, config: RankConfig) -> str:
         if config.spec.takes_part:
             return ""
-        return f"group {self.group} is of {config.spec.family}, and this host has offered it no memory to write to"
+        return f"group {self.group} is of {config.spec.family}, and this host has offered it no memory"
 
     def _create(self, config: RankConfig) -> None:
         self._config = group_config(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)

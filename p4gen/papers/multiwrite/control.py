@@ -12,7 +12,7 @@ from typing import Final
 
 from p4gen.errors import InputError
 from p4gen.groups.entrances import entrances, port_problems
-from p4gen.groups.family import GroupEntries
+from p4gen.groups.family import GroupEntries, context_holds
 from p4gen.groups.group import Edge, Endpoint, GroupContext, Memory, SwitchConfig
 from p4gen.host.collectives.plan import ChannelKey
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, MulticastGroup, Replica
@@ -347,21 +347,6 @@ def _lacking(spec: MultiwriteSpec, channels: Sequence[Sequence[ChannelKey]]) -> 
         yield f"{len(patterns)} ranks; bitmaps of {spec.program} have {spec.receivers} bits"
 
 
-def _holds(_: MultiwriteSpec, entries: Sequence[Entry], group: GroupContext) -> bool:
-    """The entry of a context says its epoch."""
-    return any(
-        entry.table.rpartition(".")[2] == "contexts"
-        and _value(entry) == group.context
-        and entry.action.args.get("epoch") == group.epoch
-        for entry in entries
-    )
-
-
-def _value(entry: Entry) -> object:
-    (match,) = entry.match.values()
-    return match.value if isinstance(match, Exact) else match
-
-
 def _ticked(group: GroupContext, edge: Edge) -> bool:
     """Edges toward destinations have timers."""
     return group.edges.index(edge) != group.patterns[0].toward
@@ -374,7 +359,7 @@ def _last_edge_id(spec: MultiwriteSpec) -> int:
 FACET = GroupEntries(
     configuration=_configuration,
     last_edge_id=_last_edge_id,
-    holds=_holds,
+    holds=context_holds,
     lacking=_lacking,
     ticked=_ticked,
     problems=_problems,

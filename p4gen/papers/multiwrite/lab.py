@@ -8,7 +8,7 @@ from typing import Final
 from p4gen.groups.group import Memory
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair
-from p4gen.labs.runs.writecalls import Asked, LabWrites
+from p4gen.labs.runs.membercalls import Asked, LabMembers
 from p4gen.manager.api import RankConfig
 from p4gen.papers.multiwrite.placing import End
 from p4gen.papers.multiwrite.ranks.calls import Choice, SharedCall, Window, window_problem
@@ -19,7 +19,7 @@ from p4gen.papers.multiwrite.spec import MultiwriteSpec
 
 
 class Rank:
-    """A rank of a group of the manager (``p4gen.labs.runs.writecalls.CheckedWriter``)."""
+    """A rank of a group of the manager (``p4gen.labs.runs.membercalls.CheckedRank``)."""
 
     def __init__(
         self, spec: MultiwriteSpec, rank: int, size: int, packets: int, nic: Nic, changed: Callable[[], None]
@@ -32,31 +32,31 @@ class Rank:
 
     @property
     def memory(self) -> Memory:
-        """See ``Writer``."""
+        """See ``MemoryRank``."""
         region = self._member.region
         return Memory(region.address, region.rkey, self._member.layout.size)
 
     @property
     def pairs(self) -> list[QueuePair]:
-        """See ``Writer``."""
+        """See ``MemoryRank``."""
         return self._member.pairs
 
     @property
     def problems(self) -> list[str]:
-        """See ``Writer``."""
+        """See ``MemoryRank``."""
         return self._member.problems
 
     @property
     def done(self) -> bool:
-        """See ``Writer``."""
+        """See ``MemoryRank``."""
         return self._member.done
 
     def progress(self) -> float:
-        """See ``Writer``."""
+        """See ``MemoryRank``."""
         return self._member.progress
 
     def unfit(self, config: RankConfig) -> str:
-        """See ``Writer``."""
+        """See ``MemoryRank``."""
         member, layout = self._member, self._member.layout
         if (config.rank, config.size, config.spec) == (member.rank, layout.ranks, layout.spec):
             return ""
@@ -66,7 +66,7 @@ class Rank:
         )
 
     def connect(self, config: RankConfig, timeout_ps: int) -> None:
-        """See ``Writer``."""
+        """See ``MemoryRank``."""
         member, layout = self._member, self._member.layout
         ends = {channel.key[1]: End(channel.qp, channel.peer) for channel in config.channels}
         first_psns = [config.first_psn] * config.size
@@ -82,20 +82,20 @@ class Rank:
         self._window, self._made = Window(layout, config.rank, first_psns), 0
 
     def disconnect(self) -> None:
-        """See ``Writer``."""
+        """See ``MemoryRank``."""
         self._member.disconnect()
         self._window = None
 
     def close(self) -> None:
-        """See ``Writer``."""
+        """See ``MemoryRank``."""
         self._member.close()
 
     def make(self, drawn: SharedCall) -> None:
-        """See ``CheckedWriter``."""
+        """See ``CheckedRank``."""
         drawn.start(self._member)
 
     def problem(self, drawn: SharedCall) -> str:
-        """See ``CheckedWriter``. Others must not have begun another call: they would write to the memory."""
+        """See ``CheckedRank``. Others must not have begun another call: they would write to the memory."""
         assert self._window is not None
         self._made += 1
         drawn.fill(self._window, self._made)
@@ -110,4 +110,4 @@ def _samples(spec: MultiwriteSpec, ranks: int, size: int) -> list[Asked]:
 
 
 _EXAMPLE: Final = "run allgather 64K; run dispatch tokens 32"
-FACET = LabWrites((ALLGATHER,), {DISPATCH: OPTIONS}, _EXAMPLE, fitted, plan, _samples, Rank)
+FACET = LabMembers({ALLGATHER: {}, DISPATCH: OPTIONS}, frozenset({ALLGATHER}), _EXAMPLE, fitted, plan, _samples, Rank)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, field_validator, model_validator
 
 from p4gen.vocabulary.program import DEFAULT_ARCH, Icrc, SpecConflictError, whole
-from p4gen.vocabulary.serving import ServingSpec
+from p4gen.vocabulary.serving import MemorySpec
 
 IMMEDIATE_RECEIVERS: Final = 32
 """Destinations whose bitmap fits the immediate data of a WRITE."""
@@ -45,7 +45,7 @@ class Place(StrEnum):
     """To the next slot of a ring in the destination's window; the PSN of the copy tells which one it is."""
 
 
-class MultiwriteSpec(ServingSpec):
+class MultiwriteSpec(MemorySpec):
     """A program of MultiWrite."""
 
     family: Annotated[Literal["multiwrite"], Field(description="the family of programs: a paper's system")] = (
@@ -158,62 +158,10 @@ class MultiwriteSpec(ServingSpec):
         """Whether switches have timers, which ticks drive."""
         return self.holds
 
-    # --- groups of the manager: a context is a source, and its edges those of the switch ---
-
-    @property
-    def writes(self) -> bool:
-        """See ``ServingSpec``."""
-        return True
-
-    @property
-    def groups(self) -> int:
-        """See ``ServingSpec``."""
-        return self.contexts
-
-    @property
-    def fan_in(self) -> int:
-        """See ``ServingSpec``."""
-        return self.edges
-
-    @property
-    def slots_per_group(self) -> int:
-        """See ``ServingSpec``."""
-        return self.slots
-
-    @property
-    def needed_slots(self) -> int:
-        """See ``ServingSpec``."""
-        return self.slots
-
-    @property
-    def slots_formula(self) -> str:
-        """See ``ServingSpec``."""
-        return "N"
-
-    @property
-    def buffered_windows(self) -> int:
-        """See ``ServingSpec``."""
-        return 1
-
     @property
     def total_slots(self) -> int:
-        """See ``ServingSpec``: each context has its own N, no more and no fewer."""
+        """See ``ServingSpec``. No pattern takes slots of a pool: nothing goes up a tree."""
         return self.slots
-
-    @property
-    def pipes(self) -> int:
-        """See ``ServingSpec``."""
-        return 1
-
-    @property
-    def payload_bytes(self) -> int:
-        """See ``ServingSpec``."""
-        return self.payload
-
-    @property
-    def own_psns(self) -> bool:
-        """See ``ServingSpec``."""
-        return False
 
     @property
     def alike(self) -> dict[str, str]:

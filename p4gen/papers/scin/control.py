@@ -8,15 +8,18 @@ context's PSNs begin with the same one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from p4gen.errors import InputError
 from p4gen.groups.entrances import entrances, port_problems
-from p4gen.groups.family import GroupEntries
-from p4gen.groups.group import Endpoint, GroupContext, SwitchConfig
+from p4gen.groups.family import GroupEntries, context_holds
+from p4gen.groups.group import Edge, Endpoint, GroupContext, Memory, SwitchConfig
+from p4gen.host.collectives.plan import ChannelKey
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, MulticastGroup, Replica
+from p4gen.papers.scin.headers import FLAG
 from p4gen.papers.scin.spec import ScinSpec
+from p4gen.vocabulary.message import Collective
 
 
 class Role(IntEnum):
@@ -81,8 +84,10 @@ class PullContext:
     first_psn: int = 0
 
 
-def configuration(spec: ScinSpec, contexts: Sequence[PullContext]) -> SwitchConfig:
-    """What a switch must hold to serve contexts.
+def configuration(
+    spec: ScinSpec, contexts: Sequence[PullContext], gateways: Mapping[int, int] | None = None
+) -> SwitchConfig:
+    """What a switch must hold to serve contexts. ``gateways`` are more addresses that it answers ARP for.
 
     Raises ``InputError``, naming every context that the program cannot serve, and why.
     """
@@ -91,7 +96,8 @@ def configuration(spec: ScinSpec, contexts: Sequence[PullContext]) -> SwitchConf
         raise InputError(*found)
     ends = [end for context in contexts for edge in context.edges for end in edge.local]
     entries = [Entry("addresses", {"hdr.ipv4.dst_addr": Exact(ip)}, Action("NoAction")) for ip in _addresses(ends)]
-    entries += [_neighbour(ip, mac) for ip, mac in sorted({end.ip: end.mac for end in ends}.items())]
+    neighbours = {**(gateways or {}), **{end.ip: end.mac for end in ends}}
+    entries += [_neighbour(ip, mac) for ip, mac in sorted(neighbours.items())]
     groups: list[MulticastGroup] = []
     for context in contexts:
         entries += _entries(spec, context)
@@ -193,12 +199,67 @@ def _neighbour(ip: int, mac: int) -> Entry:
     return Entry("neighbours", {"hdr.arp.dst_addr": Exact(ip)}, Action("answer", {"mac": mac}))
 
 
-def _of_groups(_spec: ScinSpec, _groups: Sequence[GroupContext], gateways: Mapping[int, int]) -> SwitchConfig:
-    return SwitchConfig(tuple(_neighbour(ip, mac) for ip, mac in sorted(gateways.items())), (), ())
+# --- groups of the manager: a context for each collective and root, whose IncTree is one switch ---
 
 
-def _no_groups(_spec: ScinSpec, _group: GroupContext) -> Iterator[str]:
-    yield "SCIN's programs serve no groups of collectives that hosts push"
+def pattern_of(key: ChannelKey, ranks: int) -> Pattern:
+    """Whom a context of so many ranks reads and writes to, by its collective and root."""
+    (collective, root), everybody = key, (1 << ranks) - 1
+    if collective is Collective.REDUCE:
+        return Pattern(everybody, 1 << root)
+    return Pattern(1 << root if collective is Collective.BROADCAST else everybody, everybody)
 
 
-FACET = GroupEntries(configuration=_of_groups, last_edge_id=lambda _: 0, problems=_no_groups)
+def flag_offset(key: ChannelKey, ranks: int) -> int:
+    """Where in a rank's offered memory the flag of a context is."""
+    collective, root = key
+    before = {Collective.ALLREDUCE: 0, Collective.REDUCE: 1, Collective.BROADCAST: 1 + ranks}
+    return FLAG.size * (before[collective] + root)
+
+
+def memory_size(ranks: int) -> int:
+    """Bytes that a rank of a group has to offer: a flag for each context."""
+    return FLAG.size * (1 + 2 * ranks)
+
+
+def _configuration(spec: ScinSpec, groups: Sequence[GroupContext], gateways: Mapping[int, int]) -> SwitchConfig:
+    return configuration(spec, [_context(spec, group) for group in groups], gateways)
+
+
+def _context(spec: ScinSpec, group: GroupContext) -> PullContext:
+    ranks = sum(edge.ranks for edge in group.edges).bit_length()
+    (served,) = group.patterns
+    key = served.collective, served.root
+    pattern, offset = pattern_of(key, ranks), flag_offset(key, ranks)
+    edges = tuple(_edge(spec, edge, edge.memory, offset) for edge in group.edges if edge.memory is not None)
+    return PullContext(group.context, edges, pattern.sources, pattern.destinations, group.epoch, group.first_psn)
+
+
+def _edge(spec: ScinSpec, edge: Edge, memory: Memory, offset: int) -> PullEdge:
+    near, far = (tuple(replace(end, qp=end.qp + role) for role in roles(spec)) for end in (edge.local, edge.remote))
+    number, address = edge.ranks.bit_length(), memory.address + offset
+    return PullEdge(number, edge.port, near, far, address, memory.rkey, edge.udp_src_port, edge.more_ports)
+
+
+def _problems(spec: ScinSpec, group: GroupContext) -> Iterator[str]:
+    if group.slots != spec.slots:
+        yield f"{group.slots} slots; each context of the program has {spec.slots}"
+    if len(group.patterns) != 1:
+        yield f"{len(group.patterns)} patterns; a context of SCIN has one"
+    ranks = sum(edge.ranks for edge in group.edges).bit_length()
+    for edge in group.edges:
+        if not edge.first_hop:
+            yield f"edge {edge.edge_id} leads to a switch; groups of SCIN are around one"
+        elif edge.memory is None:
+            yield f"edge {edge.edge_id}: the memory of the rank there is not known"
+        elif edge.memory.size < memory_size(ranks):
+            yield f"edge {edge.edge_id}: {edge.memory.size} bytes of memory; flags take {memory_size(ranks)}"
+
+
+FACET = GroupEntries(
+    configuration=_configuration,
+    last_edge_id=lambda spec: spec.contexts * spec.edges,
+    holds=context_holds,
+    ticked=lambda group, edge: edge == group.edges[0],
+    problems=_problems,
+)

@@ -9,7 +9,8 @@ from pydantic import Field, field_validator, model_validator
 
 from p4gen.papers.scin.codes import SCALED, Scaled
 from p4gen.vocabulary import DType
-from p4gen.vocabulary.program import DEFAULT_ARCH, Icrc, ProgramSpec, SpecConflictError, whole
+from p4gen.vocabulary.program import DEFAULT_ARCH, Icrc, SpecConflictError, whole
+from p4gen.vocabulary.serving import MemorySpec
 
 _MOST_BYTES: Final = 1024
 """Of data in a packet."""
@@ -25,7 +26,7 @@ class Variant(StrEnum):
     3.4.1, step 6). Sound without losses only: what others have taken the place of cannot be written again."""
 
 
-class ScinSpec(ProgramSpec):
+class ScinSpec(MemorySpec):
     """A program of SCIN."""
 
     family: Annotated[Literal["scin"], Field(description="the family of programs: a paper's system")] = "scin"
@@ -154,8 +155,23 @@ class ScinSpec(ProgramSpec):
 
     @property
     def queue_pairs(self) -> int:
-        """Connections of a rank in a context."""
+        """See ``ServingSpec``."""
         return 4 if self.scaled else 3
+
+    @property
+    def single_switch(self) -> bool:
+        """See ``ServingSpec``: the one that reads and writes."""
+        return True
+
+    @property
+    def alike(self) -> dict[str, str]:
+        """See ``ServingSpec``."""
+        return {}
+
+    @property
+    def wants_ticks(self) -> bool:
+        """See ``ProgramSpec``: a tick of each context drives its repair."""
+        return True
 
     @property
     def depends_on_order(self) -> bool:

@@ -44,22 +44,22 @@ class GroupRequest:
     every_switch: bool = False
     """Make every switch on the way a node."""
     memories: tuple[Memory, ...] = field(default=(), repr=False, metadata={"later": True})
-    """Of a group whose ranks write to each other's memory: that of each rank."""
+    """Of a group whose switches address the ranks' memory: that of each rank."""
 
     def channels(self) -> tuple[Serves, ...]:
-        """The patterns it needs, together where they share contexts and QPs. AllReduce is always among them, for the
-        Barriers between others. ReduceScatter is N Reduces, AllGather N Broadcasts (EPIC §A). A group of ranks that
-        write to each other has a Broadcast from each, and no other."""
-        if self.memories:
-            return tuple(((Collective.BROADCAST, rank),) for rank in range(len(self.ranks)))
+        """The patterns it needs, together where they share contexts and QPs. AllReduce is among them for the Barriers
+        between others, too, which ranks with offered memory do not need. ReduceScatter is N Reduces, AllGather N
+        Broadcasts (EPIC §A). Where ranks offer memory, each pattern has contexts of its own."""
         wanted = self.collectives
         roots = range(len(self.ranks)) if self.roots is None else sorted(self.roots)
-        found = [SYMMETRIC]
+        symmetric = not self.memories or wanted & {Collective.ALLREDUCE, Collective.BARRIER}
+        found = [SYMMETRIC] if symmetric else []
         if wanted & {Collective.REDUCE, Collective.REDUCE_SCATTER}:
             found += [(Collective.REDUCE, root) for root in roots]
         if wanted & {Collective.BROADCAST, Collective.ALLGATHER}:
             found += [(Collective.BROADCAST, root) for root in roots]
-        return (tuple(found),) if self.sync is PsnSync.REFINED else tuple((pattern,) for pattern in found)
+        together = self.sync is PsnSync.REFINED and not self.memories
+        return (tuple(found),) if together else tuple((pattern,) for pattern in found)
 
     def problems(self) -> Iterator[str]:
         """What is invalid about it, on any tree."""
@@ -76,10 +76,12 @@ class GroupRequest:
 
 @dataclass(frozen=True)
 class RankEnd:
-    """A rank's end of a channel: its own QP, and the endpoint that it sends to."""
+    """A rank's end of a channel: its own QP, and the endpoint that it sends to; or the first ones of several."""
 
     qp: int
     peer: Peer
+    pairs: int = field(default=1, metadata={"later": True})
+    """How many QPs there are in a row, at both ends."""
 
 
 @dataclass(frozen=True)

@@ -101,14 +101,15 @@ class Placer:
     def _channel(self, group: PlacedGroup, serves: Serves) -> Channel:
         request, tree = group.request, group.tree
         taken = self._take(request, tree, serves)
-        first_qp = self._pools.qps(len(tree.ranks))
-        qps = [first_qp + rank for rank in range(len(tree.ranks))]
+        pairs = max(self._specs[node.key.switch].queue_pairs for node in tree.nodes)
+        first_qp = self._pools.qps(pairs * len(tree.ranks))
+        qps = [first_qp + pairs * rank for rank in range(len(tree.ranks))]
         mac, ip = self._names.mac, self._names.ip
 
         def local(node: TreeNode, index: int) -> Endpoint:
             switch = node.key.switch
             address = group.address(switch, node.edges[index].port)
-            return Endpoint(mac[switch], address, SWITCH_QP + taken[node.key].edge_ids[index] - 1)
+            return Endpoint(mac[switch], address, SWITCH_QP + pairs * (taken[node.key].edge_ids[index] - 1))
 
         def edge(node: TreeNode, index: int) -> Edge:
             seen = node.edges[index]
@@ -121,7 +122,7 @@ class Placer:
             edge_id, own_qp = taken[node.key].edge_ids[index], local(node, index).qp
             program = self._specs[node.key.switch]
             own_psns = program.own_psns
-            ranks = sum(1 << rank for rank in seen.ranks) if program.writes else 0
+            ranks = sum(1 << rank for rank in seen.ranks) if program.uses_memory else 0
             memory = request.memories[ranks.bit_length() - 1] if ranks and seen.far is None else None
             return Edge(
                 edge_id,
@@ -156,7 +157,7 @@ class Placer:
             at = local(*tree.first_hop(rank))
             port = 0xD000 + (qps[rank] - HOST_QP) % UDP_PORTS
             peer = Peer(mac[switch_of(self._topology, host)], at.ip, at.qp, udp_src_port=port)
-            ends.append(RankEnd(qps[rank], peer))
+            ends.append(RankEnd(qps[rank], peer, pairs))
         return Channel(serves, tuple(ends), contexts)
 
     def _take(self, request: GroupRequest, tree: IncTree, serves: Serves) -> dict[NodeKey, Taken]:

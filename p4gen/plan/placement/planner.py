@@ -80,7 +80,7 @@ def check(spec: GroupSpec, view: View) -> None:
     problems += tree_problems(view.topology, spec.ranks, spec.root)
     problems += GroupRequest(spec.ranks, collectives=spec.collectives, memories=spec.memories).problems()
     if spec.fallback and spec.memories:
-        problems.append("ranks that write to each other's memory cannot do so on a ring (fallback)")
+        problems.append("ranks that offer their memory to switches cannot call on a ring (fallback)")
     if spec.fallback and len(spec.ranks) < 2:
         problems.append("a ring needs at least two ranks (fallback)")
     if not 0 < spec.duty <= 1:  # NaN is refused, too
@@ -302,7 +302,7 @@ def _striped_wrongly(candidate: Candidate, spec: GroupSpec) -> Iterator[str]:
     if candidate.leased:
         yield "a group that has its switches by leases has one tree"
     if spec.memories:
-        yield "ranks that write to each other's memory have one tree"
+        yield "ranks that offer their memory to switches have one tree"
 
 
 def _unfit(trees: Sequence[IncTree], specs: Mapping[str, ServingSpec], request: GroupRequest) -> Iterator[str]:
@@ -318,6 +318,9 @@ def _unfit(trees: Sequence[IncTree], specs: Mapping[str, ServingSpec], request: 
             theirs = specs[first].alike.get(what, "none")
             if mine != theirs:
                 yield f"{name} has {what} {mine}, {first} has {theirs}; the switches of a tree need the same"
+    alone = next((name for name in names if specs[name].single_switch), None)
+    if alone is not None and len(names) > 1:
+        yield f"{len(names)} switches between the ranks; programs of {specs[alone].family} serve groups around one"
     for node in (node for tree in trees for node in tree.nodes):
         name, program = node.key.switch, specs[node.key.switch]
         if len(node.edges) > program.fan_in:
@@ -329,8 +332,8 @@ def _unfit(trees: Sequence[IncTree], specs: Mapping[str, ServingSpec], request: 
 
 
 def _lacking(spec: GroupSpec | GroupRequest, program: ServingSpec) -> Iterable[str]:
-    if bool(spec.memories) != program.writes:
-        what = "needs the memory of each rank" if program.writes else "knows no memory of ranks"
+    if bool(spec.memories) != program.uses_memory:
+        what = "needs the memory of each rank" if program.uses_memory else "knows no memory of ranks"
         return [f"{program.program} {what}"]
     request = GroupRequest(spec.ranks, sync=spec.sync, collectives=spec.collectives, memories=spec.memories)
     return group_entries(program).lacking(program, request.channels())

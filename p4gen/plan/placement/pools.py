@@ -316,7 +316,7 @@ class Pools:
                 self._addresses[key.switch].update(edge.local.ip for edge in context.edges)
             for channel in placed.channels:
                 for end in channel.ends:
-                    self._qps.add(end.qp, end.qp + 1)
+                    self._qps.add(end.qp, end.qp + end.pairs)
         for span in rings:
             self._qps.add(*span)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from p4gen.groups.family import group_entries
+from p4gen.groups.group import Memory
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.plan.placement.placed import GroupRequest
 from p4gen.vocabulary import ServingSpec
@@ -19,8 +20,10 @@ def served(spec: ServingSpec, ranks: Sequence[str]) -> tuple[PsnSync, frozenset[
 
 
 def missing(spec: ServingSpec, ranks: Sequence[str], sync: PsnSync, collectives: Iterable[Collective]) -> list[str]:
-    """Why programs of ``spec`` cannot serve a group with these collectives, a sentence each."""
-    request = GroupRequest(tuple(ranks), sync=sync, collectives=frozenset(collectives))
+    """Why programs of ``spec`` cannot serve a group with these collectives, a sentence each; whatever the memory of its
+    ranks, if they have to offer some."""
+    memories = (Memory(0, 0, 0),) * len(ranks) if spec.uses_memory else ()
+    request = GroupRequest(tuple(ranks), sync=sync, collectives=frozenset(collectives), memories=memories)
     return list(group_entries(spec).lacking(spec, request.channels()))
 
 

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from p4gen.host.transport.memory import MemoryRegion
 from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig, RecvWr, SendWr
 from p4gen.host.transport.verbs import Status as Completed
 from p4gen.papers.scin.codes import NUMBERS, Status
@@ -38,13 +39,17 @@ class Buffer:
 
 
 class Member:
-    """A rank in a context. ``flag`` is the memory that it polls."""
+    """A rank in a context. ``flag`` is the memory that it polls, from byte ``offset`` on."""
 
     STATE: ClassVar = ("flag", "problems", "calls", "statuses", "flagged", "_abort")
 
-    def __init__(self, nic: Nic, spec: ScinSpec, first_psn: int) -> None:
+    def __init__(
+        self, nic: Nic, spec: ScinSpec, first_psn: int, flag: MemoryRegion | None = None, offset: int = 0
+    ) -> None:
         self._nic, self._spec, self._first_psn = nic, spec, first_psn
-        self.flag = nic.domain.register(bytearray(FLAG.size))
+        self.flag = flag or nic.domain.register(bytearray(FLAG.size))
+        self._offset = offset
+        self.pairs: list[QueuePair] = []
         self.problems: list[str] = []
         self.calls = 0
         """Calls that it has arrived at."""
@@ -54,6 +59,8 @@ class Member:
         """When it got the newest flag, ps."""
         self.told: Callable[[], None] = lambda: None
         """What is called at each flag."""
+        self.troubled: Callable[[], None] = lambda: None
+        """What is called when there is a problem."""
         self._abort: Status | None = None
         """Why the context was aborted when the rank waited for nothing: its next call ends so."""
 
@@ -64,12 +71,20 @@ class Member:
             told = self._written if role is Role.WRITE else self._completed
             its = {Role.SYNC: whole, Role.WRITE: replace(config, mtu=self._spec.written_mtu)}.get(role, config)
             pair = self._nic.create_pair(number, peer, its, told)
+            self.pairs.append(pair)
             if role is Role.SYNC:
                 self._sync = pair
                 pair.post_recv(RecvWr(0))
             elif role is Role.WRITE and self._spec.ordered:
                 self._results = pair
                 pair.post_recv(RecvWr(0))
+
+    def disconnect(self) -> None:
+        """Destroy the connections."""
+        for pair in self.pairs:
+            pair.fail(Completed.FLUSHED)
+            self._nic.destroy_pair(pair)
+        self.pairs.clear()
 
     def arrive(self, packets: int, source: Buffer | None = None, result: Buffer | None = None) -> None:
         """Arrive at the next call, of ``packets`` packets. A rank that is no source needs no operand, one that is no
@@ -98,16 +113,16 @@ class Member:
     def _completed(self, completion: Completion) -> None:
         """Something has happened on the connections for flags and for READs."""
         if completion.status is not Completed.SUCCESS:
-            self.problems.append(f"call {self.calls}: {completion.status}")
+            self._trouble(f"call {self.calls}: {completion.status}")
         elif completion.receive:
-            said = FLAG.word.unpack(int.from_bytes(self.flag.buffer))
+            said = FLAG.word.unpack(int.from_bytes(self.flag.buffer[self._offset : self._offset + FLAG.size]))
             self._sync.post_recv(RecvWr(0))
             self._flagged(said["call"], Status(said["status"]))
 
     def _written(self, completion: Completion) -> None:
         """The same on the connection for WRITEs."""
         if completion.status is not Completed.SUCCESS:
-            self.problems.append(f"call {self.calls}: {completion.status}")
+            self._trouble(f"call {self.calls}: {completion.status}")
         elif completion.receive:
             assert completion.immediate is not None
             self._results.post_recv(RecvWr(0))
@@ -126,7 +141,11 @@ class Member:
         if not self.done and call == wanted:
             self._end(status)
         elif not self.statuses or self.statuses[-1] is Status.SUCCESS:
-            self.problems.append(f"a flag of call {call}, not {wanted}")
+            self._trouble(f"a flag of call {call}, not {wanted}")
+
+    def _trouble(self, problem: str) -> None:
+        self.problems.append(problem)
+        self.troubled()
 
     def _aborted(self, _: object) -> None:
         """A call ends because the context was aborted before."""

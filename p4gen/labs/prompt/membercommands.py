@@ -1,4 +1,4 @@
-"""Commands of a lab's prompt about groups whose ranks write to each other's memory."""
+"""Commands of a lab's prompt about groups whose ranks offer their memory."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from collections.abc import Sequence
 from p4gen.errors import InputError
 from p4gen.labs.prompt.terminal import Session, read_size, take_option
 from p4gen.labs.runs.calls import RunOutcome, give_up
+from p4gen.labs.runs.membercalls import MemberCall, members_of
 from p4gen.labs.runs.peerruns import Tell, over
 from p4gen.labs.runs.report import progress, show, to_json, tree_text
-from p4gen.labs.runs.writecalls import WriteCall, writes_of
 from p4gen.labs.session import Lab
-from p4gen.labs.writegroups import WriteGroup
 from p4gen.manager.api import GroupStatus
 
 
 def run(session: Session, words: list[str]) -> bool:
-    """Runs a collective of a group whose ranks write to each other."""
+    """Runs a collective of a group whose ranks offer their memory."""
     lab, name, rest = session.lab, words[0], words[1:]
-    family = writes_of(lab.job.spec)
+    family = members_of(lab.job.spec)
     if name not in family.collectives:
         raise InputError(f"'{name}' is not a collective; there are {', '.join(family.collectives)}")
     if name in family.sized and not rest:
@@ -27,12 +26,12 @@ def run(session: Session, words: list[str]) -> bool:
     repeat = take_option(rest, "repeat", 1)
     if not repeat:
         raise InputError("repeat must be at least 1")
-    options = _take_options(rest, tuple(family.others.get(name, {})))
+    options = _take_options(rest, tuple(family.collectives[name]))
     known = {status.spec.name: status for status in lab.groups.all()}
     named = known[rest[0]] if len(rest) == 1 and rest[0] in known else None
     ranks = named.spec.ranks if named else lab.topology.rank_hosts if rest in ([], ["all"]) else tuple(rest)
     lab.check_hosts(ranks)
-    call = WriteCall.of(lab.job.spec, len(ranks), name, size, options)
+    call = MemberCall.of(lab.job.spec, len(ranks), name, size, options)
     plan = call.plan(lab.job.spec, len(ranks))
     lab.groups.check_run()
     group = named or lab.groups.of(ranks, plan.packets)
@@ -47,21 +46,20 @@ def run(session: Session, words: list[str]) -> bool:
     return outcome.ok
 
 
-def run_calls(lab: Lab, group: GroupStatus, calls: Sequence[WriteCall], seed: int, tell: Tell | None) -> RunOutcome:
+def run_calls(lab: Lab, group: GroupStatus, calls: Sequence[MemberCall], seed: int, tell: Tell | None) -> RunOutcome:
     """Make calls of a group, one after the other. After a failure the group is destroyed."""
     lab.groups.join(group)
-    them = WriteGroup(group.spec.name, group.spec.ranks)
 
     def end() -> str:
         return give_up(lab, group.spec.name)
 
-    return over(lab, them, calls, end, seed=seed, deadline=lab.job.wanted.deadline, progress=tell)
+    return over(lab, group.spec, calls, end, seed=seed, deadline=lab.job.wanted.deadline, progress=tell)
 
 
 def check_room(lab: Lab, group: GroupStatus, packets: int) -> None:
     """Raises ``InputError`` if the memory of a group is too small for a call."""
     name = group.spec.name
-    room = lab.groups.writes.room(name)
+    room = lab.groups.memory.room(name)
     if room < packets:
         raise InputError(
             f"the call takes {packets:,} packets of each rank; the memory of group {name} has room for {room:,}: "
@@ -71,9 +69,10 @@ def check_room(lab: Lab, group: GroupStatus, packets: int) -> None:
 
 def usage(lab: Lab, collective: str) -> str:
     """How a collective is run."""
-    family = writes_of(lab.job.spec)
-    given = "SIZE" if collective in family.sized else " ".join(f"[{each} …]" for each in family.others[collective])
-    return f"run {collective} {given} [HOST …|GROUP] [repeat N]"
+    family = members_of(lab.job.spec)
+    given = ["SIZE"] if collective in family.sized else []
+    given += [f"[{each} …]" for each in family.collectives[collective]]
+    return " ".join(["run", collective, *given, "[HOST …|GROUP] [repeat N]"])
 
 
 def _take_options(words: list[str], names: Sequence[str]) -> dict[str, str]:

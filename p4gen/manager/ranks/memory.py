@@ -1,7 +1,8 @@
-"""A rank of a group whose ranks write to each other's memory, in real time.
+"""A rank of a group whose switches address the ranks' memory, in real time.
 
 The memory is there before the group is: the host offers it (``Host.offer``), InitGroup is told of it, and every
-generation of the group writes to it. What the writes are is the family's knowledge (``Writer``).
+generation of the group has it. What a rank calls, and what comes to its memory, is the family's knowledge
+(``MemoryRank``).
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.raw import RawNic
 from p4gen.host.transport.rc import QueuePair
 from p4gen.manager.api import HostManager, RankConfig, RankReport
+from p4gen.manager.ranks.calls import CallResult
 from p4gen.manager.ranks.follower import KEPT, Follower
 
 
-class Writer(Protocol):
+class MemoryRank(Protocol):
     """What a rank does on its NIC; a family has it. ``problems`` are errors, after which no call ends."""
 
     @property
     def memory(self) -> Memory:
-        """What others write to; registered as long as the rank is there."""
+        """What the host offers; registered as long as the rank is there."""
         ...
 
     @property
@@ -64,20 +66,8 @@ class Writer(Protocol):
         """The memory is no longer registered."""
 
 
-Make = Callable[[Nic, Callable[[], None]], Writer]
+Make = Callable[[Nic, Callable[[], None]], MemoryRank]
 """Creates a rank on a NIC; it calls the function whenever a call may have ended."""
-
-
-@dataclass(frozen=True)
-class WriteResult:
-    """A call that has ended. Times are CLOCK_MONOTONIC, in ps."""
-
-    value: Any
-    """What the call's ``finish`` has returned."""
-    started: int
-    finished: int
-    begun: int
-    """How often it was started: more than once if the group was placed again meanwhile."""
 
 
 @dataclass(eq=False)
@@ -85,7 +75,7 @@ class _Call:
     start: Callable[[Any], None]
     finish: Callable[[Any], Any]
     size: int
-    future: Future[WriteResult] = field(default_factory=Future)
+    future: Future[CallResult] = field(default_factory=Future)
     begun: int = 0
     started: int = 0
 
@@ -94,7 +84,7 @@ class _Call:
             self.future.set_exception(FailedError(reason))
 
 
-class WriteMember(Follower):
+class MemoryMember(Follower):
     """A rank of a group, created by ``Host.offer``. Methods may be called from all threads but the loop's.
 
     All ranks make the same calls in the same order. A call waits as long as the group is broken; when it is placed
@@ -119,8 +109,8 @@ class WriteMember(Follower):
         """Calls to make in this generation; the first one is under way."""
         self._failure = ""
         """Why calls cannot complete in this generation."""
-        self._writer = make(nic.nic, self._changed)
-        self.memory = self._writer.memory
+        self._mine = make(nic.nic, self._changed)
+        self.memory = self._mine.memory
         """What InitGroup has to know of this rank."""
 
     def begin(
@@ -129,7 +119,7 @@ class WriteMember(Follower):
         finish: Callable[[Any], Any],
         size: int = 0,
         deadline: float | None = None,
-    ) -> Future[WriteResult]:
+    ) -> Future[CallResult]:
         """Make a call without waiting for it: ``start`` begins it on the family's rank, and ``finish`` gives its result
         once it is done; both on the loop, and in each generation in which it is made. ``size`` is what counters say of
         it, in bytes.
@@ -145,7 +135,7 @@ class WriteMember(Follower):
 
     def progress(self) -> float:
         """The fraction of the running call that is done, from 0 to 1. May be called from any thread."""
-        return self._writer.progress() if self._line else 0.0
+        return self._mine.progress() if self._line else 0.0
 
     # --- on the loop: calls ---
 
@@ -175,7 +165,7 @@ class WriteMember(Follower):
         call.begun += 1
         call.started = call.started or self._loop.now
         try:
-            call.start(self._writer)
+            call.start(self._mine)
         except ValueError as error:  # the family refuses it, at every rank alike
             self._fail(str(error))
 
@@ -186,22 +176,22 @@ class WriteMember(Follower):
     def _look(self, when: RankConfig | None) -> None:
         if not self._running or when is not self._joined or not self._line or self._failure:
             return
-        if self._writer.problems:
-            self._fail("; ".join(self._writer.problems))
-        elif self._writer.done:
+        if self._mine.problems:
+            self._fail("; ".join(self._mine.problems))
+        elif self._mine.done:
             self._done(self._line.popleft())
             if self._line:
                 self._make()
 
     def _done(self, call: _Call) -> None:
-        value = call.finish(self._writer)
+        value = call.finish(self._mine)
         if not self._queue or call is not self._queue[0]:
             return  # repeated for other ranks
         self._kept.append(self._queue.popleft())
         self.completed += 1
         self._data_bytes += call.size
         if not call.future.done():
-            call.future.set_result(WriteResult(value, call.started, self._loop.now, call.begun))
+            call.future.set_result(CallResult(value, call.started, self._loop.now, begun=call.begun))
 
     def _fail(self, reason: str) -> None:
         """No call ends in this generation any more."""
@@ -212,17 +202,17 @@ class WriteMember(Follower):
     # --- on the loop: generations ---
 
     def _unfit(self, config: RankConfig) -> str:
-        if not config.spec.writes:
-            return f"group {self.group} is of {config.spec.family}, whose ranks do not write to each other"
-        return self._writer.unfit(config)
+        if not config.spec.uses_memory:
+            return f"group {self.group} is of {config.spec.family}, whose switches know no memory of ranks"
+        return self._mine.unfit(config)
 
     def _create(self, config: RankConfig) -> None:
-        self._writer.connect(config, self._timeout_ps)
+        self._mine.connect(config, self._timeout_ps)
 
     def _destroy(self) -> None:
         self._failure = ""
         self._line.clear()
-        self._writer.disconnect()
+        self._mine.disconnect()
 
     def _go_on(self, again: int) -> None:
         if again > len(self._kept):
@@ -237,10 +227,10 @@ class WriteMember(Follower):
         while self._queue:
             self._queue.popleft().fail(reason)
         self._kept.clear()
-        self._writer.close()
+        self._mine.close()
 
     def _pairs(self) -> Iterable[QueuePair]:
-        return self._writer.pairs
+        return self._mine.pairs
 
     def _waits(self) -> bool:
         return bool(self._queue)

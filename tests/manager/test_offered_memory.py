@@ -17,7 +17,8 @@ from p4gen.errors import FailedError
 from p4gen.host.transport.clock import MS
 from p4gen.host.transport.nic import Nic
 from p4gen.manager.api import GroupState
-from p4gen.manager.ranks.writes import WriteMember, WriteResult
+from p4gen.manager.ranks.calls import CallResult
+from p4gen.manager.ranks.memory import MemoryMember
 from p4gen.net.collectives.kinds import Kinds
 from p4gen.net.world.faults import DirectionFaults, Impairment
 from p4gen.papers.multiwrite.lab import Rank
@@ -42,7 +43,7 @@ def plain() -> Iterator[Cluster]:
         yield found
 
 
-def offer(cluster: Cluster) -> list[WriteMember]:
+def offer(cluster: Cluster) -> list[MemoryMember]:
     """All hosts have offered memory to the group ``g``."""
     hosts = cluster.topology.hosts
     members = []
@@ -57,17 +58,17 @@ def offer(cluster: Cluster) -> list[WriteMember]:
     return members
 
 
-def activate(cluster: Cluster) -> list[WriteMember]:
+def activate(cluster: Cluster) -> list[MemoryMember]:
     members = offer(cluster)
     cluster.manager.activate(g=tuple(cluster.topology.hosts))
     return members
 
 
-def begin(members: list[WriteMember], call: SharedCall, deadline: float | None = None) -> list[Future[WriteResult]]:
+def begin(members: list[MemoryMember], call: SharedCall, deadline: float | None = None) -> list[Future[CallResult]]:
     return [m.begin(lambda rank: rank.make(call), lambda rank: rank.problem(call), 1, deadline) for m in members]
 
 
-def right(futures: list[Future[WriteResult]]) -> list[WriteResult]:
+def right(futures: list[Future[CallResult]]) -> list[CallResult]:
     found = [future.result(PATIENCE_S) for future in futures]
     assert [result.value for result in found] == [""] * len(found)
     return found
@@ -122,7 +123,7 @@ def test_calls_are_repeated_when_the_group_is_placed_again(cluster: Cluster) -> 
 def test_a_wrong_byte_anywhere_in_the_memory_is_found(plain: Cluster) -> None:
     members = activate(plain)
     right(begin(members, gather(1)))
-    rank = members[2]._writer
+    rank = members[2]._mine
     assert isinstance(rank, Rank)
     rank._member.memory[-1] ^= 1
     problems = [future.result(PATIENCE_S).value for future in begin(members, gather(2))]
@@ -150,13 +151,13 @@ def test_memory_that_is_not_offered_or_taken_back_is_not_written_to(plain: Clust
     with pytest.raises(FailedError, match="group g: h0 has withdrawn its memory"):
         begin([member], gather(1))[0].result(PATIENCE_S)
     with pytest.raises(FailedError, match="h0 is not in group g"):
-        host.write_member("g")
+        host.memory_member("g")
     # Then the manager creates it all the same: this host knows no memory for it.
     plain.manager.activate(g=tuple(plain.topology.hosts))
     assert host.follower("g", PATIENCE_S) is not member
     with pytest.raises(FailedError, match="h0 has offered no memory to group g"):
-        host.write_member("g")
-    with pytest.raises(FailedError, match="the ranks of group g write to each other's memory"):
+        host.memory_member("g")
+    with pytest.raises(FailedError, match="the ranks of group g have offered their memory"):
         plain.hosts["h1"].member("g")
     with pytest.raises(FailedError, match="not all ranks have joined generation 1"):
         begin(others, gather(1), deadline=0.2)[0].result(PATIENCE_S)

@@ -1,32 +1,25 @@
-"""Groups of a lab's hosts whose ranks write to each other's memory: what is offered, and when it is too small."""
+"""Groups of a lab's hosts whose switches address their memory: what is offered, and when it is too small."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any, Final
 
 from p4gen.errors import InputError, P4genError
+from p4gen.families import serving
 from p4gen.groups.group import Memory
 from p4gen.labs.job import JOIN_S
 from p4gen.labs.nodes import Nodes
 from p4gen.manager.api import GroupSpec, GroupStatus
+from p4gen.plan.placement.served import served
 from p4gen.records import from_plain
 
 LEAST_PACKETS: Final = 255
 """Packets of each rank that memory has room for, unless a call takes more: with the fence 256."""
 
 
-@dataclass(frozen=True)
-class WriteGroup:
-    """A group by name, with its hosts in order of rank."""
-
-    name: str
-    ranks: tuple[str, ...]
-
-
-class WriteGroups:
+class MemoryGroups:
     """The memory of groups of ``lab``'s hosts. All methods raise ``P4genError`` with the reason."""
 
     def __init__(self, lab: Nodes) -> None:
@@ -43,7 +36,10 @@ class WriteGroups:
         room = max(packets, LEAST_PACKETS)
         try:
             memories = tuple(self._offers(name, ranks, room))
-            status = self._lab.manager.init_group(GroupSpec(name, tuple(ranks), root, memories=memories))
+            sync, collectives = served(serving(self._lab.job.spec), ranks)
+            status = self._lab.manager.init_group(
+                GroupSpec(name, tuple(ranks), root, sync, collectives, memories=memories)
+            )
         except P4genError:
             self._withdraw(name, ranks)
             raise

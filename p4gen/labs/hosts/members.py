@@ -1,4 +1,4 @@
-"""A host's ranks of groups whose ranks write to each other's memory. The lab asks for all of it."""
+"""A host's ranks of groups whose switches address their memory. The lab asks for all of it."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import numpy as np
 from p4gen.errors import FailedError
 from p4gen.host.transport.nic import Nic
 from p4gen.labs.hosts.requests import Request, Verb
-from p4gen.labs.runs.writecalls import CheckedWriter, WriteCall, writes_of
+from p4gen.labs.runs.membercalls import CheckedRank, MemberCall, members_of
+from p4gen.manager.ranks.calls import CallResult
 from p4gen.manager.ranks.host import Host
-from p4gen.manager.ranks.writes import WriteResult
 from p4gen.records import from_plain, to_plain
 from p4gen.vocabulary import ProgramSpec
 
 
-class Writers:
+class MemoryRanks:
     """The ranks by group, in ``host``; their memory is offered before the manager creates the group."""
 
     def __init__(self, spec: ProgramSpec, host: Host) -> None:
         self._spec, self._host = spec, host
         self._ranks: dict[str, int] = {}
         """The number of ranks of groups."""
-        self._drawn: dict[str, tuple[WriteCall, Any]] = {}
-        self._waiting: dict[str, Future[WriteResult]] = {}
+        self._drawn: dict[str, tuple[MemberCall, Any]] = {}
+        self._waiting: dict[str, Future[CallResult]] = {}
 
     @property
     def verbs(self) -> dict[str, Verb]:
@@ -37,9 +37,9 @@ class Writers:
     def offer(self, request: Request) -> dict[str, Any]:
         """Offer memory to a group that is to be. Returns where it is."""
         rank, size, packets = (int(request[name]) for name in ("rank", "size", "packets"))
-        family = writes_of(self._spec)
+        family = members_of(self._spec)
 
-        def make(nic: Nic, changed: Callable[[], None]) -> CheckedWriter:
+        def make(nic: Nic, changed: Callable[[], None]) -> CheckedRank:
             return family.rank(self._spec, rank, size, packets, nic, changed)
 
         member = self._host.offer(request["name"], make, float(request["timeout"]))
@@ -54,7 +54,7 @@ class Writers:
 
     def prepare(self, request: Request) -> dict[str, Any]:
         """Draw the data of a call, all ranks' from the same seed."""
-        call, name = from_plain(WriteCall, request["call"]), request["name"]
+        call, name = from_plain(MemberCall, request["call"]), request["name"]
         chance = np.random.default_rng([request["seed"], request["number"]])
         self._drawn[name] = call, call.plan(self._spec, self._ranks[name]).draw(chance)
         return {}
@@ -65,13 +65,13 @@ class Writers:
         name, deadline = request["name"], float(request["deadline"])
         call, drawn = self._drawn.pop(name)
 
-        def start(rank: CheckedWriter) -> None:
+        def start(rank: CheckedRank) -> None:
             rank.make(drawn)
 
-        def finish(rank: CheckedWriter) -> str:
+        def finish(rank: CheckedRank) -> str:
             return rank.problem(drawn)
 
-        future = self._host.write_member(name).begin(start, finish, call.size, deadline)
+        future = self._host.memory_member(name).begin(start, finish, call.size, deadline)
         self._waiting[name] = future
         try:
             done = future.result()
@@ -84,5 +84,5 @@ class Writers:
         found = []
         for name in [name for name, future in list(self._waiting.items()) if not future.done()]:
             with contextlib.suppress(FailedError):  # the group has just been destroyed
-                found.append(self._host.write_member(name).progress())
+                found.append(self._host.memory_member(name).progress())
         return min(found, default=0.0)

@@ -1,18 +1,18 @@
-"""What the suite of a lab runs in a group whose ranks write to each other's memory."""
+"""What the suite of a lab runs in a group whose ranks offer their memory."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
-from p4gen.labs.prompt.writecommands import run_calls
+from p4gen.labs.prompt.membercommands import run_calls
+from p4gen.labs.runs.membercalls import MemberCall, members_of
 from p4gen.labs.runs.peerruns import PeerRun
-from p4gen.labs.runs.writecalls import WriteCall, writes_of
 from p4gen.labs.session import Lab
 from p4gen.manager.api import GroupStatus
 
 
-class WriteCalls:
+class MemberCalls:
     """The family's collectives (``p4gen.labs.runs.suite.Calls``)."""
 
     def __init__(self, lab: Lab) -> None:
@@ -30,6 +30,6 @@ class WriteCalls:
         """See ``Calls``."""
         return PeerRun(partial(run_calls, self._lab, group, calls, seed, None))
 
-    def _samples(self, ranks: int, size: int) -> list[WriteCall]:
+    def _samples(self, ranks: int, size: int) -> list[MemberCall]:
         spec = self._lab.job.spec
-        return [WriteCall.of(spec, ranks, *asked) for asked in writes_of(spec).samples(spec, ranks, size)]
+        return [MemberCall.of(spec, ranks, *asked) for asked in members_of(spec).samples(spec, ranks, size)]

@@ -1,20 +1,20 @@
-"""Collectives of families whose ranks write to each other's memory, as a lab runs them.
+"""Collectives of families whose switches address the ranks' memory, as a lab runs them.
 
-The family says which there are, what users give for them, and what NumPy says of their results (``LabWrites``).
+The family says which there are, what users give for them, and what NumPy says of their results (``LabMembers``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 
 from p4gen.errors import InputError
 from p4gen.families import Facet, family_of
 from p4gen.host.transport.nic import Nic
-from p4gen.manager.ranks.writes import Writer
+from p4gen.manager.ranks.memory import MemoryRank
 from p4gen.net.runs import FamilyOption
 from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.topology import TopologySpec
@@ -44,7 +44,7 @@ class Plan(Protocol):
         ...
 
 
-class CheckedWriter(Writer, Protocol):
+class CheckedRank(MemoryRank, Protocol):
     """A rank that compares results, and its memory, with what NumPy says."""
 
     def make(self, drawn: Any) -> None:
@@ -55,46 +55,43 @@ class CheckedWriter(Writer, Protocol):
         ...
 
 
+ROOT: Final = "root"
+"""The option of collectives that have a root; on the command line ``--root``."""
 Changed = Callable[[], None]
 Asked = tuple[str, int | None, Mapping[str, str]]
 """What a user says of a call: the collective, bytes if it is one of a size, and options."""
 
 
 @dataclass(frozen=True)
-class LabWrites(Facet):
-    """What labs need of a family whose ranks write to each other's memory."""
+class LabMembers(Facet):
+    """What labs need of a family whose switches address the ranks' memory."""
 
     module: ClassVar[str] = "lab"
 
-    sized: tuple[str, ...]
-    """The collectives for which users give a number of bytes."""
-    others: Mapping[str, Mapping[str, FamilyOption]]
-    """The others, each with its options."""
+    collectives: Mapping[str, Mapping[str, FamilyOption]]
+    """All collectives, each with its options."""
+    sized: frozenset[str]
+    """Those for which users give a number of bytes."""
     example: str
-    """One of them, as users type it."""
+    """Some of them, as users type them."""
     fitted: Callable[[Any, TopologySpec], Any]
     """The program with room for a group of all ranks, unless its spec says otherwise."""
     plan: Callable[[Any, int, str, int | None, Mapping[str, Any]], Plan]
     """From program, number of ranks, collective, bytes, and the options' values. Raises ``InputError``."""
     samples: Callable[[Any, int, int], Sequence[Asked]]
     """Calls of every kind, from program, number of ranks, and about how many bytes; the first is one of that size."""
-    rank: Callable[[Any, int, int, int, Nic, Changed], CheckedWriter]
+    rank: Callable[[Any, int, int, int, Nic, Changed], CheckedRank]
     """From program, rank, number of ranks, packets of each that memory has room for, NIC, and what to call when a call
     may have ended."""
 
-    @property
-    def collectives(self) -> tuple[str, ...]:
-        """Names of all collectives."""
-        return (*self.sized, *self.others)
 
-
-def writes_of(spec: ProgramSpec) -> LabWrites:
-    """What a program's family tells of its writes. Raises ``InputError`` if it tells nothing."""
-    return family_of(spec).facet(LabWrites)
+def members_of(spec: ProgramSpec) -> LabMembers:
+    """What a program's family tells of its members. Raises ``InputError`` if it tells nothing."""
+    return family_of(spec).facet(LabMembers)
 
 
 @dataclass(frozen=True)
-class WriteCall:
+class MemberCall:
     """One call, as a user has given it."""
 
     collective: str
@@ -102,21 +99,24 @@ class WriteCall:
     """Bytes, for reports; also what was given if the collective is one of a size."""
     options: tuple[tuple[str, str], ...] = ()
     """Names and values, as they were given."""
-    root: int = 0
-    """None of these collectives has a root."""
+
+    @property
+    def root(self) -> int:
+        """The root rank; 0 if it has none."""
+        return int(dict(self.options).get(ROOT, 0))
 
     @classmethod
     def of(
         cls, spec: ProgramSpec, ranks: int, collective: str, size: int | None, options: Mapping[str, str]
-    ) -> WriteCall:
+    ) -> MemberCall:
         """A call that this many ranks can make. Raises ``InputError`` if they cannot."""
         found = cls(collective, size or 0, tuple(options.items()))
         return cls(collective, found.plan(spec, ranks).size, found.options)
 
     def plan(self, spec: ProgramSpec, ranks: int) -> Plan:
         """What the family says of it. Raises ``InputError`` if the program cannot serve it."""
-        family = writes_of(spec)
-        known = family.others.get(self.collective, {})
+        family = members_of(spec)
+        known = family.collectives.get(self.collective, {})
         values: dict[str, Any] = {name: option.parse(option.default) for name, option in known.items()}
         for name, text in self.options:
             if name not in known:

@@ -1,0 +1,231 @@
+"""SCIN in labs: a rank on a host's NIC in real time, and the calls that users ask for at the prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from p4gen.errors import Diagnostic, InputError, Option
+from p4gen.groups.group import Memory
+from p4gen.host.collectives.arrays import check_root
+from p4gen.host.transport.memory import MemoryRegion
+from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.verbs import QpConfig
+from p4gen.labs.runs.membercalls import ROOT, Asked, LabMembers
+from p4gen.manager.api import RankConfig
+from p4gen.net.collectives.config import MAX_DATA
+from p4gen.net.runs import FamilyOption
+from p4gen.papers.scin.codes import Status
+from p4gen.papers.scin.control import Pattern, flag_offset, memory_size, pattern_of, roles
+from p4gen.papers.scin.ranks.calls import DIVIDED, Drawn, PullCall, draw, sized
+from p4gen.papers.scin.ranks.collectives import Communicator, Operand
+from p4gen.papers.scin.ranks.hosts import Member
+from p4gen.papers.scin.ranks.memory import Layout
+from p4gen.papers.scin.runs import OPTIONS, fitted
+from p4gen.papers.scin.spec import ScinSpec
+from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.topology import TopologySpec
+
+_IN_PLACE: Final = "in_place"
+_GROUPS: Final = 2
+"""Groups of all ranks that a lab's program has room for."""
+_ROOTED: Final = (Collective.REDUCE, Collective.BROADCAST)
+
+
+class Rank:
+    """A rank of a group of the manager (``p4gen.labs.runs.membercalls.CheckedRank``). What it offers are its flags: the
+    memory that is read and written to it names when it arrives."""
+
+    def __init__(
+        self, spec: ScinSpec, rank: int, size: int, _packets: int, nic: Nic, changed: Callable[[], None]
+    ) -> None:
+        self._spec, self._rank, self._size, self._nic, self._changed = spec, rank, size, nic, changed
+        self._flags = nic.domain.register(bytearray(memory_size(size)), remote_read=False, remote_atomic=False)
+        self._members: dict[Pattern, Member] = {}
+        self._buffers: list[Operand] = []
+        """The operand of the last call, and its result if that is apart."""
+
+    @property
+    def memory(self) -> Memory:
+        """See ``MemoryRank``."""
+        return Memory(self._flags.address, self._flags.rkey, len(self._flags.buffer))
+
+    @property
+    def pairs(self) -> Iterator[QueuePair]:
+        """See ``MemoryRank``."""
+        return (pair for member in self._members.values() for pair in member.pairs)
+
+    @property
+    def problems(self) -> list[str]:
+        """See ``MemoryRank``. A call that was aborted is the last one of its context."""
+        found = [problem for member in self._members.values() for problem in member.problems]
+        status = self._communicator.status
+        if status is not Status.SUCCESS:
+            found.append(f"the switch has ended the call with the status {status}, {status.name.lower()}")
+        return found
+
+    @property
+    def done(self) -> bool:
+        """See ``MemoryRank``."""
+        return self._communicator.done
+
+    def progress(self) -> float:
+        """See ``MemoryRank``: by its contexts, whose calls are parts of one."""
+        waiting = [member for member in self._members.values() if not member.done]
+        return 1 - len(waiting) / max(len(self._members), 1)
+
+    def unfit(self, config: RankConfig) -> str:
+        """See ``MemoryRank``."""
+        if (config.rank, config.size, config.spec) == (self._rank, self._size, self._spec):
+            return ""
+        return (
+            f"rank {config.rank} of {config.size} in group {config.group} of {config.spec.program}; memory was offered "
+            f"for rank {self._rank} of {self._size} with {self._spec.program}"
+        )
+
+    def connect(self, config: RankConfig, timeout_ps: int) -> None:
+        """See ``MemoryRank``."""
+        qp = QpConfig(
+            mtu=self._spec.payload,
+            initial_psn=config.first_psn,
+            timeout_ps=timeout_ps,
+            adaptive=True,
+            retry_count=None,
+            rnr_retry=None,
+        )
+        for channel in config.channels:
+            at = flag_offset(channel.key, self._size)
+            member = Member(self._nic, self._spec, config.first_psn, self._flags, at)
+            member.told = member.troubled = self._changed
+            far = channel.peer
+            member.connect(
+                {role: (channel.qp + role, replace(far, qp=far.qp + role)) for role in roles(self._spec)}, qp
+            )
+            self._members[pattern_of(channel.key, self._size)] = member
+
+    def disconnect(self) -> None:
+        """See ``MemoryRank``."""
+        members, self._members = self._members, {}
+        for member in members.values():
+            member.disconnect()
+        self._forget()
+        self._flags.buffer[:] = bytes(len(self._flags.buffer))
+
+    def close(self) -> None:
+        """See ``MemoryRank``."""
+        self._nic.domain.deregister(self._flags)
+
+    def make(self, drawn: Drawn) -> None:
+        """See ``CheckedRank``."""
+        self._forget()
+        call, rank = drawn.call, self._communicator
+        self._buffers = [rank.register(drawn.values[self._rank], call.operand_parts)]
+        if not call.in_place:
+            empty = np.zeros(call.result_elements, Layout(self._spec).type)
+            self._buffers.append(rank.register(empty, call.result_parts))
+        call.start(rank, self._buffers[0], self._result)
+
+    def problem(self, drawn: Drawn) -> str:
+        """See ``CheckedRank``."""
+        return drawn.problem(self._rank, self._buffers[0], self._result)
+
+    @property
+    def _result(self) -> Operand | None:
+        return self._buffers[1] if len(self._buffers) > 1 else None
+
+    @property
+    def _communicator(self) -> Communicator:
+        return Communicator(self._rank, self._size, self._spec, self._nic.domain, self._members)
+
+    def _forget(self) -> None:
+        """Nobody reads or writes the memory of the last call any more."""
+        regions: list[MemoryRegion] = [held.region for held in self._buffers]
+        for region in regions:
+            self._nic.domain.deregister(region)
+        self._buffers.clear()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A call that can be made (``p4gen.labs.runs.membercalls.Plan``)."""
+
+    spec: ScinSpec
+    call: PullCall
+    size: int
+    packets: int = 0
+
+    @property
+    def title(self) -> str:
+        """See ``Plan``."""
+        what = f"{self.call.name} of {self.size:,} bytes" if self.size else self.call.name
+        return f"{what}, {self.call.ranks} ranks"
+
+    def draw(self, chance: np.random.Generator) -> Drawn:
+        """See ``Plan``."""
+        return draw(self.call, self.spec, chance)
+
+
+def _plan(spec: ScinSpec, ranks: int, collective: str, size: int | None, options: Mapping[str, Any]) -> Plan:
+    if ranks < 2:
+        raise InputError(f"{collective}: at least two hosts are needed")
+    root = options.get(ROOT, 0)
+    check_root(root, ranks)
+    everybody = (1 << ranks) - 1
+    asked = PullCall(collective, ranks, 0, root, Pattern(everybody, everybody), options.get(_IN_PLACE, True))
+    call = sized(asked, size or 0, spec.unit_bytes)
+    if call is None or bool(size) != (collective != Collective.BARRIER):
+        unit = spec.unit_bytes * (ranks if collective in DIVIDED else 1)
+        raise InputError(f"{collective} of {size} bytes: it has to be a positive multiple of {unit}")
+    if (size or 0) * ranks > MAX_DATA:
+        raise InputError(f"{collective} of {size} bytes: all ranks' data together have {MAX_DATA >> 20:,} MiB at most")
+    return Plan(spec, call, size or 0)
+
+
+def _fitted(spec: ScinSpec, topology: TopologySpec) -> ScinSpec:
+    remembered = QpConfig.max_dest_rd_atomic
+    if spec.waves > remembered:
+        raise InputError(
+            Diagnostic(Option("waves"), f"NICs answer their {remembered} newest READs again: {remembered} at most")
+        )
+    ranks = len(topology.rank_hosts)
+    return fitted(spec, topology, min(_GROUPS * (1 + 2 * ranks), 256))
+
+
+def _samples(spec: ScinSpec, ranks: int, size: int) -> list[Asked]:
+    unit = ranks * spec.unit_bytes
+    whole, last = max(size // unit, 1) * unit, {ROOT: str(ranks - 1), _IN_PLACE: "no"}
+    rooted: list[Asked] = [(name, whole, options) for name in _ROOTED for options in ({}, last)]
+    return [
+        (Collective.ALLREDUCE, whole, {}),
+        *rooted,
+        (Collective.BARRIER, None, {}),
+        (Collective.REDUCE_SCATTER, whole, {}),
+        (Collective.ALLGATHER, whole, {_IN_PLACE: "no"}),
+    ]
+
+
+def _rank_number(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(f"a rank such as 2, not {text!r}")
+    return int(text)
+
+
+_ROOT: Final = {ROOT: FamilyOption("the root rank", "0", _rank_number)}
+_COLLECTIVES: Final[Mapping[str, Mapping[str, FamilyOption]]] = {
+    str(each): (_ROOT if each in _ROOTED else {})
+    | ({_IN_PLACE: OPTIONS[_IN_PLACE]} if each is not Collective.BARRIER else {})
+    for each in Collective
+}
+FACET = LabMembers(
+    _COLLECTIVES,
+    frozenset(_COLLECTIVES) - {Collective.BARRIER},
+    "run allreduce 64K; run reduce 64K root 2",
+    _fitted,
+    _plan,
+    _samples,
+    Rank,
+)
