@@ -42,6 +42,10 @@ def parsed(option: str, parse: Callable[[str], T], text: str) -> T:
         raise InputError(Diagnostic(Option(option), str(error))) from None
 
 
+SEEDS: Final = 1 << 64
+"""How many seeds of random number generators there are."""
+
+
 def drawn(seed: int | None) -> int:
     """The seed, or a random one if there is none."""
     return random.SystemRandom().randrange(1 << 32) if seed is None else seed

@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from p4gen.errors import Option, P4genError
+from p4gen.inputs import SEEDS
 
 _WORDS: Final = f"{__name__}.words"
 _ALL: Final = f"{__name__}.all"
@@ -134,5 +135,5 @@ class FiniteRange(click.FloatRange):
         return found
 
 
-SEED = click.IntRange(0, (1 << 64) - 1)
+SEED = click.IntRange(0, SEEDS - 1)
 """A seed of random number generators."""

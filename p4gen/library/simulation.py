@@ -14,14 +14,13 @@ from p4gen.families import family_of
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
-from p4gen.host.transport.verbs import Recovery
-from p4gen.inputs import drawn, parsed, shown
-from p4gen.library.options import Options, Text, Texts
+from p4gen.inputs import SEEDS, drawn, parsed, shown
+from p4gen.library.options import NicRecovery, Options, Text, Texts, told
 from p4gen.library.programs import Described, spec_of
 from p4gen.net.job import Job
 from p4gen.net.result import RunResult
 from p4gen.net.runs import RunOrder, Runs
-from p4gen.net.world.faults import Faults, Impairment, Script, parse_outage, parse_place
+from p4gen.net.world.faults import MAX_BURST, Faults, Impairment, Script, parse_outage, parse_place
 from p4gen.vocabulary import ProgramSpec, units
 from p4gen.vocabulary.topology import TopologySpec, load_topology
 
@@ -34,35 +33,43 @@ class RunOptions(Options):
     """The options of a run, as ``p4gen sim run`` has them: texts have units, such as ``256K``, ``1%`` or ``50us``."""
 
     collective: str | None = None
-    """By default allreduce, or the first of a family with calls of its own."""
-    size: Text | None = None
-    """Bytes that each rank contributes."""
-    root: Annotated[int, Field(ge=0)] = 0
-    repeat: Annotated[int, Field(ge=1)] = 1
+    """What ranks call: by default allreduce, or the first of a family with calls of its own."""
+    size: Annotated[Text | None, told(metavar="BYTES", said=DEFAULT_SIZE)] = None
+    """Each rank's data, such as 256K or 4M."""
+    root: Annotated[int, Field(ge=0, le=1023)] = 0
+    """Root rank of reduce and broadcast."""
+    sync: PsnSync = PsnSync.SUBGROUPS
+    """How PSNs stay synchronised over asymmetric collectives: QPs per pattern, or PSNs that hosts set."""
     concurrent: Annotated[int, Field(ge=1, le=256)] = 1
     """Groups of all ranks at once."""
-    sync: PsnSync = PsnSync.SUBGROUPS
-    loss: Texts = ()
-    """Shares of packets, each with or without a place: ``1%``, ``5%@h0``, ``1%@h0-s0``, ``1%@h0>s0``."""
-    burst: float | None = None
-    """The mean number of packets lost in a row."""
-    reorder: Texts = ()
-    duplicate: Texts = ()
-    corrupt: Texts = ()
-    down: Texts = ()
-    """Links that are down for a time: ``h0-s0@10us-60us``."""
-    scripts: Texts = ()
-    """Single losses: ``drop the 3rd UP_DATA of rank 2``."""
-    recovery: Recovery | None = None
-    """The NICs' loss recovery; by default the one that suits the program."""
-    timeout: Text | None = None
-    """The NICs' retransmission timer."""
-    retries: Annotated[int, Field(ge=0)] | None = None
-    """Timeouts after which a NIC gives up; None: never."""
-    dcqcn: bool = False
+    repeat: Annotated[int, Field(ge=1, le=100_000)] = 1
+    """Collectives, one after another."""
     engine: EngineName = "jit"
-    seed: Annotated[int, Field(ge=0, lt=1 << 64)] | None = None
-    """Drawn if None."""
+    """What runs the switches."""
+    seed: Annotated[int, Field(ge=0, lt=SEEDS)] | None = None
+    """Of all randomness; drawn if None."""
+    loss: Annotated[Texts, told(metavar="SHARE[@WHERE]")] = ()
+    """Lose packets: 5%, 5%@h0, 1%@h0-s0, 1%@h0>s0."""
+    burst: Annotated[Annotated[float, Field(ge=1, le=MAX_BURST, allow_inf_nan=False)] | None, told(said="1")] = None
+    """With --loss: mean number of packets lost in a row."""
+    reorder: Annotated[Texts, told(metavar="SHARE[@WHERE]")] = ()
+    """Delay packets, so that others overtake them."""
+    duplicate: Annotated[Texts, told(metavar="SHARE[@WHERE]")] = ()
+    """Deliver packets twice."""
+    corrupt: Annotated[Texts, told(metavar="SHARE[@WHERE]")] = ()
+    """Flip one to three bits."""
+    down: Annotated[Texts, told(metavar="LINK@FROM-TO")] = ()
+    """Take a link down: h0-s0@10us-60us."""
+    scripts: Annotated[Texts, told(flag="script", metavar="TEXT")] = ()
+    """As in 'drop the 3rd UP_DATA of rank 2'."""
+    recovery: Annotated[NicRecovery | None, told(said="as the program's")] = None
+    """NICs' loss recovery."""
+    timeout: Annotated[Text | None, told(metavar="TIME", said=DEFAULT_TIMEOUT)] = None
+    """Retransmission timer, 1us at least; 0: none."""
+    retries: Annotated[Annotated[int, Field(ge=0, le=1000)] | None, told(said="never")] = None
+    """Timeouts before a NIC gives up."""
+    dcqcn: bool = False
+    """NICs slow down when they receive congestion notifications."""
 
 
 _OF_GROUPS: Final = ("root", "sync", "concurrent")

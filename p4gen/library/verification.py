@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import Field
 
@@ -15,7 +15,7 @@ from p4gen.groups.connections import connection_entries
 from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.host.transport.verbs import Recovery
 from p4gen.inputs import parsed, shown
-from p4gen.library.options import Few, Options, Text
+from p4gen.library.options import Few, NicRecovery, Options, Text, told
 from p4gen.library.programs import Described, spec_of
 from p4gen.ptf.family import conformance_of
 from p4gen.ptf.mutations import Mutation
@@ -30,6 +30,10 @@ from p4gen.vocabulary import CollectiveSpec, ProgramSpec
 from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.topology import TopologySpec, load_topology
 
+if TYPE_CHECKING:
+    from p4gen.verification.findings.story import Story
+    from p4gen.verification.search.knowledge import Knowledge
+
 TREE, FLOWS = "tree-3-2", "clos:2x2x1"
 """The topologies of groups, and of connections, if none is named."""
 SMALL: Final = {"lanes": 8, "window": 3, "message": 1, "groups": 1}
@@ -39,33 +43,40 @@ SMALL: Final = {"lanes": 8, "window": 3, "message": 1, "groups": 1}
 class SearchOptions(Options):
     """The options of a search, as ``p4gen verify`` has them."""
 
-    collectives: str = "allreduce"
-    """What every rank calls, one after the other, separated by commas."""
+    collectives: Annotated[str, told(flag="collective", metavar="NAME,...")] = "allreduce"
+    """What every rank calls, one after the other."""
     packets: Annotated[int, Field(ge=1, le=250)] = 3
     """Packets that a rank sends in a call, with the control message."""
     concurrent: Annotated[int, Field(ge=1, le=8)] = 1
     """Groups of all ranks at once."""
-    loss: Few | None = None
-    """None: one, if no other fault is allowed."""
+    loss: Annotated[Few | None, told(said="1, with no other fault")] = None
+    """Losses in a run."""
     duplicate: Few = 0
+    """Packets that arrive a second time, any time later."""
     reorder: Few = 0
+    """Packets that are delayed, so that any others arrive before them."""
     corrupt: Few = 0
+    """Packets that arrive with a wrong bit."""
     timeouts: Few = 0
-    """Timers that expire while packets are on their way."""
+    """Timers that expire while packets are on their way. The others expire when nothing else can happen."""
     forge: Few = 0
-    """Packets that the last host sends in another's name."""
-    first_psn: Text = "5"
-    flow: Flow = Flow.RESULTS
-    sync: PsnSync = PsnSync.SUBGROUPS
-    recovery: Recovery | None = None
-    fault: str | None = None
-    """A fault of ``p4gen ptf mutate``, to be seeded."""
+    """Packets that the last host sends in another's name, of every kind, at any time."""
+    first_psn: Annotated[Text, told(metavar="PSN")] = "5"
+    """The first PSN of every connection."""
     stale: bool = False
     """Registers hold what an earlier group, of another epoch, has left."""
-    idle_since: Text | None = None
-    """Slots hold what calls from this first PSN on have left."""
-    rank_window: Annotated[int, Field(ge=1, le=1024)] | None = None
+    idle_since: Annotated[Text | None, told(metavar="PSN")] = None
+    """Slots hold what calls from this first PSN on have left; where no slot idles, what has come since then."""
+    rank_window: Annotated[Annotated[int, Field(ge=1, le=1024)] | None, told(metavar="W")] = None
     """Messages that ranks keep outstanding: of ranks that ignore the program's window."""
+    flow: Flow = Flow.RESULTS
+    """When a rank may send message j: once it has the result of message j - window, or its acknowledgement."""
+    sync: PsnSync = PsnSync.SUBGROUPS
+    """How PSNs stay synchronised over asymmetric collectives."""
+    recovery: Annotated[NicRecovery | None, told(said="as the program's")] = None
+    """The NICs' loss recovery."""
+    fault: Annotated[str | None, told(metavar="NAME")] = None
+    """A fault of `p4gen ptf mutate`, to be seeded into the program."""
 
     @property
     def budget(self) -> Budget:
@@ -97,13 +108,23 @@ class Report:
     result: Result
     problem: Problem | None
     """The shortest violation that is known."""
-    story: str
-    """The events that lead to it, in words; empty without one."""
 
     @property
     def ok(self) -> bool:
         """Whether all states are known, and none violates anything."""
         return self.problem is None and self.result.complete
+
+    @property
+    def story(self) -> str:
+        """The events that lead to the violation, in words; empty without one."""
+        return "" if self.problem is None else self.told().text()
+
+    def told(self) -> Story:
+        """The run that leads to the violation, played again."""
+        from p4gen.verification.findings.counterexample import told  # noqa: PLC0415 - only violations need it
+
+        assert self.problem is not None
+        return told(System(self.scope), self.problem.events)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data."""
@@ -133,29 +154,36 @@ def verify(
 
     Raises ``InputError`` for what the program cannot do, with the option as its place.
     """
-    # The search needs Numba, which takes a while to load.
-    from p4gen.verification.findings.counterexample import told  # noqa: PLC0415
-    from p4gen.verification.search.search import Search  # noqa: PLC0415
-
     fields = program if isinstance(program, Mapping) else {}
     spec = None if program is None or isinstance(program, Mapping) else spec_of(program)
     scope = scope_of(topology, spec, fields, SearchOptions.checked(options))
-    system = System(scope)
-    result = Search(system, workers=workers, memory=MEMORY).run(seconds=seconds, report=progress)
-    problem = result.problem
-    if problem is not None:
-        problem = shortest(scope, problem, workers, MEMORY, seconds)
-    story = "" if problem is None else told(System(scope), problem.events).text()
-    return Report(scope, result, problem, story)
+    report, _ = search(scope, seconds=seconds, workers=workers, progress=progress)
+    return report
 
 
-def shortest(scope: Explored, problem: Problem, workers: int, memory: int, seconds: float | None) -> Problem:
-    """The shortest way to a violation that a search with reduction has found: that leaves out orders of events, among
-    them shorter ones, so this searches again without it, as far as that."""
+def search(
+    scope: Explored,
+    *,
+    seconds: float | None = None,
+    workers: int = 2,
+    progress: Callable[[Progress], None] | None = None,
+    reduce: bool = True,
+    memory: int = MEMORY,
+    **how: Any,
+) -> tuple[Report, Knowledge]:
+    """Search a scope, as ``verify`` does, and what the search knows of its switches; ``reduce`` leaves out orders of
+    independent events, ``how`` are other arguments of ``Search``."""
+    # The search needs Numba, which takes a while to load.
     from p4gen.verification.search.search import Search  # noqa: PLC0415
 
-    again = Search(System(scope), reduce=False, workers=workers, memory=memory, liveness=False)
-    return again.run(depth=len(problem.events), seconds=seconds).problem or problem
+    first = Search(System(scope), reduce=reduce, workers=workers, memory=memory, **how)
+    result = first.run(seconds=seconds, report=progress)
+    problem = result.problem
+    if problem is not None and reduce:
+        # Reduction leaves out orders of events, among them shorter ones: search again without it, as far as that.
+        again = Search(System(scope), reduce=False, workers=workers, memory=memory, liveness=False)
+        problem = again.run(depth=len(problem.events), seconds=seconds).problem or problem
+    return Report(scope, result, problem), first.knowledge
 
 
 def small_program(topology: TopologySpec, fields: Mapping[str, Any]) -> CollectiveSpec:

@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from rich.live import Live
 from rich.text import Text
 
+from p4gen.cli.fields import field_options
 from p4gen.cli.files import write_text
 from p4gen.cli.options import json_option, report_console, spec_fields, spec_options, spec_values
 from p4gen.cli.values import TOPOLOGY
 from p4gen.cli.verb import FiniteRange, verb
 from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.families import load_spec
-from p4gen.groups.ranks import RECOVERIES
-from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.inputs import parsed
-from p4gen.library.verification import SearchOptions, reductions, scope_of, shortest
+from p4gen.library.verification import SearchOptions, reductions, scope_of, search
 from p4gen.switch.targets import BMV2, check
 from p4gen.vocabulary import units
 
+if TYPE_CHECKING:
+    from p4gen.verification.findings.results import Progress
+
+F = TypeVar("F", bound=Callable[..., Any])
 VIOLATED, INCOMPLETE = 1, 3
+
+
+def _search_options(function: F) -> F:
+    for option in reversed(field_options(SearchOptions, *SearchOptions.model_fields).values()):
+        function = option(function)
+    return function
 
 
 @verb(
@@ -37,64 +47,7 @@ VIOLATED, INCOMPLETE = 1, 3
 @click.argument("topology", type=TOPOLOGY, required=False)
 @spec_options
 @json_option
-@click.option(
-    "--collective",
-    "collectives",
-    default="allreduce",
-    show_default=True,
-    metavar="NAME,...",
-    help="What every rank calls, one after the other.",
-)
-@click.option(
-    "--packets",
-    type=click.IntRange(1, 250),
-    default=3,
-    show_default=True,
-    help="Packets that a rank sends in a call, with the control message.",
-)
-@click.option(
-    "--concurrent", type=click.IntRange(1, 8), default=1, show_default=True, help="Groups of all ranks at once."
-)
-@click.option("--loss", type=click.IntRange(0, 15), default=None, help="Losses in a run.  [1, with no other fault]")
-@click.option(
-    "--duplicate", type=click.IntRange(0, 15), default=0, help="Packets that arrive a second time, any time later."
-)
-@click.option(
-    "--reorder",
-    type=click.IntRange(0, 15),
-    default=0,
-    help="Packets that are delayed, so that any others arrive before them.",
-)
-@click.option("--corrupt", type=click.IntRange(0, 15), default=0, help="Packets that arrive with a wrong bit.")
-@click.option(
-    "--timeouts",
-    type=click.IntRange(0, 15),
-    default=0,
-    help="Timers that expire while packets are on their way. The others expire when nothing else can happen.",
-)
-@click.option(
-    "--forge",
-    type=click.IntRange(0, 15),
-    default=0,
-    help="Packets that the last host sends in another's name, of every kind, at any time.",
-)
-@click.option("--first-psn", default="5", show_default=True, metavar="PSN", help="The first PSN of every connection.")
-@click.option("--stale", is_flag=True, help="Registers hold what an earlier group, of another epoch, has left.")
-@click.option(
-    "--idle-since",
-    metavar="PSN",
-    help="Slots hold what calls from this first PSN on have left; where no slot idles, what has come since then.",
-)
-@click.option(
-    "--rank-window", type=click.IntRange(1, 1024), metavar="W",
-    help="Messages that ranks keep outstanding: of ranks that ignore the program's --window.",
-)  # fmt: skip
-@click.option("--flow", type=click.Choice([str(f) for f in Flow]), default="results", show_default=True)
-@click.option("--sync", type=click.Choice([str(s) for s in PsnSync]), default="subgroups", show_default=True)
-@click.option(
-    "--recovery", type=click.Choice([str(r) for r in RECOVERIES]), default=None, help="The NICs'.  [as the program's]"
-)
-@click.option("--fault", metavar="NAME", help="Seed a fault of `p4gen ptf mutate` into the program.")
+@_search_options
 @click.option(
     "--reduction",
     default="por",
@@ -139,15 +92,13 @@ def command(
     Exit status 0 when all states are known and nothing is wrong, 1 when something is (the shortest way there is
     printed), 3 when the search did not finish.
     """
-    # The search needs Numba, which takes a while to load.
+    # Most of this takes a while to load.
     from p4gen.verification.findings.confirm import confirm  # noqa: PLC0415
     from p4gen.verification.findings.confirm_bmv2 import confirm_on_bmv2  # noqa: PLC0415
-    from p4gen.verification.findings.counterexample import save, told  # noqa: PLC0415
+    from p4gen.verification.findings.counterexample import save  # noqa: PLC0415
     from p4gen.verification.findings.promela import promela  # noqa: PLC0415
-    from p4gen.verification.findings.results import Progress  # noqa: PLC0415
     from p4gen.verification.findings.scenario import write  # noqa: PLC0415
     from p4gen.verification.search.cluster import Cluster  # noqa: PLC0415
-    from p4gen.verification.search.search import Search  # noqa: PLC0415
     from p4gen.verification.system import System  # noqa: PLC0415
 
     memory = parsed("memory", units.size, options["memory"])
@@ -162,47 +113,45 @@ def command(
         check(BMV2)
     console = report_console(quiet=as_json)
     console.print(scope.sentence())
-    system = System(scope)
+    limits: dict[str, Any] = {"memory": memory, "seconds": options["seconds"]}
     if options["promela"] is not None:
-        search = Search(system, reduce=False, workers=1, memory=memory, heed=False)
-        result = search.run(seconds=options["seconds"])
+        report, known = search(scope, reduce=False, workers=1, heed=False, **limits)
+        result = report.result
         console.print(
             f"{result.distinct:,} states, {result.transitions:,} transitions without reduction", highlight=False
         )
         if result.complete:
-            write_text(options["promela"], promela(search.knowledge))
+            write_text(options["promela"], promela(known))
         ctx.exit(0 if result.complete else INCOMPLETE)
     team = Cluster(options["cluster"]) if options["cluster"] else None
-    search = Search(system, reduce=reduce, symmetry=symmetry, workers=options["workers"], team=team, memory=memory)
     with Live(console=console, transient=True, refresh_per_second=4) as live:
 
         def show(now: Progress) -> None:
             live.update(Text(now.sentence()))
 
-        result = search.run(seconds=options["seconds"], report=show)
-    problem = result.problem
-    if problem is not None and reduce:
-        problem = shortest(scope, problem, options["workers"], memory, options["seconds"])
-    console.print(result.sentence())
+        report, known = search(
+            scope, reduce=reduce, symmetry=symmetry, workers=options["workers"], team=team, progress=show, **limits
+        )
+    problem = report.problem
+    console.print(report.result.sentence())
     if problem is not None:
-        story = told(System(scope), problem.events)
         console.print(
             f"violated: {problem.property}: {problem.text}; {len(problem.events)} events lead there", highlight=False
         )
-        console.print(story.text(), end="", highlight=False, markup=False)
+        console.print(report.story, end="", highlight=False, markup=False)
         if out is not None:
-            for path in save(story, problem, out):
+            for path in save(report.told(), problem, out):
                 console.print(f"  {path}", highlight=False)
-            scenario = write(told(System(scope), problem.events), problem.text, out)
+            scenario = write(report.told(), problem.text, out)
             console.print(
                 f"  {scenario or 'no scenario: no switch does something else than the sound program'}", highlight=False
             )
     confirmed = True
     if options["confirm"]:
-        known = search.knowledge
         confirmation = confirm_on_bmv2(known) if options["confirm"] == BMV2 else confirm(known, options["confirm"])
         confirmed = not confirmation.difference
         console.print(f"{options['confirm']}: {confirmation.sentence()}", highlight=False)
     if as_json:
-        click.echo(json.dumps(result.summary() | {"problem": None if problem is None else problem.summary(system)}))
-    ctx.exit(VIOLATED if problem is not None or not confirmed else 0 if result.complete else INCOMPLETE)
+        summary = None if problem is None else problem.summary(System(scope))
+        click.echo(json.dumps(report.result.summary() | {"problem": summary}))
+    ctx.exit(0 if report.ok and confirmed else VIOLATED if problem is not None or not confirmed else INCOMPLETE)
