@@ -1,5 +1,6 @@
 """What documents show is true."""
 
+import ast
 import os
 import re
 import shlex
@@ -40,6 +41,23 @@ def test_links_lead_to_files(document: Path) -> None:
 def test_files_that_are_named_exist(document: Path) -> None:
     named = re.findall(r"`((?:p4gen|scripts|tests|ptf_tests|docs|topologies)/[\w./-]+)`", document.read_text())
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_names_in_tables_of_ways_are_defined_where_they_say() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    rows = re.findall(r"^\| [^|]* \| ([^|]*\.py`) \| (`[^|]*`) \|$", text, re.MULTILINE)
+    assert len(rows) > 20
+    unknown = []
+    for files, names in rows:
+        defined = set[str]()
+        for file in re.findall(r"`([^`]*)`", files):
+            for node in ast.parse((ROOT / file).read_text()).body:
+                if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                    defined.add(node.name)
+                if isinstance(node, ast.ClassDef):
+                    defined |= {f"{node.name}.{part.name}" for part in node.body if isinstance(part, ast.FunctionDef)}
+        unknown += [(files, name) for name in re.findall(r"`([^`]*)`", names) if name not in defined]
+    assert unknown == []
 
 
 def test_example_of_a_policy_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
