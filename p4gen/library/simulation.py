@@ -19,7 +19,7 @@ from p4gen.library.options import NicRecovery, Options, Text, Texts, told
 from p4gen.library.programs import Described, spec_of
 from p4gen.net.job import Job
 from p4gen.net.result import RunResult
-from p4gen.net.runs import RunOrder, Runs
+from p4gen.net.runs import AskedCall, AskedGroup, RunOrder, Runs
 from p4gen.net.world.faults import MAX_BURST, Faults, Impairment, Script, parse_outage, parse_place
 from p4gen.vocabulary import ProgramSpec, units
 from p4gen.vocabulary.topology import TopologySpec, load_topology
@@ -44,6 +44,9 @@ class RunOptions(Options):
     """Groups of all ranks at once."""
     repeat: Annotated[int, Field(ge=1, le=100_000)] = 1
     """Collectives, one after another."""
+    calls: Texts = ()
+    """Groups at the same time, each with calls of its own, in place of collective, size and root: ``h0,h1: allreduce
+    64K, barrier`` and ``h2,h3: broadcast 4K root 1``."""
     engine: EngineName = "jit"
     """What runs the switches."""
     seed: Annotated[int, Field(ge=0, lt=SEEDS)] | None = None
@@ -72,7 +75,7 @@ class RunOptions(Options):
     """NICs slow down when they receive congestion notifications."""
 
 
-_OF_GROUPS: Final = ("root", "sync", "concurrent")
+_OF_GROUPS: Final = ("root", "sync", "concurrent", "calls")
 """Options that not all families have."""
 
 
@@ -141,7 +144,36 @@ def run_order(
         o.root,
         o.concurrent,
         o.sync,
+        tuple(parsed("calls", lambda text: _group(text, topology, runs), text) for text in o.calls),
     )
+
+
+def _group(text: str, topology: TopologySpec, runs: Runs) -> AskedGroup:
+    """A group and its calls, as in "h0,h1: reduce 64K root 1, barrier". Raises ``ValueError``."""
+    named, colon, asked = text.partition(":")
+    hosts = tuple(host.strip() for host in named.split(","))
+    unknown = [host for host in hosts if host not in topology.hosts]
+    if not colon or unknown:
+        raise ValueError(
+            f"there is no host {shown(unknown[0])} in {topology.name}"
+            if colon
+            else f"hosts and calls are separated by a colon, as in 'h0,h1: barrier', not {shown(text)}"
+        )
+    return AskedGroup(hosts, tuple(_call(one.split(), runs) for one in asked.split(",")))
+
+
+def _call(words: list[str], runs: Runs) -> AskedCall:
+    collective, *rest = words or [""]
+    if collective not in runs.collectives:
+        raise ValueError(f"{shown(collective)} is none of {', '.join(runs.collectives)}")
+    root = 0
+    if len(rest) > 1 and rest[-2] == "root" and rest[-1].isdecimal():
+        root, rest = int(rest[-1]), rest[:-2]
+    if len(rest) > 1:
+        raise ValueError(
+            f"a call is a collective, a size and a root, as in 'reduce 64K root 1', not {shown(' '.join(words))}"
+        )
+    return AskedCall(collective, units.size(rest[0]) if rest else None, root)
 
 
 def network_faults(o: RunOptions, topology: TopologySpec, *, in_order: bool = False) -> Faults:

@@ -42,6 +42,23 @@ def yes_or_no(description: str, default: str) -> FamilyOption:
 
 
 @dataclass(frozen=True)
+class AskedCall:
+    """A call of one of several groups: the collective, bytes (None: it has no data), and the root."""
+
+    collective: str
+    size: int | None = None
+    root: int = 0
+
+
+@dataclass(frozen=True)
+class AskedGroup:
+    """A group among several: its hosts by rank, and what they call, one after the other."""
+
+    hosts: tuple[str, ...]
+    calls: tuple[AskedCall, ...]
+
+
+@dataclass(frozen=True)
 class RunOrder:
     """What a user asks for. Times are in ps; what is None is the family's default."""
 
@@ -70,6 +87,9 @@ class RunOrder:
     """How many groups of all ranks there are at once; likewise."""
     sync: PsnSync = PsnSync.SUBGROUPS
     """How PSNs are kept synchronised; likewise."""
+    groups: tuple[AskedGroup, ...] = ()
+    """Groups at the same time, each with calls of its own, in place of ``collective``, ``size`` and ``root``; likewise.
+    """
 
 
 @dataclass(frozen=True)
@@ -85,4 +105,4 @@ class Runs(Facet):
     options: Mapping[str, FamilyOption] = field(default_factory=dict)
     """The options that its runs alone have, by name, with underscores."""
     also: frozenset[str] = frozenset()
-    """Those of ``root``, ``concurrent``, ``sync`` and ``plan`` (of trees) that its runs have."""
+    """Those of ``root``, ``concurrent``, ``sync``, ``calls`` and ``plan`` (of trees) that its runs have."""

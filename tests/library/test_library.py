@@ -185,3 +185,34 @@ def test_examples_use_each_function() -> None:
     assert [name for name in FUNCTIONS if f"p4gen.{name}(" not in text] == []
     document = (ROOT / "docs" / "library.md").read_text()
     assert [example.name for example in EXAMPLES if f"(../examples/{example.name})" not in document] == []
+
+
+def test_groups_with_calls_of_their_own_run_at_once() -> None:
+    program = p4gen.generate(mode="II", lanes=8)
+    groups = ["h0,h1,h2: allreduce 4K, barrier, reduce 1K root 2", "h5,h4: broadcast 2K root 1"]
+    result = p4gen.simulate("star-8", program, calls=groups, loss="1%", seed=3)
+    assert result.ok, (result.stuck, result.errors)
+    assert result.to_dict()["collective"] == "allreduce, barrier, broadcast, reduce"
+
+
+@pytest.mark.parametrize(
+    ("calls", "cause"),
+    [
+        ("h0 barrier", "hosts and calls are separated by a colon"),
+        ("h0,h99: barrier", "there is no host 'h99' in star-4"),
+        ("h0,h1: gossip", "'gossip' is none of allreduce, "),
+        ("h0,h1:", "'' is none of allreduce, "),
+        ("h0,h1: reduce 4K root x", "a call is a collective, a size and a root"),
+        ("h0,h1: reduce 4K root 7", "root 7 is not a rank of this group of 2"),
+        ("h0,h1: allreduce", "allreduce of 0 bytes"),
+        ("h0,h0: barrier", "a host can be only one rank of a group"),
+    ],
+)
+def test_calls_that_groups_cannot_make(calls: str, cause: str) -> None:
+    with pytest.raises(p4gen.errors.InputError, match=cause):
+        p4gen.simulate("star-4", p4gen.generate(mode="II", lanes=8), calls=calls)
+
+
+def test_other_families_have_no_groups_with_calls_of_their_own() -> None:
+    with pytest.raises(p4gen.errors.InputError, match="is for collectives of IncTrees, not for scin"):
+        p4gen.simulate("star-4", p4gen.generate(mode="scin"), calls="h0,h1: barrier")

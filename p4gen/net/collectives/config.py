@@ -14,7 +14,7 @@ from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Recovery
 from p4gen.model import EngineName
-from p4gen.net.runs import RunOrder
+from p4gen.net.runs import AskedGroup, RunOrder
 from p4gen.net.world.faults import Faults
 from p4gen.plan.placement.network import contexts_needed
 from p4gen.plan.placement.placed import GroupRequest
@@ -138,6 +138,11 @@ class SimConfig:
         return self.work or (Work((call,) * self.repeat),)
 
     @property
+    def calls(self) -> tuple[Call, ...]:
+        """The calls of all groups."""
+        return tuple(call for job in self.jobs for call in job.calls)
+
+    @property
     def nic_recovery(self) -> Recovery:
         """``recovery``, or its default: the one that switches implement, so that both ends of a connection agree."""
         return self.recovery or recovery_of(self.program)
@@ -208,4 +213,10 @@ def group_run(order: RunOrder) -> SimConfig:
         root=order.root,
         sync=order.sync,
     )
-    return config if order.concurrent == 1 else replace(config, work=config.jobs * order.concurrent)
+    jobs = tuple(_work(group) for group in order.groups) or config.jobs
+    return replace(config, work=jobs * order.concurrent) if len(jobs) * order.concurrent > 1 or order.groups else config
+
+
+def _work(group: AskedGroup) -> Work:
+    calls = tuple(Call(Collective(call.collective), call.size or 0, call.root) for call in group.calls)
+    return Work(calls, group.hosts)

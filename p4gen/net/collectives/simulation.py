@@ -97,11 +97,11 @@ class Simulation(Job[RankTask, SimResult]):
     def title(self) -> str:
         """See ``Job``."""
         config = self.config
-        what = f"{config.collective} of {config.size:,} bytes" if config.size else str(config.collective)
+        calls = sorted({f"{c.collective} of {c.size:,} bytes" if c.size else str(c.collective) for c in config.calls})
+        sizes = sorted({len(hosts) for hosts in config.hosts})
         groups = f"{len(config.jobs)} groups of " if len(config.jobs) > 1 else ""
-        ranks = len(config.topology.rank_hosts)
-        program, recovery = config.program.program, config.nic_recovery
-        return f"{what}, {groups}{ranks} ranks on {config.topology.name}, {program}, {recovery}"
+        ranks, program = " or ".join(map(str, sizes)), config.program.program
+        return f"{', '.join(calls)}, {groups}{ranks} ranks on {config.topology.name}, {program}, {config.nic_recovery}"
 
     def _members(self, placed: PlacedGroup, pace: int | None) -> Sequence[Member]:
         """The communicators of a group, by rank."""
@@ -184,14 +184,16 @@ class Simulation(Job[RankTask, SimResult]):
         )
         failed = tuple(task.problem for task in self.tasks if task.problem)
         ended = stuck is None and not failed
-        rate = sum(call.size for job in config.jobs for call in job.calls) * 8 * SECOND / max(1, duration)
+        rate = sum(call.size for call in config.calls) * 8 * SECOND / max(1, duration)
         last_result = max(results) - start if results else None
         found = SimResult(
             config=config,
             errors=errors,
             stuck=failed if diagnosis is None else tuple(diagnosis.lines()),
             said=self._said(rate, duration) if ended else (),
-            verdict=f"every rank's result {agreement(config.program.dtype)}" if config.size else "synchronised",
+            verdict=f"every rank's result {agreement(config.program.dtype)}"
+            if any(call.size for call in config.calls)
+            else "synchronised",
             last_result=last_result,
             throughput=rate if ended else 0.0,
             diagnosis=diagnosis,
@@ -200,8 +202,8 @@ class Simulation(Job[RankTask, SimResult]):
         figures: dict[str, float | int | str | None] = {
             "topology": config.topology.name,
             "program": config.program.program,
-            "collective": str(config.collective),
-            "size": config.size,
+            "collective": ", ".join(sorted({str(call.collective) for call in config.calls})),
+            "size": max(call.size for call in config.calls),
             "correct": found.correct,
             "gbps": round(found.throughput / 1e9, 3),
             "seconds_to_last_result": None if last_result is None else last_result / SECOND,

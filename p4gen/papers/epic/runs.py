@@ -10,5 +10,5 @@ from p4gen.vocabulary.message import Collective
 FACET = Runs(
     tuple(map(str, Collective)),
     lambda order: Simulation(group_run(order)),
-    also=frozenset({"root", "concurrent", "sync", "plan"}),
+    also=frozenset({"root", "concurrent", "sync", "calls", "plan"}),
 )
