@@ -7,6 +7,7 @@ switch.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -207,18 +208,22 @@ class Status:
 class HostManager(Protocol):
     """What hosts need of the manager. Every method raises ``ManagerError``."""
 
+    @abstractmethod
     def register_host(self, host: HostInfo) -> HostAddresses:
         """Register a host, possibly again. Returns its addresses."""
         ...
 
+    @abstractmethod
     def group(self, name: str) -> GroupStatus:
         """The status of a group."""
         ...
 
+    @abstractmethod
     def watch(self, host: str) -> Iterator[Membership]:
         """All current memberships of a host, then every change. Ends when the manager does."""
         ...
 
+    @abstractmethod
     def ready(self, group: str, generation: int, rank: int, completed: int, timeout: float = 60.0) -> int:
         """Report that a rank has created its queue pairs and has completed this many calls so far. Waits for all ranks
         of this generation. Returns the least of their numbers: the call (counted from 0) with which all have to begin
@@ -229,6 +234,7 @@ class HostManager(Protocol):
         """
         ...
 
+    @abstractmethod
     def begin_call(self, group: str, generation: int, call: int) -> bool:
         """Report that a group whose switches are leased is about to make a call, counted from 0; rank 0 does. Returns
         whether to make it in this generation, on switches or on the ring; otherwise another generation is about to be
@@ -238,10 +244,12 @@ class HostManager(Protocol):
         """
         ...
 
+    @abstractmethod
     def end_call(self, group: str, generation: int, rank: int, completed: int) -> None:
         """Report how many calls a rank has completed, in a generation in which switches carry them by a lease. When
         all ranks have, others may have the lease."""
 
+    @abstractmethod
     def report_rank(self, report: RankReport) -> None:
         """Report the counters of a rank, for ``status``."""
 
@@ -249,31 +257,38 @@ class HostManager(Protocol):
 class Manager(HostManager, Protocol):
     """Group management, all of it. Every method raises ``ManagerError``."""
 
+    @abstractmethod
     def register_switch(self, switch: SwitchInfo) -> None:
         """Register a switch, possibly again. The manager loads its program, unless it is running, and configures it.
         Refused for a name that is registered with another address, and for one that a given topology does not have."""
 
+    @abstractmethod
     def report_links(self, switch: str, ports: Mapping[int, bool]) -> None:
         """Report link state by port; True is up. Groups whose tree is cut are placed again, and so are broken groups if
         a link came up."""
 
+    @abstractmethod
     def init_group(self, spec: GroupSpec) -> GroupStatus:
         """Create a group, all or nothing: when it returns, every switch holds the group's entries (read back); when it
         raises, none does."""
         ...
 
+    @abstractmethod
     def destroy_group(self, name: str) -> None:
         """Destroy a group: delete its entries, free its resources, notify its hosts. A switch that does not answer is
         corrected when it answers again."""
 
+    @abstractmethod
     def resize_group(self, name: str, slots: int) -> GroupStatus:
         """Change N, as a new generation. The old one stays when there is no room."""
         ...
 
+    @abstractmethod
     def move_group(self, name: str, root: str | None = None) -> GroupStatus:
         """Change the tree, as a new generation, rooted at ``root`` or where the policy now puts it."""
         ...
 
+    @abstractmethod
     def register_connection(self, spec: ConnectionSpec) -> ConnectionStatus:
         """Have a connection sprayed: when it returns, the switches of both ends hold its entries (read back); when it
         raises, neither does, and the connection goes on with ECMP.
@@ -283,22 +298,27 @@ class Manager(HostManager, Protocol):
         """
         ...
 
+    @abstractmethod
     def release_connection(self, number: int) -> None:
         """Remove a connection's entries, and free its index. A switch that does not answer is corrected when it answers
         again."""
 
+    @abstractmethod
     def spray_connection(self, number: int, *, spray: bool) -> ConnectionStatus:
         """Revert a connection to ECMP, or spray it again; no NACK is blocked on the way."""
         ...
 
+    @abstractmethod
     def connections(self) -> list[ConnectionStatus]:
         """The status of all connections, in order of number, with the counters that ``status`` has read last."""
         ...
 
+    @abstractmethod
     def groups(self) -> list[GroupStatus]:
         """The status of all groups, in order of name."""
         ...
 
+    @abstractmethod
     def status(self) -> Status:
         """The status of everything, with counters read now."""
         ...
@@ -333,6 +353,7 @@ class Agent(Protocol):
 
     name: str
 
+    @abstractmethod
     def apply(self, wanted: SwitchConfig, *, resync: bool = False) -> Changes:
         """Make the switch hold exactly ``wanted`` (besides the program's own constant entries), and read back what was
         written. Only differences are written: with respect to the known state or, with ``resync`` or when the state is
@@ -340,27 +361,34 @@ class Agent(Protocol):
         configuration; a later ``apply`` corrects that."""
         ...
 
+    @abstractmethod
     def read(self) -> SwitchConfig:
         """The configuration that the switch holds, without the program's own constant entries."""
         ...
 
+    @abstractmethod
     def drops(self) -> Mapping[str, int]:
         """Number of packets that the program dropped, by ``module.reason``."""
         ...
 
+    @abstractmethod
     def tallies(self, tallies: Sequence[Tally]) -> Sequence[int]:
         """The packets that the switch has counted: 0 for those of entries that it does not hold."""
         ...
 
+    @abstractmethod
     def given_up(self) -> Mapping[int, int]:
         """By index of an edge's state: how many ticks found the edge given up (Mode III), if any did."""
         ...
 
+    @abstractmethod
     def set_ticks(self, edges: Sequence[PlacedEdge]) -> None:
         """From now on send ticks for these edges and no others (Mode III)."""
 
+    @abstractmethod
     def restart(self) -> None:
         """Load the program again: no entries, all state zero."""
 
+    @abstractmethod
     def close(self) -> None:
         """Disconnect from the switch, and leave its configuration unchanged."""

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from typing_extensions import override
+
 from p4gen.families import serving
 from p4gen.groups.group import GroupContext
 from p4gen.manager.api import (
@@ -28,6 +30,7 @@ from p4gen.manager.api import (
     GroupStatus,
     HostAddresses,
     HostInfo,
+    Manager,
     ManagerError,
     RankReport,
     Status,
@@ -63,7 +66,7 @@ ENDING: Final = 15.0
 """Seconds that ``close`` waits for all threads together: longer than the time limit for a switch that hangs."""
 
 
-class IncManager:
+class IncManager(Manager):
     """Group management for a fabric. All methods may be called from any thread; ``api.Manager`` documents them.
 
     ``agents`` makes the agent of a switch; it is called on that switch's own thread. Without a ``topology``, it is
@@ -215,26 +218,26 @@ class IncManager:
 
     # --- connections ---
 
+    @override
     def register_connection(self, spec: ConnectionSpec) -> ConnectionStatus:
-        """See ``api.Manager``."""
         with self._changed:
             self._check_open()
         return self._connections.register(spec)
 
+    @override
     def release_connection(self, number: int) -> None:
-        """See ``api.Manager``."""
         with self._changed:
             self._check_open()
         self._connections.release(number)
 
+    @override
     def spray_connection(self, number: int, *, spray: bool) -> ConnectionStatus:
-        """See ``api.Manager``."""
         with self._changed:
             self._check_open()
         return self._connections.spray(number, spray=spray)
 
+    @override
     def connections(self) -> list[ConnectionStatus]:
-        """See ``api.Manager``."""
         with self._changed:
             return self._connections.statuses()
 
@@ -244,8 +247,8 @@ class IncManager:
 
     # --- groups ---
 
+    @override
     def init_group(self, spec: GroupSpec) -> GroupStatus:
-        """See ``api.Manager``."""
         with self._changed:
             self._check_open()
             check(spec, self._ledger.fabric.view)
@@ -271,8 +274,8 @@ class IncManager:
         finally:
             self._lifecycle.idle(record)
 
+    @override
     def destroy_group(self, name: str) -> None:
-        """See ``api.Manager``."""
         with self._changed:
             self._check_open()
             record = self._lifecycle.busy(name, GroupState.ACTIVE, GroupState.BROKEN)
@@ -308,13 +311,13 @@ class IncManager:
         with self._changed:
             return record.status()
 
+    @override
     def group(self, name: str) -> GroupStatus:
-        """See ``api.Manager``."""
         with self._changed:
             return self._ledger.get(name).status()
 
+    @override
     def groups(self) -> list[GroupStatus]:
-        """See ``api.Manager``."""
         with self._changed:
             return [record.status() for _, record in sorted(self._ledger.records.items())]
 
@@ -326,8 +329,8 @@ class IncManager:
             self._check_open()
             return self._ledger.watch(host)
 
+    @override
     def ready(self, group: str, generation: int, rank: int, completed: int, timeout: float = 60.0) -> int:
-        """See ``api.Manager``."""
         if not 0 <= timeout <= MAX_WAIT_S:  # NaN is refused, too
             raise ManagerError(Code.INVALID, f"a rank waits for others up to {MAX_WAIT_S:,} s, not {timeout:g}")
         deadline = time.monotonic() + timeout
@@ -355,16 +358,16 @@ class IncManager:
                     raise ManagerError(Code.UNREACHABLE, f"group {group}: not ready within {timeout:g} s: rank {away}")
                 self._changed.wait(left)
 
+    @override
     def begin_call(self, group: str, generation: int, call: int) -> bool:
-        """See ``api.Manager``."""
         return self._leases.begin_call(group, generation, call)
 
+    @override
     def end_call(self, group: str, generation: int, rank: int, completed: int) -> None:
-        """See ``api.Manager``."""
         self._leases.end_call(group, generation, rank, completed)
 
+    @override
     def report_rank(self, report: RankReport) -> None:
-        """See ``api.Manager``."""
         with self._changed:
             record = self._ledger.get(report.group)
             if not 0 <= report.rank < len(record.spec.ranks):

@@ -16,6 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from typing_extensions import override
+
 from p4gen.model import ControlError, EngineName, Model, Trace
 from p4gen.model.between import SETTLE, Between
 from p4gen.model.entries import Entry, Exact, Match
@@ -68,12 +70,12 @@ class TestedSwitch(Model):
                 with suppress(ControlError):
                     super().insert(seen)
 
+    @override
     def modify(self, *entries: Entry) -> None:
-        """See ``ControlPlane``."""
         super().modify(*map(self._seen, entries))
 
+    @override
     def delete(self, *entries: Entry) -> None:
-        """See ``ControlPlane``."""
         super().delete(*map(self._seen, entries))
 
     def _seen(self, entry: Entry) -> Entry:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal, assert_never
 
 from pydantic import Field, field_validator, model_validator
+from typing_extensions import override
 
 from p4gen.vocabulary.formats import DType
 from p4gen.vocabulary.program import SpecConflictError, whole
@@ -140,8 +141,8 @@ class CollectiveSpec(ServingSpec):
         return self
 
     @property
+    @override
     def takes_part(self) -> bool:
-        """See ``ProgramSpec``."""
         return True
 
     @property

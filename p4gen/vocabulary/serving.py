@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from p4gen.vocabulary.program import ProgramSpec
 
 
@@ -11,8 +13,8 @@ class ServingSpec(ProgramSpec):
     """A program that serves groups. A family's spec has all of these, as fields or as properties."""
 
     @property
+    @override
     def serves_groups(self) -> bool:
-        """See ``ProgramSpec``."""
         return True
 
     if TYPE_CHECKING:  # a property here would be in the way of a field of this name
@@ -109,56 +111,56 @@ class MemorySpec(ServingSpec):
             ...
 
     @property
+    @override
     def uses_memory(self) -> bool:
-        """See ``ProgramSpec``."""
         return True
 
     @property
+    @override
     def groups(self) -> int:
-        """See ``ServingSpec``."""
         return self.contexts
 
     @property
+    @override
     def fan_in(self) -> int:
-        """See ``ServingSpec``."""
         return self.edges
 
     @property
+    @override
     def slots_per_group(self) -> int:
-        """See ``ServingSpec``."""
         return self.slots
 
     @property
+    @override
     def needed_slots(self) -> int:
-        """See ``ServingSpec``."""
         return self.slots
 
     @property
+    @override
     def slots_formula(self) -> str:
-        """See ``ServingSpec``."""
         return "N"
 
     @property
+    @override
     def buffered_windows(self) -> int:
-        """See ``ServingSpec``."""
         return 1
 
     @property
+    @override
     def total_slots(self) -> int:
-        """See ``ServingSpec``."""
         return self.contexts * self.slots
 
     @property
+    @override
     def pipes(self) -> int:
-        """See ``ServingSpec``."""
         return 1
 
     @property
+    @override
     def payload_bytes(self) -> int:
-        """See ``ServingSpec``."""
         return self.payload
 
     @property
+    @override
     def own_psns(self) -> bool:
-        """See ``ServingSpec``."""
         return False

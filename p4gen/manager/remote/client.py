@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import grpc
+from typing_extensions import override
 
 from p4gen.manager import incmanager_pb2 as pb
 from p4gen.manager.api import (
@@ -18,6 +19,7 @@ from p4gen.manager.api import (
     GroupStatus,
     HostAddresses,
     HostInfo,
+    Manager,
     ManagerError,
     Membership,
     RankReport,
@@ -46,7 +48,7 @@ _OPTIONS = [
 ]
 
 
-class ManagerClient:
+class ManagerClient(Manager):
     """The ``Manager`` at ``address``. It connects when necessary; methods may be called from any thread.
 
     Methods raise ``ManagerError`` as the manager does, and with ``UNREACHABLE`` when there is no manager or it does not
@@ -96,62 +98,62 @@ class ManagerClient:
 
     # --- Manager ---
 
+    @override
     def register_switch(self, switch: SwitchInfo) -> None:
-        """See ``Manager.register_switch``."""
         self._ask("RegisterSwitch", lambda: to_message(switch), pb.RegisterSwitchResponse)
 
+    @override
     def register_host(self, host: HostInfo) -> HostAddresses:
-        """See ``Manager.register_host``."""
         return from_message(HostAddresses, self._ask("RegisterHost", lambda: to_message(host), pb.HostAddresses))
 
+    @override
     def report_links(self, switch: str, ports: Mapping[int, bool]) -> None:
-        """See ``Manager.report_links``."""
         self._ask("ReportLinks", lambda: pb.ReportLinksRequest(switch=switch, ports=ports), pb.ReportLinksResponse)
 
+    @override
     def init_group(self, spec: GroupSpec) -> GroupStatus:
-        """See ``Manager.init_group``."""
         return self._group("InitGroup", lambda: to_message(spec))
 
+    @override
     def destroy_group(self, name: str) -> None:
-        """See ``Manager.destroy_group``."""
         self._ask("DestroyGroup", lambda: pb.DestroyGroupRequest(name=name), pb.DestroyGroupResponse)
 
+    @override
     def resize_group(self, name: str, slots: int) -> GroupStatus:
-        """See ``Manager.resize_group``."""
         return self._group("ResizeGroup", lambda: pb.ResizeGroupRequest(name=name, slots=slots))
 
+    @override
     def move_group(self, name: str, root: str | None = None) -> GroupStatus:
-        """See ``Manager.move_group``."""
         return self._group("MoveGroup", lambda: pb.MoveGroupRequest(name=name, root=root))
 
+    @override
     def group(self, name: str) -> GroupStatus:
-        """See ``Manager.group``."""
         return self._group("GetGroup", lambda: pb.GetGroupRequest(name=name))
 
+    @override
     def groups(self) -> list[GroupStatus]:
-        """See ``Manager.groups``."""
         found = self._ask("ListGroups", pb.ListGroupsRequest, pb.ListGroupsResponse)
         return [from_message(GroupStatus, group) for group in found.groups]
 
+    @override
     def register_connection(self, spec: ConnectionSpec) -> ConnectionStatus:
-        """See ``Manager.register_connection``."""
         return self._connection("RegisterConnection", lambda: to_message(spec))
 
+    @override
     def release_connection(self, number: int) -> None:
-        """See ``Manager.release_connection``."""
         self._ask("ReleaseConnection", lambda: pb.ReleaseConnectionRequest(number=number), pb.ReleaseConnectionResponse)
 
+    @override
     def spray_connection(self, number: int, *, spray: bool) -> ConnectionStatus:
-        """See ``Manager.spray_connection``."""
         return self._connection("SprayConnection", lambda: pb.SprayConnectionRequest(number=number, spray=spray))
 
+    @override
     def connections(self) -> list[ConnectionStatus]:
-        """See ``Manager.connections``."""
         found = self._ask("ListConnections", pb.ListConnectionsRequest, pb.ListConnectionsResponse)
         return [from_message(ConnectionStatus, one) for one in found.connections]
 
+    @override
     def status(self) -> Status:
-        """See ``Manager.status``."""
         return from_message(Status, self._ask("GetStatus", pb.GetStatusRequest, pb.Status))
 
     def watch(self, host: str) -> Watch:
@@ -159,8 +161,8 @@ class ManagerClient:
         current memberships. So it ends only with ``close``, its own or the client's."""
         return Watch(self, host)
 
+    @override
     def ready(self, group: str, generation: int, rank: int, completed: int, timeout: float = 60.0) -> int:
-        """See ``Manager.ready``."""
         found = self._ask(
             "Ready",
             lambda: pb.ReadyRequest(
@@ -171,8 +173,8 @@ class ManagerClient:
         )
         return int(found.first_call)
 
+    @override
     def begin_call(self, group: str, generation: int, call: int) -> bool:
-        """See ``Manager.begin_call``."""
         found = self._ask(
             "BeginCall",
             lambda: pb.BeginCallRequest(group=group, generation=generation, call=call),
@@ -180,16 +182,16 @@ class ManagerClient:
         )
         return bool(found.go)
 
+    @override
     def end_call(self, group: str, generation: int, rank: int, completed: int) -> None:
-        """See ``Manager.end_call``."""
         self._ask(
             "EndCall",
             lambda: pb.EndCallRequest(group=group, generation=generation, rank=rank, completed=completed),
             pb.EndCallResponse,
         )
 
+    @override
     def report_rank(self, report: RankReport) -> None:
-        """See ``Manager.report_rank``."""
         self._ask("ReportRank", lambda: to_message(report), pb.ReportRankResponse)
 
     # --- RPCs ---

@@ -15,13 +15,14 @@ from itertools import islice
 from queue import Empty
 
 from p4.v1 import p4runtime_pb2 as pb
+from typing_extensions import override
 
 from p4gen.errors import P4genError
 from p4gen.groups.connections import Tally
 from p4gen.groups.family import group_entries
 from p4gen.groups.group import PlacedEdge, SwitchConfig
 from p4gen.groups.ticks import tick
-from p4gen.manager.api import AgentError, Changes, SwitchInfo
+from p4gen.manager.api import Agent, AgentError, Changes, SwitchInfo
 from p4gen.manager.switches.ticks import TickSender
 from p4gen.model.errors import ControlError
 from p4gen.p4.info.text import parse_text
@@ -47,7 +48,7 @@ _INSERT, _MODIFY, _DELETE = pb.Update.INSERT, pb.Update.MODIFY, pb.Update.DELETE
 _VERBS = {_INSERT: "insert", _MODIFY: "modify", _DELETE: "delete"}
 
 
-class IncAgent:
+class IncAgent(Agent):
     """``Agent`` of a switch with a P4Runtime server at ``info.address``. The constructor does not connect.
 
     ``apply``, ``read`` and ``restart`` connect if necessary, as the primary controller, and load the program, unless
@@ -87,8 +88,8 @@ class IncAgent:
 
     # --- Agent ---
 
+    @override
     def apply(self, wanted: SwitchConfig, *, resync: bool = False) -> Changes:
-        """See ``Agent.apply``."""
         with self._telling("apply"):
             target = self._encoded(wanted)
             client = self._connected()
@@ -108,8 +109,8 @@ class IncAgent:
             )
             return Changes(len(inserted), len(modified), len(deleted))
 
+    @override
     def read(self) -> SwitchConfig:
-        """See ``Agent.read``."""
         with self._telling("read"):
             client = self._connected()
             held = self._held = self._read(client, encoded.EVERYTHING)
@@ -120,15 +121,15 @@ class IncAgent:
                 tuple(encoded.to_clone_session(key, value) for key, value in kinds[CLONE]),
             )
 
+    @override
     def drops(self) -> Mapping[str, int]:
-        """See ``Agent.drops``."""
         with self._telling("read drop counters"):
             if self._client is None or not self._client.session.alive:
                 raise GoneError(f"no connection to {self.info.address}")
             return losses(self.info.spec, self._client.counters)
 
+    @override
     def tallies(self, tallies: Sequence[Tally]) -> Sequence[int]:
-        """See ``Agent.tallies``."""
         with self._telling("read the counters of connections"):
             if self._client is None or not self._client.session.alive:
                 raise GoneError(f"no connection to {self.info.address}")
@@ -144,8 +145,8 @@ class IncAgent:
                 for tally in tallies
             ]
 
+    @override
     def given_up(self) -> Mapping[int, int]:
-        """See ``Agent.given_up``."""
         with self._telling("read the counters of edges given up"):
             if self._client is None or not self._client.session.alive:
                 raise GoneError(f"no connection to {self.info.address}")
@@ -158,15 +159,15 @@ class IncAgent:
             interval = self._ticks.interval_of(len(edges))
             self._ticks.set(self.name, [tick(edge, interval) for edge in edges], self._send_ticks)
 
+    @override
     def restart(self) -> None:
-        """See ``Agent.restart``."""
         with self._telling("load the program"):
             client, fresh = self._connect()
             if not fresh:
                 self._load(client)
 
+    @override
     def close(self) -> None:
-        """See ``Agent.close``."""
         if self._ticks is not None:
             self._ticks.set(self.name, (), self._send_ticks)
         self._disconnect()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from typing_extensions import override
 
 from p4gen.errors import InputError
 from p4gen.groups.ranks import host_config
@@ -94,8 +95,8 @@ class Simulation(Job[RankTask, SimResult]):
         self.ticker = self._start_ticks() if spec.wants_ticks and config.ticks else None
 
     @property
+    @override
     def title(self) -> str:
-        """See ``Job``."""
         config = self.config
         calls = sorted({f"{c.collective} of {c.size:,} bytes" if c.size else str(c.collective) for c in config.calls})
         sizes = sorted({len(hosts) for hosts in config.hosts})
@@ -146,8 +147,8 @@ class Simulation(Job[RankTask, SimResult]):
         port = self.spec.architecture.cpu_port
         return Ticker(network.nodes, self.placement.edges, network.loop, used, self.longest_wait, sent, latency, port)
 
+    @override
     def longest_wait(self) -> int:
-        """See ``Job``."""
         reader, switches = group_reader(self.spec), self.network.switches
         if reader is None or self.ticker is None:
             return 0
@@ -167,8 +168,8 @@ class Simulation(Job[RankTask, SimResult]):
         calls = list(self.invocations)
         return sum(i.messages_sent + i.messages_received for i in calls), sum(i.messages for i in calls)
 
+    @override
     def result(self, stuck: Stuck | None) -> SimResult:
-        """See ``Job``."""
         config, calls = self.config, list(self.invocations)
         diagnosis = None if stuck is None else diagnose(self, deadlocked=stuck.deadlocked)
         start = min((i.started for i in calls if i.started is not None), default=0)

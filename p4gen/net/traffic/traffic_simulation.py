@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from p4gen.host.collectives.arrays import Array, reduced
 from p4gen.host.transport.clock import NS, SECOND
@@ -133,8 +134,8 @@ class TrafficSimulation(Job[HostTask, TrafficResult]):
                 self.network.loop.at(chance.randrange(config.skew + 1), self._begin, (number, rank))
 
     @property
+    @override
     def title(self) -> str:
-        """See ``Job``."""
         config = self.config
         first, groups = config.traffic[0], f"{len(config.traffic)} groups of " if len(config.traffic) > 1 else ""
         return (
@@ -153,8 +154,8 @@ class TrafficSimulation(Job[HostTask, TrafficResult]):
         """The time of the next sample."""
         return self._sample_at if self.config.interval else None
 
+    @override
     def advance(self) -> bool:
-        """See ``Job``."""
         if self.config.interval and self.network.loop.now >= self._sample_at:
             self._sample()
         return self.done
@@ -174,8 +175,8 @@ class TrafficSimulation(Job[HostTask, TrafficResult]):
 
     # --- results ---
 
+    @override
     def result(self, why: Stuck | None) -> TrafficResult:
-        """See ``Job``."""
         durations = tuple(self._duration(made) for made in self.members)
         findings = () if why is None else stuck(self.tracks, self.network, self.placement, self.specs)
         return TrafficResult(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from typing_extensions import override
 
 from p4gen.host.transport.clock import SECOND, US
 from p4gen.host.transport.verbs import Recovery
@@ -55,8 +56,8 @@ class WriteRun(WriteSimulation):
         self._problems: list[str] = []
 
     @property
+    @override
     def title(self) -> str:
-        """See ``Job``."""
         return self._title
 
     # --- running ---
@@ -66,8 +67,8 @@ class WriteRun(WriteSimulation):
         total = len(self.calls) * len(self.tasks)
         return total - sum(len(task.left) for task in self.tasks), total
 
+    @override
     def result(self, stuck: Stuck | None) -> RunResult:
-        """See ``Job``."""
         spec = self.config.spec
         errors = [] if stuck else list(self._wrong())
         duration = self.network.loop.now if stuck else max(rank.ended for rank in self._ranks)

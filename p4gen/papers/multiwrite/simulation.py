@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from typing_extensions import override
+
 from p4gen.errors import InputError
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
@@ -190,8 +192,8 @@ class WriteSimulation(Job[Calls[Any], RunResult]):
             spec.architecture.cpu_port,
         )
 
+    @override
     def longest_wait(self) -> int:
-        """See ``Job``."""
         spec, switches = self.config.spec, self.network.switches
         words = (
             switches[edge.switch].register("timers", edge_index(spec, edge.context, edge.edge.edge_id))
@@ -202,8 +204,8 @@ class WriteSimulation(Job[Calls[Any], RunResult]):
     # --- running ---
 
     @property
+    @override
     def title(self) -> str:
-        """See ``Job``."""
         topology = self.config.topology
         return f"{len(topology.rank_hosts)} ranks on {topology.name}, {self.config.spec.program}"
 
@@ -228,8 +230,8 @@ class WriteSimulation(Job[Calls[Any], RunResult]):
             raise InputError(*stuck.reasons)
         return self.network.loop.now
 
+    @override
     def advance(self) -> bool:
-        """See ``Job``."""
         for task in self.tasks:
             if task.due:
                 task.start()
@@ -240,8 +242,8 @@ class WriteSimulation(Job[Calls[Any], RunResult]):
         """Errors of connections: what they carried does not come any more."""
         return [problem for task in self.tasks for problem in task.caller.problems]
 
+    @override
     def result(self, stuck: Stuck | None) -> RunResult:
-        """See ``Job``."""
         return RunResult(errors=(), stuck=() if stuck is None else stuck.reasons, **self.counted(self.network.loop.now))
 
     def copies(self) -> Counter[str]:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
+from typing_extensions import override
 
 from p4gen.vocabulary.program import DEFAULT_ARCH, Icrc, SpecConflictError, whole
 from p4gen.vocabulary.serving import MemorySpec
@@ -164,8 +165,8 @@ class MultiwriteSpec(MemorySpec):
         return self.slots
 
     @property
+    @override
     def alike(self) -> dict[str, str]:
-        """See ``ServingSpec``."""
         fields = "receivers", "repair", "place", "payload", "slots", "icrc"
         return {name: str(getattr(self, name)) for name in fields}
 

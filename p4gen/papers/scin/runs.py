@@ -6,6 +6,7 @@ import random
 from typing import Final
 
 import numpy as np
+from typing_extensions import override
 
 from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.host.collectives.arrays import check_root
@@ -179,29 +180,29 @@ class PullRun(PullSimulation):
         return call
 
     @property
+    @override
     def title(self) -> str:
-        """See ``Job``."""
         o, call, config = self.order, self.collective, self.config
         what = f"{call.name} of {self._bytes * call.elements:,} bytes" if call.elements else call.name
         groups = f"{o.concurrent} groups of " if o.concurrent > 1 else ""
         return f"{what}, {groups}{call.ranks} ranks on {o.topology.name}, {config.spec.program}, {config.recovery}"
 
+    @override
     def finish(self, progress: Progress | None = None) -> Stuck | None:
-        """See ``Job``."""
         for caller in self.callers:
             caller.start()
         return super().finish(progress)
 
+    @override
     def advance(self) -> bool:
-        """See ``Job``."""
         return self.done
 
     def progress(self) -> tuple[int, int]:
         """Calls that have ended, and all of them."""
         return sum(caller.ended for caller in self.callers), len(self.callers) * self.order.repeat
 
+    @override
     def result(self, stuck: Stuck | None) -> RunResult:
-        """See ``Job``."""
         o, call, spec = self.order, self.collective, self.config.spec
         directions, hosts = self.network.directions.values(), o.topology.hosts
         told = sum(direction.packets for direction in directions if direction.dst in hosts)

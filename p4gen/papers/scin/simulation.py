@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from p4gen.arch.ports import CPU_PORT
 from p4gen.errors import InputError
@@ -125,8 +126,8 @@ class PullSimulation(Job[Task, RunResult]):
             self.network.loop.at(self.network.loop.now + self.config.tick, self._round)
 
     @property
+    @override
     def title(self) -> str:
-        """See ``Job``."""
         return f"{len(self._hosts)} ranks on {self.config.topology.name}, {self.config.spec.program}"
 
     def communicators(self, contexts: range) -> list[Communicator]:
@@ -179,8 +180,8 @@ class PullSimulation(Job[Task, RunResult]):
             raise InputError(*stuck.reasons)
         return self.network.loop.now
 
+    @override
     def advance(self) -> bool:
-        """See ``Job``."""
         return self._until()
 
     def _all_flagged(self) -> bool:
@@ -196,8 +197,8 @@ class PullSimulation(Job[Task, RunResult]):
         counts = (WATCHED.unpack(switch.register("watched", at))["count"] for at in range(len(self.config.patterns)))
         return max(counts, default=0) * self.config.tick
 
+    @override
     def result(self, stuck: Stuck | None) -> RunResult:
-        """See ``Job``."""
         return RunResult(errors=(), stuck=() if stuck is None else stuck.reasons, **self.counted(self.network.loop.now))
 
     def timed_call(self, context: int, packets: int, data: Mapping[int, Buffer]) -> int:

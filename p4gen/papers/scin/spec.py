@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
+from typing_extensions import override
 
 from p4gen.papers.scin.codes import SCALED, Scaled
 from p4gen.vocabulary import DType
@@ -154,8 +155,8 @@ class ScinSpec(MemorySpec):
         return self.scales * self.scaling.scale_bytes if self.scaled else 0
 
     @property
+    @override
     def queue_pairs(self) -> int:
-        """See ``ServingSpec``."""
         return 4 if self.scaled else 3
 
     @property
@@ -164,8 +165,8 @@ class ScinSpec(MemorySpec):
         return True
 
     @property
+    @override
     def alike(self) -> dict[str, str]:
-        """See ``ServingSpec``."""
         return {}
 
     @property

@@ -7,11 +7,13 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Any, Final
 
+from typing_extensions import override
+
 from p4gen.host.transport.verbs import Recovery
 from p4gen.rocev2.layouts import ROCE, ROCE_ANSWER
 from p4gen.rocev2.opcodes import FIRST_NAK, Nak, NakCode, Opcode
 from p4gen.rocev2.psn import add, diff
-from p4gen.verification.parts.monitors import Sent, is_data
+from p4gen.verification.parts.monitors import Monitor, Sent, is_data
 from p4gen.vocabulary.message import MESSAGE
 
 _OPCODE_AT: Final = ROCE.at("bth.opcode")
@@ -47,7 +49,7 @@ class _Order:
         return self.missing[0] if self.missing else self.next
 
 
-class Receiver:
+class Receiver(Monitor):
     """A receiver reports what is missing when a packet shows it: the oldest PSN in a NAK (InfiniBand 9.7.5.2.8), or
     each gap in a selective NAK. It answers what asks for an ACK and what closes a gap, and acknowledges no other new
     packet.
@@ -66,10 +68,10 @@ class Receiver:
         """The outgoing link of each port."""
         self._recovery = recovery
 
+    @override
     def step(
         self, memory: tuple[tuple[Any, ...], ...], port: int, arrived: Sequence[bytes], sent: Sent
     ) -> tuple[Hashable, str]:
-        """See ``Monitor``."""
         known = {entry[:2]: _Order(*entry) for entry in memory}
         problem = ""
         for frame in filter(is_data, arrived):
@@ -125,7 +127,7 @@ class Receiver:
         return after, ""
 
 
-class Resends:
+class Resends(Monitor):
     """A sender sends again what is asked for, and asks for an ACK of it, which may be what was lost. What a timer makes
     it send again leaves over one edge.
 
@@ -139,10 +141,10 @@ class Resends:
     def __init__(self, recovery: Recovery) -> None:
         self._recovery = recovery
 
+    @override
     def step(
         self, memory: tuple[tuple[int, int], ...], port: int, arrived: Sequence[bytes], sent: Sent
     ) -> tuple[Hashable, str]:
-        """See ``Monitor``."""
         again = [frame for _, frames in sent for frame in frames if is_data(frame)]
         if not arrived and sum(any(map(is_data, frames)) for _, frames in sent) > 1:
             return memory, "what a timer makes it send again leaves over more than one edge"

@@ -7,10 +7,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Any, Final
 
+from typing_extensions import override
+
 from p4gen.rocev2.layouts import ROCE, ROCE_ANSWER
 from p4gen.rocev2.opcodes import Nak, Opcode
 from p4gen.rocev2.psn import add, diff
-from p4gen.verification.parts.monitors import Sent, is_data
+from p4gen.verification.parts.monitors import Monitor, Sent, is_data
 
 _OPCODE_AT: Final = ROCE.at("bth.opcode")
 _PSN: Final = ROCE.bytes("bth.psn")
@@ -50,7 +52,7 @@ class _Flow:
     """Where answers leave."""
 
 
-class Filtered:
+class Filtered(Monitor):
     """A NAK for a packet that has come, or may still come, does not pass; one for a packet that is lost passes. Which
     of these it is follows from what has come, because paths keep order:
 
@@ -76,8 +78,8 @@ class Filtered:
         """PSNs take paths in turn, and paths keep order."""
         self._exact = exact
 
+    @override
     def step(self, memory: Any, port: int, arrived: Sequence[bytes], sent: Sent) -> tuple[Hashable, str]:
-        """See ``Monitor``."""
         known = {qp: _Flow(*rest) for qp, *rest in memory}
         problem = ""
         for frame in arrived:

@@ -5,8 +5,11 @@ A monitor's memory is part of the state of the part that it watches, so it is a 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
+
+from typing_extensions import override
 
 from p4gen.rocev2.layouts import ROCE, ROCE_ANSWER
 from p4gen.rocev2.opcodes import FIRST_NAK, Nak, Opcode, is_send, is_write
@@ -28,26 +31,30 @@ class Monitor(Protocol):
     its problems are about; without it they are about ``progress``."""
 
     @property
+    @abstractmethod
     def first(self) -> Hashable:
         """The memory before anything has happened."""
         ...
 
     @property
+    @abstractmethod
     def excused(self) -> bool:
         """Whether what is wrong is right after a fault, or when a timer has expired."""
         ...
 
+    @abstractmethod
     def step(self, memory: Any, port: int, arrived: Sequence[bytes], sent: Sent) -> tuple[Hashable, str]:
         """The memory after packets have arrived at a port, and what is wrong with what the part sent; "" if nothing
         is."""
         ...
 
+    @abstractmethod
     def waits(self, memory: Any) -> bool:
         """Whether the part still needs something that only a retransmission can bring, and can know it."""
         ...
 
 
-class OneNak:
+class OneNak(Monitor):
     """A receiver sends one NAK for each packet that it misses, however many later ones arrive, and none behind an RNR
     NAK (InfiniBand 9.7.5.2.8; EPIC §H.4).
 
@@ -61,10 +68,10 @@ class OneNak:
         self._ports = ports
         """The outgoing link of each port."""
 
+    @override
     def step(
         self, memory: tuple[tuple[int, int, int], ...], port: int, arrived: Sequence[bytes], sent: Sent
     ) -> tuple[Hashable, str]:
-        """See ``Monitor``."""
         link = self._ports.get(port, -1)
         came = {int.from_bytes(frame[_PSN]) for frame in arrived if is_data(frame)}
         known = {entry for entry in memory if not (entry[0] == link and entry[2] in came)}
@@ -84,7 +91,7 @@ class OneNak:
         return False
 
 
-class Gaps:
+class Gaps(Monitor):
     """A receiver has seen a packet whose predecessor is missing, and needs a retransmission.
 
     It remembers for each port and QP the next PSN, and the newest that has arrived: what came after a gap does not
@@ -98,10 +105,10 @@ class Gaps:
         self._first_psn = first_psn
         """The first PSN that comes to a QP."""
 
+    @override
     def step(
         self, memory: tuple[tuple[int, int, int, int], ...], port: int, arrived: Sequence[bytes], sent: Sent
     ) -> tuple[Hashable, str]:
-        """See ``Monitor``."""
         known = {(at, qp): (wanted, newest) for at, qp, wanted, newest in memory}
         for frame in arrived:
             if not is_data(frame):
@@ -121,7 +128,7 @@ class Gaps:
         return any(diff(newest, wanted) >= 0 for _, _, wanted, newest in memory)
 
 
-class Asked:
+class Asked(Monitor):
     """What a host asks its switch for in a NAK comes to the switch without a timer, if it is plain that it is lost: it
     has not come, and a later packet of the same path has; or, with ``last_hop``, it has come in front of all later
     ones, and the host lacks it.
@@ -138,8 +145,8 @@ class Asked:
         self._paths = paths
         """PSNs take paths in turn, and paths keep order."""
 
+    @override
     def step(self, memory: Any, port: int, arrived: Sequence[bytes], sent: Sent) -> tuple[Hashable, str]:
-        """See ``Monitor``."""
         known = {qp: (asked, came) for qp, asked, came in memory}
         for frame in arrived:
             qp, psn = int.from_bytes(frame[_DEST_QP]), int.from_bytes(frame[_PSN])
@@ -161,17 +168,17 @@ class Asked:
         )
 
 
-class NoRepeats:
+class NoRepeats(Monitor):
     """A sender sends no packet twice: nothing was lost, and what says otherwise is wrong. It remembers the newest PSN
     of each connection."""
 
     first: Hashable = ()
     excused = True
 
+    @override
     def step(
         self, memory: tuple[tuple[int, int], ...], port: int, arrived: Sequence[bytes], sent: Sent
     ) -> tuple[Hashable, str]:
-        """See ``Monitor``."""
         newest, problem = dict(memory), ""
         for _, frames in sent:
             for frame in frames:
@@ -188,7 +195,7 @@ class NoRepeats:
         return False
 
 
-class OneRepeat:
+class OneRepeat(Monitor):
     """A sender whose network loses one packet at most sends one packet again at most, once, until its timer expires."""
 
     first: Hashable = ((), 0)

@@ -14,8 +14,11 @@ from types import TracebackType
 from typing import Any, Final, TypeVar
 from uuid import uuid4
 
+from typing_extensions import override
+
 from p4gen.errors import Diagnostic, FailedError, InputError, MissingToolError, Option
 from p4gen.verification.search.kernel import Known, Shape, Words
+from p4gen.verification.search.team import Team
 from p4gen.verification.search.worker import Expanded, Fresh, Marks, Numbered, Parcel, Worker, first
 
 T = TypeVar("T")
@@ -45,7 +48,7 @@ def _end(search: str) -> None:
     _here.pop(search, None)
 
 
-class Cluster:
+class Cluster(Team):
     """Workers that are processes of a Dask cluster (``Team``), one for each of its workers. ``address`` is that of a
     scheduler, or local:N for N processes on this machine. Raises ``MissingToolError`` without Dask, ``InputError`` for
     an address where no scheduler with workers is."""
@@ -121,8 +124,8 @@ class Cluster:
 
     # --- Team ---
 
+    @override
     def begin(self, shape: Shape, row: Words, most: int, *, liveness: bool) -> None:
-        """See ``Team``."""
         share, team = -(-most // self.workers), range(self.workers)
         more = {"liveness": liveness, "room": ROOM}
         made = [self._at(me, _make, self._search, me, len(team), shape, len(row), share, **more) for me in team]
@@ -130,16 +133,16 @@ class Cluster:
         owner, parcel, fresh = first(row, self.workers)
         self._results([self._do(owner, Worker.number, [parcel]), self._do(owner, Worker.keep, [fresh])])
 
+    @override
     def learn(self, known: Known) -> None:
-        """See ``Team``."""
         self._each(Worker.learn, self._everywhere(known))
 
+    @override
     def advance(self) -> list[int]:
-        """See ``Team``."""
         return self._each(Worker.advance)
 
+    @override
     def expand(self) -> list[Expanded]:
-        """See ``Team``."""
         return self._each(Worker.expand)
 
     def exchange(self) -> list[int]:
@@ -154,25 +157,25 @@ class Cluster:
         fresh: list[list[Fresh]] = [[self._at(me, getitem, noted[me], owner) for owner in team] for me in team]
         return self._results([self._do(owner, Worker.keep, [fresh[me][owner] for me in team]) for owner in team])
 
+    @override
     def origin(self, number: int) -> tuple[int, int]:
-        """See ``Team``."""
         (origin,) = self._results([self._do(number % self.workers, Worker.origin, number // self.workers)])
         return origin[0], origin[1]
 
+    @override
     def ends(self) -> list[int]:
-        """See ``Team``."""
         return self._each(Worker.ends)
 
+    @override
     def reaching(self) -> list[Marks]:
-        """See ``Team``."""
         return self._each(Worker.reaching)
 
+    @override
     def bounded(self) -> list[Marks]:
-        """See ``Team``."""
         return self._each(Worker.bounded)
 
+    @override
     def sweep(self, marks: Marks, *, every: bool) -> list[Marks | None]:
-        """See ``Team``."""
         return self._each(Worker.sweep, self._everywhere(marks), every=every)
 
 

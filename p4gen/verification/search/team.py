@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Protocol, TypeVar
+
+from typing_extensions import override
 
 from p4gen.verification.search.kernel import Known, Shape, Words
 from p4gen.verification.search.worker import Expanded, Marks, Worker, first
@@ -16,63 +19,73 @@ T = TypeVar("T")
 class Team(Protocol):
     """Workers, wherever they are. States are numbered as in ``worker``."""
 
-    @property
-    def workers(self) -> int:
-        """How many they are."""
-        ...
+    workers: int
+    """How many they are."""
 
+    @abstractmethod
     def __enter__(self) -> Team:
         """Themselves."""
         ...
 
+    @abstractmethod
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Send them away."""
         ...
 
+    @abstractmethod
     def begin(self, shape: Shape, row: Words, most: int, *, liveness: bool) -> None:
         """Make the workers, with room for ``most`` states in all. The first state is ``row``."""
         ...
 
+    @abstractmethod
     def advance(self) -> list[int]:
         """See ``Worker.advance``."""
         ...
 
+    @abstractmethod
     def learn(self, known: Known) -> None:
         """More is known about the parts."""
         ...
 
+    @abstractmethod
     def expand(self) -> list[Expanded]:
         """Expand rows of this level."""
         ...
 
+    @abstractmethod
     def exchange(self) -> list[int]:
         """Let the owners have what was found. Returns the numbers of states of each."""
         ...
 
+    @abstractmethod
     def origin(self, number: int) -> tuple[int, int]:
         """The state and the event that led to a state first."""
         ...
 
+    @abstractmethod
     def ends(self) -> list[int]:
         """See ``Worker.ends``."""
         ...
 
+    @abstractmethod
     def reaching(self) -> list[Marks]:
         """See ``Worker.reaching``."""
         ...
 
+    @abstractmethod
     def bounded(self) -> list[Marks]:
         """See ``Worker.bounded``."""
         ...
 
+    @abstractmethod
     def sweep(self, marks: Marks, *, every: bool) -> list[Marks | None]:
         """See ``Worker.sweep``."""
         ...
 
 
-class Threads:
+class Threads(Team):
     """Workers that are threads of this process."""
 
     def __init__(self, workers: int) -> None:
@@ -91,28 +104,28 @@ class Threads:
     def _all(self, task: Callable[[Worker], T]) -> list[T]:
         return list(self._pool.map(task, self._team))
 
+    @override
     def begin(self, shape: Shape, row: Words, most: int, *, liveness: bool) -> None:
-        """See ``Team``."""
         share = -(-most // self.workers)
         self._team = [Worker(me, self.workers, shape, len(row), share, liveness=liveness) for me in range(self.workers)]
         owner, parcel, fresh = first(row, self.workers)
         self._team[owner].number([parcel])
         self._team[owner].keep([fresh])
 
+    @override
     def advance(self) -> list[int]:
-        """See ``Team``."""
         return self._all(Worker.advance)
 
+    @override
     def learn(self, known: Known) -> None:
-        """See ``Team``."""
         self._all(lambda worker: worker.learn(known))
 
+    @override
     def expand(self) -> list[Expanded]:
-        """See ``Team``."""
         return self._all(Worker.expand)
 
+    @override
     def exchange(self) -> list[int]:
-        """See ``Team``."""
         team = self._team
         numbered = list(
             self._pool.map(lambda me: team[me].number([each.parcel(me) for each in team]), range(self.workers))
@@ -120,22 +133,22 @@ class Threads:
         fresh = list(self._pool.map(lambda me: team[me].note([found[me] for found in numbered]), range(self.workers)))
         return list(self._pool.map(lambda me: team[me].keep([found[me] for found in fresh]), range(self.workers)))
 
+    @override
     def origin(self, number: int) -> tuple[int, int]:
-        """See ``Team``."""
         return self._team[number % self.workers].origin(number // self.workers)
 
+    @override
     def ends(self) -> list[int]:
-        """See ``Team``."""
         return self._all(Worker.ends)
 
+    @override
     def reaching(self) -> list[Marks]:
-        """See ``Team``."""
         return self._all(Worker.reaching)
 
+    @override
     def bounded(self) -> list[Marks]:
-        """See ``Team``."""
         return self._all(Worker.bounded)
 
+    @override
     def sweep(self, marks: Marks, *, every: bool) -> list[Marks | None]:
-        """See ``Team``."""
         return self._all(lambda worker: worker.sweep(marks, every=every))

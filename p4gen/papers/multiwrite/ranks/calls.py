@@ -4,6 +4,7 @@ window.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from p4gen.papers.multiwrite.ranks.hosts import DISPATCH, GATHER, Bytes, Member
 from p4gen.papers.multiwrite.ranks.layout import RECORD, Layout, pieces_of
@@ -95,34 +97,37 @@ class Window:
 class SharedCall(Protocol):
     """A call that all ranks make."""
 
+    @abstractmethod
     def start(self, member: Member) -> None:
         """Have a rank make it."""
 
+    @abstractmethod
     def problem(self, member: Member) -> str:
         """How a rank's result differs from NumPy's; "" if it does not."""
         ...
 
+    @abstractmethod
     def fill(self, window: Window, number: int) -> None:
         """What a rank's window holds after this call, the ``number``-th one, from 1."""
 
 
 @dataclass(frozen=True)
-class Gather:
+class Gather(SharedCall):
     """An AllGather; ``blocks`` has a row of bytes for each rank, which goes to its ``peers``: all others, or some."""
 
     blocks: Bytes
     peers: Callable[[int], Sequence[int]] | None = None
 
+    @override
     def start(self, member: Member) -> None:
-        """See ``SharedCall``."""
         member.all_gather(self.blocks[member.rank].tobytes())
 
+    @override
     def problem(self, member: Member) -> str:
-        """See ``SharedCall``."""
         return different("bytes", np.frombuffer(member.gathered(), np.uint8), self.blocks.reshape(-1))
 
+    @override
     def fill(self, window: Window, number: int) -> None:
-        """See ``SharedCall``."""
         size = window.layout.spec.payload
         packets = self.blocks.shape[1] // size
         for source in self._peers(window.rank):
@@ -137,18 +142,18 @@ class Gather:
 
 
 @dataclass(frozen=True)
-class Dispatch:
+class Dispatch(SharedCall):
     """A dispatch of tokens, (source, token, byte), to the ranks in ``topk``, (source, token, choice)."""
 
     tokens: Bytes
     topk: Choices
 
+    @override
     def start(self, member: Member) -> None:
-        """See ``SharedCall``."""
         member.dispatch(self.tokens[member.rank], self.topk[member.rank])
 
+    @override
     def problem(self, member: Member) -> str:
-        """See ``SharedCall``."""
         received = member.received(self.tokens.shape[2])
         source, index = np.nonzero((self.topk == member.rank).any(axis=2))
         for what, got, right in (
@@ -160,8 +165,8 @@ class Dispatch:
                 return problem
         return ""
 
+    @override
     def fill(self, window: Window, number: int) -> None:
-        """See ``SharedCall``."""
         layout, (ranks, tokens, size) = window.layout, self.tokens.shape
         pieces, room = pieces_of(layout.spec, size), layout.spec.payload - RECORD
         named = np.stack([(self.topk == rank).any(axis=2) for rank in range(ranks)])

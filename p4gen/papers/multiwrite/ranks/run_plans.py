@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, Protocol
 
 import numpy as np
+from typing_extensions import override
 
 from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.net.runs import FamilyOption, RunOrder, yes_or_no
@@ -25,13 +27,16 @@ _AUTO: Final = "auto"
 class RunCall(Protocol):
     """A call that all ranks of a run make."""
 
+    @abstractmethod
     def start(self, rank: Rank) -> None:
         """Have a rank make it."""
 
+    @abstractmethod
     def problem(self, rank: Rank) -> str:
         """How a rank's result differs from NumPy's; "" if it does not."""
         ...
 
+    @abstractmethod
     def layer(self, number: int) -> SharedCall:
         """What it comes to on a layer."""
         ...
@@ -47,21 +52,21 @@ class RunPlan:
 
 
 @dataclass(frozen=True)
-class _Straight:
+class _Straight(RunCall):
     """A call over the one layer that there is."""
 
     call: SharedCall
 
+    @override
     def start(self, rank: Rank) -> None:
-        """See ``RunCall``."""
         self.call.start(rank.members[0])
 
+    @override
     def problem(self, rank: Rank) -> str:
-        """See ``RunCall``."""
         return self.call.problem(rank.members[0])
 
+    @override
     def layer(self, _number: int) -> SharedCall:
-        """See ``RunCall``."""
         return self.call
 
 

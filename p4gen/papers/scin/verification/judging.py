@@ -6,12 +6,14 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from typing_extensions import override
+
 from p4gen.papers.scin.control import Role
 from p4gen.rocev2.headers import HeaderError
 from p4gen.rocev2.opcodes import Nak, NakCode, Opcode
 from p4gen.rocev2.packet import RocePacket, parse
 from p4gen.rocev2.psn import PSN_MASK, diff
-from p4gen.verification.parts.monitors import Sent
+from p4gen.verification.parts.monitors import Monitor, Sent
 
 _NAK: Final = Nak(NakCode.PSN_SEQUENCE_ERROR).syndrome
 _KIND: Final = 0x60
@@ -21,7 +23,7 @@ Memory = tuple[int, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Pulls:
+class Pulls(Monitor):
     """Nothing is read that has been written, results are the sums, and flags follow what they stand for.
 
     Where results take the place of operands, a READ of what has been written would read a result. A flag of a call
@@ -46,12 +48,12 @@ class Pulls:
     excused: bool = False
 
     @property
+    @override
     def first(self) -> Memory:
-        """See ``Monitor``."""
         return 0, (0,) * self.destinations.bit_length()
 
+    @override
     def step(self, memory: Memory, port: int, arrived: Sequence[bytes], sent: Sent) -> tuple[Hashable, str]:
-        """See ``Monitor``."""
         written, acked, problem = memory[0], list(memory[1]), ""
         for frame in arrived:
             packet = _parsed(frame)
