@@ -196,14 +196,11 @@ def test_a_circle_is_found(tmp_path: Path) -> None:
     assert upward(found, (("one",), ("c",))) == []
 
 
-KINDS = frozenset({"ProgramSpec", "ServingSpec", "CollectiveSpec"})
+KINDS = frozenset({"ProgramSpec", "ServingSpec", "MemorySpec", "CollectiveSpec"})
 """Kinds of specs that are not a family's own."""
 TOLD_APART = {
     "families/load.py": "the one place that narrows the type, or refuses; others ask the spec by a property",
     "vocabulary/program.py": "a spec beside another one is told from what a file says of it",
-    "labs/job.py": "asks as `spec.takes_part`, `spec.serves_groups` do",
-    "cli/lab.py": "the same",
-    "cli/labrequest.py": "the same",
 }
 """Files outside papers that may ask of which kind a spec is, and why."""
 

@@ -35,7 +35,7 @@ from p4gen.labs.scratch import scratch_folder
 from p4gen.model import ENGINES
 from p4gen.switch import targets
 from p4gen.switch.running import Program
-from p4gen.vocabulary import CollectiveSpec, ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.clos import clos_fields
 from p4gen.vocabulary.topology import TopologySpec, is_generated
 
@@ -176,7 +176,7 @@ def _run(
     if options["plan"] is not None:
         options["plan"] = Path(shutil.copyfile(options["plan"], folder / "plan.json"))
     program = _built(spec, folder / "program", target)
-    facet = None if isinstance(spec, CollectiveSpec) else connection_entries(spec)
+    facet = None if spec.takes_part else connection_entries(spec)
     leaves = {link.other(host) for host in topology.hosts for link in topology.ports[host]}
     core = spec if facet is None or leaves == set(topology.switches) else facet.core(spec)
     core_program = None if core == spec else _built(core, folder / "core-program", target)

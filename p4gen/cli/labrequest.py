@@ -13,7 +13,7 @@ from p4gen.cli.options import (
     spec_from,
 )
 from p4gen.errors import InputError
-from p4gen.families import collective, families
+from p4gen.families import collective, families, serving
 from p4gen.groups.connections import connection_entries
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import MS
@@ -33,7 +33,7 @@ from p4gen.plan.placement.placed import GroupRequest
 from p4gen.plan.placement.policy import find_policy
 from p4gen.plan.placement.served import served
 from p4gen.switch import targets
-from p4gen.vocabulary import CollectiveSpec, ProgramSpec, units
+from p4gen.vocabulary import ProgramSpec, units
 from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.topology import TopologySpec, is_generated, load_topology, packaged
 
@@ -78,7 +78,7 @@ class LabRequest:
         flags = {name: o[name] for name in spec_fields()}
         spec = spec_from(self.spec_file, flags)
         default: dict[str, str] = {}
-        if self.spec_file is None and isinstance(spec, CollectiveSpec):
+        if self.spec_file is None and spec.takes_part:
             default |= _MEASURED if o["measure"] else {}
             default |= _ON_BMV2 if o["target"] == targets.BMV2 else {}
         given = {name: value for name, value in flags.items() if value is not None}
@@ -86,11 +86,11 @@ class LabRequest:
             fitted: ProgramSpec = members_of(spec).fitted(spec, topology)
             return fitted
         spec = spec_from(self.spec_file, default | given) if default else spec
-        if isinstance(spec, CollectiveSpec) and "groups" not in spec.model_fields_set:
+        if spec.takes_part and "groups" not in spec.model_fields_set:
             hosts = wanted.ranks or topology.rank_hosts
-            sync, collectives = served(spec, hosts)
+            sync, collectives = served(serving(spec), hosts)
             request = GroupRequest(hosts, sync=sync, collectives=collectives)
-            if sync is PsnSync.SUBGROUPS and (needed := contexts_needed(topology, [request])) > spec.groups:
+            if sync is PsnSync.SUBGROUPS and (needed := contexts_needed(topology, [request])) > serving(spec).groups:
                 spec = spec_from(self.spec_file, default | given | {"groups": str(needed)})
         return spec
 
@@ -106,7 +106,7 @@ class LabRequest:
             raise click.UsageError(f"--collective {o['collective']} goes with --mode {' or '.join(modes)}")
         if o["set"]:
             raise click.UsageError("--set goes with programs whose hosts offer switches their memory")
-        if isinstance(spec, CollectiveSpec):
+        if spec.takes_part:
             if o["collective"] == ALLTOALL:
                 raise InputError(
                     f"{spec.program}: its switches do not take part in an alltoall; --mode themis runs it without them"
@@ -181,15 +181,15 @@ class LabRequest:
         if wanted.what != "scenario":
             return
         hosts = wanted.ranks or topology.rank_hosts
-        if wanted.others and not isinstance(spec, CollectiveSpec):
+        if wanted.others and not spec.takes_part:
             raise click.UsageError("--ranks several times goes with programs that take part in collectives")
         if spec.uses_memory:
             call = member_call(spec, wanted, len(hosts))
             if self.options["size"] and call.collective not in members_of(spec).sized:
                 raise click.UsageError(f"--size does not go with {call.collective}, which has options (--set)")
-        elif isinstance(spec, CollectiveSpec):
+        elif spec.takes_part:
             for each in (hosts, *wanted.others):
-                check_calls([Call(Collective(wanted.collective), wanted.size, wanted.root)], spec, each)
+                check_calls([Call(Collective(wanted.collective), wanted.size, wanted.root)], collective(spec), each)
         else:
             PeerCall(wanted.collective, wanted.size, wanted.root).check(len(hosts))
             room(wanted.collective, wanted.size, len(hosts))

@@ -10,7 +10,7 @@ from p4gen.families import WrittenSpec
 from p4gen.records import from_plain, to_plain
 from p4gen.switch import targets
 from p4gen.switch.running import Program
-from p4gen.vocabulary import CollectiveSpec, ProgramSpec, ServingSpec
+from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.topology import Link, TopologySpec, load_topology
 
 JOIN_S = 120.0
@@ -100,7 +100,7 @@ class LabJob:
     def takes_part(self) -> bool:
         """Whether switches take part in CommLib's collectives. Otherwise hosts run them over connections, or offer
         switches their memory."""
-        return isinstance(self.spec, CollectiveSpec)
+        return self.spec.takes_part
 
     @property
     def uses_memory(self) -> bool:
@@ -110,7 +110,7 @@ class LabJob:
     @property
     def grouped(self) -> bool:
         """Whether the manager has groups; otherwise connections."""
-        return isinstance(self.spec, ServingSpec)
+        return self.spec.serves_groups
 
     @property
     def bridged(self) -> tuple[Link, ...]:
