@@ -195,7 +195,7 @@ run allgather 8K g
         "allgather: at least two hosts are needed",
         "there is a group g already",
         "the call takes 1,024 packets of each rank; the memory of group g has room for 255",
-        "64 slots; the program has 16",
+        "64 slots; each context of the program has 16",
         "takes corrupt headers for right ones",
     ):
         assert text in done.stdout, text

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from concurrent.futures import Future
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,19 +13,16 @@ from patience import PATIENCE_S, until
 
 from p4gen.errors import FailedError
 from p4gen.host.transport.clock import MS
-from p4gen.host.transport.nic import Nic
 from p4gen.manager.api import GroupState
-from p4gen.manager.ranks.calls import CallResult
-from p4gen.manager.ranks.memory import MemoryMember
 from p4gen.net.collectives.kinds import Kinds
 from p4gen.net.world.faults import DirectionFaults, Impairment
 from p4gen.papers.multiwrite.lab import Rank
-from p4gen.papers.multiwrite.ranks.calls import Dispatch, Gather, SharedCall
+from p4gen.papers.multiwrite.ranks.calls import Dispatch, Gather
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 
 from .cluster import Cluster
+from .offered import PACKETS, activate, begin, offer, right
 
-PACKETS = 16
 SPEC = MultiwriteSpec(payload=128, contexts=8, slots=8, edges=4, ports=4)
 
 
@@ -41,37 +36,6 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 def plain() -> Iterator[Cluster]:
     with Cluster(SPEC) as found:
         yield found
-
-
-def offer(cluster: Cluster) -> list[MemoryMember]:
-    """All hosts have offered memory to the group ``g``."""
-    hosts = cluster.topology.hosts
-    members = []
-    for rank, host in enumerate(hosts):
-
-        def make(nic: Nic, changed: Any, rank: int = rank) -> Rank:
-            assert isinstance(cluster.spec, MultiwriteSpec)
-            return Rank(cluster.spec, rank, len(hosts), PACKETS, nic, changed)
-
-        members.append(cluster.hosts[host].offer("g", make, PATIENCE_S))
-    cluster.manager.memories = tuple(member.memory for member in members)
-    return members
-
-
-def activate(cluster: Cluster) -> list[MemoryMember]:
-    members = offer(cluster)
-    cluster.manager.activate(g=tuple(cluster.topology.hosts))
-    return members
-
-
-def begin(members: list[MemoryMember], call: SharedCall, deadline: float | None = None) -> list[Future[CallResult]]:
-    return [m.begin(lambda rank: rank.make(call), lambda rank: rank.problem(call), 1, deadline) for m in members]
-
-
-def right(futures: list[Future[CallResult]]) -> list[CallResult]:
-    found = [future.result(PATIENCE_S) for future in futures]
-    assert [result.value for result in found] == [""] * len(found)
-    return found
 
 
 def gather(seed: int) -> Gather:

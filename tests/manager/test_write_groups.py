@@ -141,7 +141,7 @@ def test_what_is_refused() -> None:
     with rig.register() as manager:
         for asked, reason in (
             (group("g", *hosts), f"{spec.program} needs the memory of each rank"),
-            (writes("g", hosts, spec, slots=16), "16 slots; the program has 8"),
+            (writes("g", hosts, spec, slots=16), "16 slots; each context of the program has 8"),
             (group("g", *hosts, memories=memories(Layout(spec, 4, 4), 3)), "it has the memory of 3 ranks; there are 4"),
         ):
             with pytest.raises(ManagerError, match=reason) as caught:

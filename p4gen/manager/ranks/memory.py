@@ -168,6 +168,7 @@ class MemoryMember(Follower):
             call.start(self._mine)
         except ValueError as error:  # the family refuses it, at every rank alike
             self._fail(str(error))
+        self._changed()  # there may have been problems before
 
     def _changed(self) -> None:
         """Something has completed, from within a queue pair's handler."""

@@ -329,8 +329,6 @@ def _problems(spec: MultiwriteSpec, group: GroupContext) -> Iterator[str]:
     if len(group.patterns) != 1 or group.patterns[0].collective is not Collective.BROADCAST:
         yield "a context of MultiWrite is one source, whose writes go the way of a Broadcast"
         return
-    if group.slots != spec.slots:
-        yield f"{group.slots} slots; each context of the program has {spec.slots}"
     for i, edge in enumerate(group.edges):
         number = spec.architecture.front_number(edge.port)
         if number >= spec.edges:

@@ -160,11 +160,6 @@ class MultiwriteSpec(MemorySpec):
         return self.holds
 
     @property
-    def total_slots(self) -> int:
-        """See ``ServingSpec``. No pattern takes slots of a pool: nothing goes up a tree."""
-        return self.slots
-
-    @property
     @override
     def alike(self) -> dict[str, str]:
         fields = "receivers", "repair", "place", "payload", "slots", "icrc"

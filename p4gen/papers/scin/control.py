@@ -241,9 +241,7 @@ def _edge(spec: ScinSpec, edge: Edge, memory: Memory, offset: int) -> PullEdge:
     return PullEdge(number, edge.port, near, far, address, memory.rkey, edge.udp_src_port, edge.more_ports)
 
 
-def _problems(spec: ScinSpec, group: GroupContext) -> Iterator[str]:
-    if group.slots != spec.slots:
-        yield f"{group.slots} slots; each context of the program has {spec.slots}"
+def _problems(_: ScinSpec, group: GroupContext) -> Iterator[str]:
     if len(group.patterns) != 1:
         yield f"{len(group.patterns)} patterns; a context of SCIN has one"
     ranks = sum(edge.ranks for edge in group.edges).bit_length()

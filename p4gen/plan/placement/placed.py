@@ -80,7 +80,7 @@ class RankEnd:
 
     qp: int
     peer: Peer
-    pairs: int = field(default=1, metadata={"later": True})
+    pairs: int = field(default=1, repr=False, metadata={"later": True})
     """How many QPs there are in a row, at both ends."""
 
 

@@ -341,7 +341,9 @@ def _lacking(spec: GroupSpec | GroupRequest, program: ServingSpec) -> Iterable[s
 
 def _slot_problems(slots: int, spec: ServingSpec) -> Iterator[str]:
     needed = spec.needed_slots
-    if slots < needed or slots & (slots - 1):
+    if spec.uses_memory and slots != needed:
+        yield f"{slots} slots; each context of the program has {needed}"
+    elif slots < needed or slots & (slots - 1):
         yield f"{slots} slots; it takes a power of two of at least {spec.slots_formula} = {needed}"
     elif slots > spec.total_slots:
         yield f"{slots} slots; the program has {spec.total_slots}"

@@ -113,7 +113,7 @@ class Member:
     def _completed(self, completion: Completion) -> None:
         """Something has happened on the connections for flags and for READs."""
         if completion.status is not Completed.SUCCESS:
-            self._trouble(f"call {self.calls}: {completion.status}")
+            self._failed(completion.status)
         elif completion.receive:
             said = FLAG.word.unpack(int.from_bytes(self.flag.buffer[self._offset : self._offset + FLAG.size]))
             self._sync.post_recv(RecvWr(0))
@@ -122,7 +122,7 @@ class Member:
     def _written(self, completion: Completion) -> None:
         """The same on the connection for WRITEs."""
         if completion.status is not Completed.SUCCESS:
-            self._trouble(f"call {self.calls}: {completion.status}")
+            self._failed(completion.status)
         elif completion.receive:
             assert completion.immediate is not None
             self._results.post_recv(RecvWr(0))
@@ -142,6 +142,13 @@ class Member:
             self._end(status)
         elif not self.statuses or self.statuses[-1] is Status.SUCCESS:
             self._trouble(f"a flag of call {call}, not {wanted}")
+
+    def _failed(self, status: Completed) -> None:
+        """A connection is broken. What is flushed with it has failed before."""
+        refused = status is Completed.REMOTE_INVALID_REQUEST
+        why = ": the switch refuses the arrival: ranks call different things, or a call was aborted" if refused else ""
+        if status is not Completed.FLUSHED:
+            self._trouble(f"call {self.calls}: {status}{why}")
 
     def _trouble(self, problem: str) -> None:
         self.problems.append(problem)
