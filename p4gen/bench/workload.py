@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Generic, Protocol
 
 from p4gen.errors import InputError
-from p4gen.families import Facet, family_of
+from p4gen.families import Facet, OwnSpec, family_of
 from p4gen.groups.group import Edge, SwitchConfig
 from p4gen.model import Model
 from p4gen.model.jit import Batch
@@ -76,12 +76,12 @@ class ByHand(Protocol):
 
 
 @dataclass(frozen=True)
-class Benchmark(Facet):
+class Benchmark(Facet, Generic[OwnSpec]):
     """What a family supplies for benchmarks of its programs."""
 
     module: ClassVar[str] = "bench"
 
-    workloads: Callable[[Any, int, int], tuple[Workload, ...]]
+    workloads: Callable[[OwnSpec, int, int], tuple[Workload, ...]]
     """A function from spec, number of packets (approximate) and seed to the workloads of a program, one or more. Raises
     ``InputError`` for a program that has no room for hosts."""
     by_hand: Callable[[Workload, Path], ByHand | str] = lambda _work, _folder: "the family has no such loop"
@@ -89,7 +89,7 @@ class Benchmark(Facet):
     not build."""
 
 
-def benchmark_of(spec: ProgramSpec) -> Benchmark:
+def benchmark_of(spec: ProgramSpec) -> Benchmark[Any]:
     """What a spec's family supplies for benchmarks. Raises ``InputError`` if it supplies nothing."""
     return family_of(spec).facet(Benchmark)
 

@@ -82,7 +82,7 @@ def _reports(spec: ProgramSpec, output: Path | None) -> resources.Pair:
     return pair
 
 
-def _lines(table: Hardware, columns: Sequence[_Column]) -> Iterator[str]:
+def _lines(table: Hardware[Any], columns: Sequence[_Column]) -> Iterator[str]:
     ours, theirs = columns[0].reports
     by = f"our program on {ours.target} by {ours.source}" + (f", by {theirs.source}" if theirs else "")
     yield f"{table.paper}, Table {table.table}: share of {table.target}, and {by}"

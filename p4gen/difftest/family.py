@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Generic, Protocol
 
 from p4gen.difftest.across import Across
 from p4gen.difftest.events import Event, Request
-from p4gen.families import Facet, family_of
+from p4gen.families import Facet, OwnSpec, family_of
 from p4gen.vocabulary import ProgramSpec
 
 
@@ -24,21 +24,21 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class Traffic(Facet):
-    """Random traffic that covers the behaviour of a family's programs. Functions take the family's own spec."""
+class Traffic(Facet, Generic[OwnSpec]):
+    """Random traffic that covers the behaviour of a family's programs."""
 
     module: ClassVar[str] = "traffic"
 
-    source: Callable[[Any, int], Source]
+    source: Callable[[OwnSpec, int], Source]
     """The source of events for a seed. Raises ``InputError`` for a program that is too small for any traffic."""
-    across: Callable[[Any, Any, int], Across] | None = None
+    across: Callable[[OwnSpec, OwnSpec, int], Across] | None = None
     """Traffic for programs of two architectures: the reference's spec, that of a program which may lack capabilities,
     and the seed. None: such programs cannot be compared."""
-    goes_round: Callable[[Any, bytes], bool] = lambda _spec, _frame: False
+    goes_round: Callable[[OwnSpec, bytes], bool] = lambda _spec, _frame: False
     """Whether a frame may cause the switch to recirculate packets, which can then interleave with later frames."""
 
 
-def traffic_of(spec: ProgramSpec) -> Traffic:
+def traffic_of(spec: ProgramSpec) -> Traffic[Any]:
     """The traffic of a spec's family; for a program of two families, that of both, mixed. Raises ``InputError`` if one
     has none."""
     own = family_of(spec).facet(Traffic)

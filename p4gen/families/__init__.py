@@ -3,7 +3,7 @@
 The rest of p4gen imports from here alone: ``family_of(spec).facet(...)`` is the way to everything a family knows.
 """
 
-from p4gen.families.family import Family
+from p4gen.families.family import Family, OwnSpec
 from p4gen.families.guests import answering, implied_family, text_of
 from p4gen.families.load import (
     WrittenCollective,
@@ -22,6 +22,7 @@ from p4gen.plugins import Facet
 __all__ = [
     "Facet",
     "Family",
+    "OwnSpec",
     "WrittenCollective",
     "WrittenServing",
     "WrittenSpec",

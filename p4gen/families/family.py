@@ -1,28 +1,29 @@
 """What a family of programs is: a paper's system, in its own package.
 
 The rest of p4gen knows no family. A package that needs paper-specific knowledge about a program declares
-a *facet*: a frozen dataclass of functions and values, next to the code that uses it. A family
-provides it in a module of its package (``p4gen.papers.<name>``) that is named after the facet, as a constant ``FACET``:
+a *facet*: a frozen dataclass of functions and values, next to the code that uses it, generic in the family's own spec
+(docs/decisions/0009 says why there). A family provides it in a module of its package (``p4gen.papers.<name>``) that is
+named after the facet, as a constant ``FACET``:
 
-=====================  =========================================  ================================
-facet                  asked by                                   a family's answer is in
-=====================  =========================================  ================================
-``ProgramParts``       ``p4gen.program`` (every build)            ``program.py``
-``Beside``             ``p4gen.program`` (beside another family)  ``beside.py``
-``GroupEntries``       ``p4gen.groups``, ``p4gen.manager``        ``control.py``
-``Conformance``        ``p4gen.ptf``                              ``conformance.py``
-``Traffic``            ``p4gen.difftest``                         ``traffic.py``
-``Benchmark``          ``p4gen.bench``                            ``bench.py``
-``StateReader``        ``p4gen.net`` (diagnoses)                  ``state.py``
-``PacketNotes``        ``p4gen.net`` (ladders)                    ``notes.py``
-``Figures``            ``p4gen.net`` (``sim figure``)             ``figures.py``
-``Runs``            ``p4gen.net`` (``sim run``)                ``runs.py``
-``ConnectionEntries``  ``p4gen.plan.placement``, ``p4gen.manager``     ``connections.py``
-``Verification``       ``p4gen.verification``                           ``verification.py``
-``Hardware``           ``p4gen hardware``                         ``hardware.py``
-``LabMembers``          ``p4gen.labs``                              ``lab.py``
-``Studies``            ``p4gen.cli.sim``, ``p4gen.labs``           ``studies.py``
-=====================  =========================================  ================================
+=====================  ===========================================  =======================
+facet                  asked by                                     a family's answer is in
+=====================  ===========================================  =======================
+``ProgramParts``       ``p4gen.program`` (every build)              ``program.py``
+``Beside``             ``p4gen.program`` (beside another family)    ``beside.py``
+``GroupEntries``       ``p4gen.groups``, ``p4gen.manager``          ``control.py``
+``Conformance``        ``p4gen.ptf``                                ``conformance.py``
+``Traffic``            ``p4gen.difftest``                           ``traffic.py``
+``Benchmark``          ``p4gen.bench``                              ``bench.py``
+``StateReader``        ``p4gen.net`` (diagnoses)                    ``state.py``
+``PacketNotes``        ``p4gen.net`` (ladders)                      ``notes.py``
+``Figures``            ``p4gen.net`` (``sim figure``)               ``figures.py``
+``Runs``               ``p4gen.net`` (``sim run``)                  ``runs.py``
+``ConnectionEntries``  ``p4gen.plan.placement``, ``p4gen.manager``  ``connections.py``
+``Verification``       ``p4gen.verification``                       ``verification.py``
+``Hardware``           ``p4gen hardware``                           ``hardware.py``
+``LabMembers``         ``p4gen.labs``                               ``lab.py``
+``Studies``            ``p4gen.cli.sim``, ``p4gen.labs``            ``studies.py``
+=====================  ===========================================  =======================
 
 Only ``program.py`` is required; it may be a package. A small family is in
 tests/program/test_families.py. What common templates require of a family is listed in ``p4gen.program.common``.
@@ -32,10 +33,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from p4gen.plugins import F, Facet, answers, facet
 from p4gen.resources import resource
 from p4gen.vocabulary.program import ProgramSpec
+
+OwnSpec = TypeVar("OwnSpec", bound=ProgramSpec)
+"""The spec of the family that answers a facet: all functions of one facet take the same."""
 
 
 @dataclass(frozen=True)

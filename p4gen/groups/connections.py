@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
-from p4gen.families import Facet, answering, family_of
+from p4gen.families import Facet, OwnSpec, answering, family_of
 from p4gen.groups.group import Endpoint
 from p4gen.model.entries import CloneSession, Entry
 from p4gen.vocabulary import ProgramSpec
@@ -92,24 +92,24 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class ConnectionEntries(Facet):
-    """What a switch holds of connections. Functions take the family's own spec."""
+class ConnectionEntries(Facet, Generic[OwnSpec]):
+    """What a switch holds of connections."""
 
     module: ClassVar[str] = "connections"
 
-    entries: Callable[[Any, Sequence[ConnectionHere]], tuple[Entry, ...]]
+    entries: Callable[[OwnSpec, Sequence[ConnectionHere]], tuple[Entry, ...]]
     """The table entries for connections that start or end at a switch, never both. Routes come on top of them. Raises
     ``InputError`` for what the program cannot hold."""
-    limits: Callable[[Any], ConnectionLimits]
-    host_entries: Callable[[Any, Mapping[int, int]], tuple[Entry, ...]] = lambda _spec, _hosts: ()
+    limits: Callable[[OwnSpec], ConnectionLimits]
+    host_entries: Callable[[OwnSpec, Mapping[int, int]], tuple[Entry, ...]] = lambda _spec, _hosts: ()
     """The table entries for a switch's own hosts, IPv4 addresses by port, whether they have connections or not."""
-    tallies: Callable[[Any, ConnectionHere], tuple[Tally, ...]] = lambda _spec, _here: ()
+    tallies: Callable[[OwnSpec, ConnectionHere], tuple[Tally, ...]] = lambda _spec, _here: ()
     """What a switch counts of a connection that starts or ends there, in the order in which it is shown."""
-    clone_sessions: Callable[[Any], tuple[CloneSession, ...]] = lambda _spec: ()
-    core: Callable[[Any], ProgramSpec] = lambda spec: spec
+    clone_sessions: Callable[[OwnSpec], tuple[CloneSession, ...]] = lambda _spec: ()
+    core: Callable[[OwnSpec], ProgramSpec] = lambda spec: spec
     """The program of switches without hosts, at which no connection starts or ends: the same, or one that only
     routes."""
-    queue_registers: Callable[[Any], tuple[str, ...]] = lambda _spec: ()
+    queue_registers: Callable[[OwnSpec], tuple[str, ...]] = lambda _spec: ()
     """Of programs that want the lengths of queues (``wants_queue_lengths``): the registers of one cell that hold them
     in bytes, one for each of a route's next hops, in order."""
 
@@ -120,7 +120,7 @@ def connection_limits(spec: ProgramSpec) -> ConnectionLimits:
     return ConnectionLimits(0, 0, 0) if facet is None else facet.limits(spec)
 
 
-def connection_entries(spec: ProgramSpec) -> ConnectionEntries | None:
+def connection_entries(spec: ProgramSpec) -> ConnectionEntries[Any] | None:
     """The facet of a spec's family, or of the one beside it; None if its programs know no connections."""
     part = answering(spec, ConnectionEntries)
     if part is None:
@@ -129,7 +129,7 @@ def connection_entries(spec: ProgramSpec) -> ConnectionEntries | None:
     return facet if part is spec else _of_guest(facet)
 
 
-def _of_guest(facet: ConnectionEntries) -> ConnectionEntries:
+def _of_guest(facet: ConnectionEntries[Any]) -> ConnectionEntries[Any]:
     """The facet of a family that is beside a program's own, for the program's spec."""
     return ConnectionEntries(
         entries=lambda spec, connections: facet.entries(spec.beside, connections),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
-from p4gen.families import Facet, family_of
+from p4gen.families import Facet, OwnSpec, family_of
 from p4gen.groups.group import Edge, GroupContext, SwitchConfig
 from p4gen.host.collectives.plan import ChannelKey
 from p4gen.model.entries import Entry, Exact
@@ -14,26 +14,26 @@ from p4gen.vocabulary import ProgramSpec
 
 
 @dataclass(frozen=True)
-class GroupEntries(Facet):
-    """The configuration of a family's programs for groups. Functions take the family's own spec."""
+class GroupEntries(Facet, Generic[OwnSpec]):
+    """The configuration of a family's programs for groups."""
 
     module: ClassVar[str] = "control"
 
-    configuration: Callable[[Any, Sequence[GroupContext], Mapping[int, int]], SwitchConfig]
+    configuration: Callable[[OwnSpec, Sequence[GroupContext], Mapping[int, int]], SwitchConfig]
     """What a switch must hold to serve groups, which it can serve, and to answer ARP for their addresses and for
     gateways (IPv4 address to MAC address). Routes come on top of it."""
-    last_edge_id: Callable[[Any], int]
+    last_edge_id: Callable[[OwnSpec], int]
     """The largest id that an edge can have; ids begin at 1."""
-    holds: Callable[[Any, Sequence[Entry], GroupContext], bool] = lambda _spec, _entries, _group: True
+    holds: Callable[[OwnSpec, Sequence[Entry], GroupContext], bool] = lambda _spec, _entries, _group: True
     """Whether the entries that a switch has contain the context in its epoch, so that its state counts."""
-    lacking: Callable[[Any, Sequence[Sequence[ChannelKey]]], Iterable[str]] = lambda _spec, _channels: ()
+    lacking: Callable[[OwnSpec, Sequence[Sequence[ChannelKey]]], Iterable[str]] = lambda _spec, _channels: ()
     """Why a program cannot serve groups with such channels, whatever their place, a sentence each."""
     ticked: Callable[[GroupContext, Edge], bool] = lambda _group, _edge: True
     """Whether an edge of a context has a timer that ticks drive, in programs that want ticks."""
     given_up: str = ""
     """The counter of edges that a switch has given up, one cell for each place of an edge's state
     (``PlacedEdge.index``); empty for programs that give up none."""
-    problems: Callable[[Any, GroupContext], Iterable[str]] = lambda _spec, _group: ()
+    problems: Callable[[OwnSpec, GroupContext], Iterable[str]] = lambda _spec, _group: ()
     """Why a program cannot serve a group, a sentence each, beside what ``p4gen.groups.checks`` finds for any family."""
 
 
@@ -48,6 +48,6 @@ def context_holds(_: ProgramSpec, entries: Sequence[Entry], group: GroupContext)
     )
 
 
-def group_entries(spec: ProgramSpec) -> GroupEntries:
+def group_entries(spec: ProgramSpec) -> GroupEntries[Any]:
     """The facet of a spec's family; ``InputError`` if it has none."""
     return family_of(spec).facet(GroupEntries)

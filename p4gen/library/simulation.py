@@ -10,7 +10,7 @@ from pydantic import Field
 
 from p4gen.choices import EngineName
 from p4gen.errors import Diagnostic, InputError, Option
-from p4gen.families import family_of
+from p4gen.families import OwnSpec, family_of
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
@@ -113,8 +113,8 @@ def job_of(topology: TopologySpec, spec: ProgramSpec, o: RunOptions, own: Mappin
 
 
 def run_order(
-    topology: TopologySpec, spec: ProgramSpec, o: RunOptions, own: Mapping[str, Any], *, size: str | None = None
-) -> RunOrder:
+    topology: TopologySpec, spec: OwnSpec, o: RunOptions, own: Mapping[str, Any], *, size: str | None = None
+) -> RunOrder[OwnSpec]:
     """What options ask for of a program; ``size`` is that of a call where they say none. Raises ``InputError``."""
     runs = family_of(spec).facet(Runs)
     collective = o.collective or runs.collectives[0]
@@ -148,7 +148,7 @@ def run_order(
     )
 
 
-def _group(text: str, topology: TopologySpec, runs: Runs) -> AskedGroup:
+def _group(text: str, topology: TopologySpec, runs: Runs[Any]) -> AskedGroup:
     """A group and its calls, as in "h0,h1: reduce 64K root 1, barrier". Raises ``ValueError``."""
     named, colon, asked = text.partition(":")
     hosts = tuple(host.strip() for host in named.split(","))
@@ -162,7 +162,7 @@ def _group(text: str, topology: TopologySpec, runs: Runs) -> AskedGroup:
     return AskedGroup(hosts, tuple(_call(one.split(), runs) for one in asked.split(",")))
 
 
-def _call(words: list[str], runs: Runs) -> AskedCall:
+def _call(words: list[str], runs: Runs[Any]) -> AskedCall:
     collective, *rest = words or [""]
     if collective not in runs.collectives:
         raise ValueError(f"{shown(collective)} is none of {', '.join(runs.collectives)}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
-from p4gen.families import Facet
+from p4gen.families import Facet, OwnSpec
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Recovery
@@ -59,11 +59,11 @@ class AskedGroup:
 
 
 @dataclass(frozen=True)
-class RunOrder:
+class RunOrder(Generic[OwnSpec]):
     """What a user asks for. Times are in ps; what is None is the family's default."""
 
     topology: TopologySpec
-    program: Any
+    program: OwnSpec
     """The spec of all switches' programs. The family may fit fields that are not set to the run."""
     collective: str
     size: int | None = None
@@ -93,14 +93,14 @@ class RunOrder:
 
 
 @dataclass(frozen=True)
-class Runs(Facet):
+class Runs(Facet, Generic[OwnSpec]):
     """The runs of a family's programs."""
 
     module: ClassVar[str] = "runs"
 
     collectives: tuple[str, ...]
     """What ranks can call. The first is the default."""
-    make: Callable[[RunOrder], Job[Any, RunResult]]
+    make: Callable[[RunOrder[OwnSpec]], Job[Any, RunResult]]
     """Raises ``InputError`` if the program cannot serve the run."""
     options: Mapping[str, FamilyOption] = field(default_factory=dict)
     """The options that its runs alone have, by name, with underscores."""

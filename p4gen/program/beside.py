@@ -13,10 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
 from p4gen.errors import InputError
-from p4gen.families import Facet
+from p4gen.families import Facet, OwnSpec
 from p4gen.layout import Header
 from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, When
 from p4gen.program.module import Module, Register, Size
@@ -24,19 +24,19 @@ from p4gen.vocabulary import ProgramSpec
 
 
 @dataclass(frozen=True)
-class Beside(Facet):
-    """What a family adds to the programs of another one. Functions take the family's own spec."""
+class Beside(Facet, Generic[OwnSpec]):
+    """What a family adds to the programs of another one."""
 
     module: ClassVar[str] = "beside"
 
-    ingress: Callable[[Any], tuple[Step, ...]]
+    ingress: Callable[[OwnSpec], tuple[Step, ...]]
     """Steps for a packet that the other family only routes, with an ``Ordinary`` where it is routed."""
-    egress: Callable[[Any], tuple[Step, ...]]
+    egress: Callable[[OwnSpec], tuple[Step, ...]]
     """Steps for copies of such packets in egress."""
     preamble: tuple[str, ...]
     """Templates with the family's types and constants; they know ``beside``, and leave out what
     ``p4gen.program.common`` lists."""
-    problems: Callable[[Any], Iterable[str]] = lambda _: ()
+    problems: Callable[[OwnSpec], Iterable[str]] = lambda _: ()
     """Why a program cannot be beside that of another family, a sentence each."""
     parts: Mapping[str, str] = field(default_factory=dict)
     """Parts of ``metadata_t`` that have other names beside another family, which may have parts of these names."""
@@ -68,7 +68,7 @@ class Beside(Facet):
                 return (replace(step, condition=self.renamed(step.condition), then=then, otherwise=otherwise),)
 
 
-def put_beside(facet: Beside, spec: ProgramSpec, ingress: Flow, egress: Flow) -> tuple[Flow, Flow]:
+def put_beside(facet: Beside[Any], spec: ProgramSpec, ingress: Flow, egress: Flow) -> tuple[Flow, Flow]:
     """The flows of a program of two families. ``spec`` is the program's.
 
     Raises ``InputError`` if the first family has no place for the packets that it only routes.
@@ -107,7 +107,7 @@ def check_headers(spec: ProgramSpec, own: Iterable[Header], others: Iterable[Hea
             raise InputError(f"{spec.program}: two families in one program have different headers {header.name}")
 
 
-def as_guest(module: Module, facet: Beside, family: str) -> Module:
+def as_guest(module: Module, facet: Beside[Any], family: str) -> Module:
     """A module of the second family as part of a program, whose spec is the first family's.
 
     Metadata of the second family is named after it where modules declare what they need.

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
 from p4gen.arch import Architecture, Feature
 from p4gen.errors import InputError
-from p4gen.families import Facet, family_of
+from p4gen.families import Facet, OwnSpec, family_of
 from p4gen.layout import Header, Word
 from p4gen.program.beside import Beside, as_guest, check_headers, joined, put_beside
 from p4gen.program.common import Ipv4Checksum
@@ -29,45 +29,45 @@ class Flows:
 
 
 @dataclass(frozen=True)
-class ProgramParts(Facet):
-    """The parts of a family's programs. Functions take the family's own spec."""
+class ProgramParts(Facet, Generic[OwnSpec]):
+    """The parts of a family's programs."""
 
     module: ClassVar[str] = "program"
 
-    headers: Callable[[Any], tuple[Header, ...]]
+    headers: Callable[[OwnSpec], tuple[Header, ...]]
     """Headers that the parser knows, outermost first. ``p4gen.rocev2.layouts`` has those of RoCEv2."""
-    modules: Callable[[Any], tuple[Module, ...]]
+    modules: Callable[[OwnSpec], tuple[Module, ...]]
     """The modules of a program, in the order in which a packet meets them."""
-    flows: Callable[[Any], Flows]
+    flows: Callable[[OwnSpec], Flows]
     """The flows of its pipelines."""
     templates: Callable[[Composition], tuple[str, ...]]
     """The templates of a program, in their order in its text."""
     names: Callable[[Composition], dict[str, Any]]
     """What its templates may refer to, beside what every family's templates may (``p4gen.program.text``)."""
-    ticks: Callable[[Any], dict[str, Any] | None] = lambda _: None
+    ticks: Callable[[OwnSpec], dict[str, Any] | None] = lambda _: None
     """The manifest's entry about the ticks that a program needs."""
     figures: Callable[[Composition], dict[str, Any]] = lambda _: {}
     """Entries of the manifest that only this family's programs have."""
     report: Callable[[Composition], str | None] = lambda _: None
     """A line about a program, for the report of its build."""
-    reuse: Callable[[Any, Any], tuple[str, float] | None] = lambda _before, _after: None
+    reuse: Callable[[OwnSpec, OwnSpec], tuple[str, float] | None] = lambda _before, _after: None
     """The paper's statement on how much its second program reuses of its first, and the share, if it makes one."""
 
-    def with_module(self, step: Apply, *, after: str) -> ProgramParts:
+    def with_module(self, step: Apply, *, after: str) -> ProgramParts[OwnSpec]:
         """The parts of programs with an additional module, which is applied after each place where ``after`` is.
 
         For families that add to another one's programs. ``compose`` raises ``InputError`` for a program without
         ``after``.
         """
 
-        def modules(spec: Any) -> tuple[Module, ...]:
+        def modules(spec: OwnSpec) -> tuple[Module, ...]:
             found = self.modules(spec)
             at = next((i for i, module in enumerate(found, start=1) if module.name == after), None)
             if at is None:
                 raise InputError(f"{spec.program}: there is no {after}, which {step.module.name} is to come after")
             return (*found[:at], step.module, *found[at:])
 
-        def flows(spec: Any) -> Flows:
+        def flows(spec: OwnSpec) -> Flows:
             found = self.flows(spec)
             try:
                 if step.module.gress == "ingress":
@@ -124,7 +124,7 @@ class Composition:
     """The modules of one program, in order."""
 
     spec: ProgramSpec
-    parts: ProgramParts
+    parts: ProgramParts[Any]
     modules: tuple[Module, ...]
     flows: Flows
     guest: Guest | None = None
@@ -275,7 +275,7 @@ class Composition:
 class Guest:
     """The family beside a program's own: its facet, and the program that it would have alone."""
 
-    facet: Beside
+    facet: Beside[Any]
     alone: Composition
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from pydantic import ValidationError
 
 from p4gen.errors import InputError
-from p4gen.families import Facet, family_of
+from p4gen.families import Facet, OwnSpec, family_of
 from p4gen.program import compose, render
 from p4gen.program.beside import Beside
 from p4gen.ptf.mutations import Seeding
@@ -47,32 +47,29 @@ class Mutated:
 
 
 @dataclass(frozen=True)
-class Conformance(Facet):
-    """A family's scenarios, the programs that they run on, and the faults that they must catch.
-
-    Functions take the family's own spec.
-    """
+class Conformance(Facet, Generic[OwnSpec]):
+    """A family's scenarios, the programs that they run on, and the faults that they must catch."""
 
     module: ClassVar[str] = "conformance"
 
-    serves: Callable[[Any, str], bool]
+    serves: Callable[[OwnSpec, str], bool]
     """Whether a module of the suite (``test_...``) has scenarios for a program."""
-    runs: Callable[[Any], Sequence[SuiteRun[ProgramSpec]]]
+    runs: Callable[[OwnSpec], Sequence[SuiteRun[ProgramSpec]]]
     """The runs with which all scenarios of a program are covered: its own, and small programs for scenarios that do not
     apply to it."""
-    seeding: Callable[[Any], Seeding]
+    seeding: Callable[[OwnSpec], Seeding]
     """The listed faults, seeded into small programs of the same kind as the spec."""
     axes: Mapping[str, Sequence[object]]
     """Spec fields that determine the behaviour of a program, with their values. None is the default, which equals one
     of the others."""
     kept: tuple[str, ...]
     """Spec fields that ``every_program`` copies from the spec it is given."""
-    every_program: Callable[[Any], Sequence[Any]]
+    every_program: Callable[[OwnSpec], Sequence[OwnSpec]]
     """A small program for each valid combination of the axes' values."""
-    mutated: Callable[[Any, Sequence[Reliability], Sequence[int]], Sequence[Mutated]]
+    mutated: Callable[[OwnSpec, Sequence[Reliability], Sequence[int]], Sequence[Mutated]]
     """Small programs of the same kind as the spec, for mutation operators, for the given reliabilities and numbers of
     pipelines."""
-    passes: Callable[[Any], int]
+    passes: Callable[[OwnSpec], int]
     """The most passes through ingress that one frame may cause; scenarios fail where a switch says that there were
     more."""
     equivalents: Path | None = None
@@ -88,7 +85,7 @@ class Conformance(Facet):
         return (self.suite or resource("ptf_tests"), *self.takes_over)
 
 
-def conformance_of(spec: ProgramSpec) -> Conformance:
+def conformance_of(spec: ProgramSpec) -> Conformance[Any]:
     """What a spec's family supplies for the suite; for a program of two families, what both do."""
     own = family_of(spec).facet(Conformance)
     if spec.beside is None:
@@ -144,7 +141,7 @@ def _together(spec: ProgramSpec) -> Suite:
     return (folder,) if folder.is_dir() else ()
 
 
-def _runs(spec: ProgramSpec, own: Conformance, other: Conformance) -> Iterator[SuiteRun[ProgramSpec]]:
+def _runs(spec: ProgramSpec, own: Conformance[Any], other: Conformance[Any]) -> Iterator[SuiteRun[ProgramSpec]]:
     """The runs of both families, each on programs of both. A program in which the two cannot be is left out."""
     (first, *further), (theirs, *others) = own.runs(spec), other.runs(spec.beside)
     if first.tests:
@@ -170,7 +167,7 @@ def _run(
         yield SuiteRun(both, tests)
 
 
-def _seeding(spec: ProgramSpec, own: Conformance, other: Conformance) -> Seeding:
+def _seeding(spec: ProgramSpec, own: Conformance[Any], other: Conformance[Any]) -> Seeding:
     """The faults of both families, in programs of both. Left out are faults of programs in which the two cannot be, and
     faults in text that is not there exactly once."""
     assert spec.beside is not None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
 from p4gen.errors import InputError
-from p4gen.families import Facet, family_of
+from p4gen.families import Facet, OwnSpec, family_of
 from p4gen.host.transport.verbs import Recovery
 from p4gen.ptf.mutations import Mutation
 from p4gen.verification.parts.forging import Cursor, cursor
@@ -60,21 +60,21 @@ class ScopeOrder:
 
 
 @dataclass(frozen=True)
-class OwnScopes:
+class OwnScopes(Generic[OwnSpec]):
     """How scopes are made of a family's programs that serve neither groups nor connections."""
 
     topology: str
     """The topology if none is named."""
-    make: Callable[[Any, ScopeOrder], Explored]
+    make: Callable[[OwnSpec, ScopeOrder], Explored]
     """The scope of a spec's program. Raises ``InputError``."""
     read: Callable[[Mapping[str, Any]], Explored]
     """Undo ``Explored.as_data``, whose ``kind`` is the name of the family."""
-    ladder: Callable[[Any], Iterator[tuple[str, Explored]]]
+    ladder: Callable[[OwnSpec], Iterator[tuple[str, Explored]]]
     """Small scopes of a spec's program, with their names, in which listed faults are searched for: cheap ones first."""
 
 
 @dataclass(frozen=True)
-class Verification(Facet):
+class Verification(Facet, Generic[OwnSpec]):
     """How time appears in a family's programs."""
 
     module: ClassVar[str] = "verification"
@@ -84,11 +84,11 @@ class Verification(Facet):
     part of a state."""
     ticks: int = 1
     """Number of ticks after which a timer expires, if its register is as in a new switch."""
-    unfit: Callable[[Any], str] = lambda _: ""
+    unfit: Callable[[OwnSpec], str] = lambda _: ""
     """Why programs of a spec cannot be searched; "" if they can."""
-    small: Callable[[Any], Mapping[str, object]] = lambda _: {}
+    small: Callable[[OwnSpec], Mapping[str, object]] = lambda _: {}
     """Fields of the smallest program like that of a spec that has all of its behaviour on a small network."""
-    searched: Callable[[Any], Sequence[Mapping[str, object]]] = lambda _: ()
+    searched: Callable[[OwnSpec], Sequence[Mapping[str, object]]] = lambda _: ()
     """Fields of programs that are searched with a listed fault in place of the one of a spec, if the fault fits them,
     too; the first that it fits."""
     cursor: Cursor = cursor
@@ -96,33 +96,33 @@ class Verification(Facet):
     slots: tuple[str, ...] = ()
     """How the names of registers begin whose words may idle while others are used: those of slots, and of connections
     that only some collectives use."""
-    idles: Callable[[Any], bool] = lambda _: True
+    idles: Callable[[OwnSpec], bool] = lambda _: True
     """Whether a slot may idle while other collectives of its context run, which depends on a spec."""
-    filters: Callable[[Any], bool] = lambda _: False
+    filters: Callable[[OwnSpec], bool] = lambda _: False
     """Whether switches filter the NAKs of their hosts, and believe none whose ICRC is wrong."""
-    exact: Callable[[Any], bool] = lambda _: False
+    exact: Callable[[OwnSpec], bool] = lambda _: False
     """Whether switches that filter NAKs remember all that has passed, so that they know each loss, and no other."""
     tables: Mapping[int, PaperTable] = field(default_factory=dict)
     """Tables of the paper, by number."""
-    unsearched: Callable[[Any], Mapping[str, str]] = lambda _: {}
+    unsearched: Callable[[OwnSpec], Mapping[str, str]] = lambda _: {}
     """Listed faults, and modules all of whose faults, that no search of sound hosts finds, with the reasons; for
     programs like a spec. All others should be found."""
-    shown: Callable[[Any], Mapping[str, str]] = lambda _: {}
+    shown: Callable[[OwnSpec], Mapping[str, str]] = lambda _: {}
     """Listed faults, with the scope of ``p4gen.verification.faults.ladder`` that shows each after few states; for
     programs like a spec. It is searched first."""
-    scopes: OwnScopes | None = None
+    scopes: OwnScopes[OwnSpec] | None = None
     """The scopes of its programs if these serve neither groups nor connections."""
-    sound: Callable[[Any], Any] = lambda spec: spec
+    sound: Callable[[OwnSpec], OwnSpec] = lambda spec: spec
     """The program that a program with a known design error is to be compared with; takes the family's own spec."""
 
 
-def said_of(spec: ProgramSpec) -> Verification:
+def said_of(spec: ProgramSpec) -> Verification[Any]:
     """What the family of a spec says; the defaults if it says nothing."""
     family = family_of(spec)
     return family.facet(Verification) if family.answers(Verification) else Verification()
 
 
-def verification_of(spec: ProgramSpec) -> Verification:
+def verification_of(spec: ProgramSpec) -> Verification[Any]:
     """The same. Raises ``InputError`` for a program that cannot be searched."""
     found = said_of(spec)
     if why := found.unfit(spec):

@@ -29,7 +29,7 @@ TROUBLES = {
 }
 
 
-def order(topology: str = "mesh-8", **fields: Any) -> RunOrder:
+def order(topology: str = "mesh-8", **fields: Any) -> RunOrder[MultiwriteSpec]:
     """A small AllGather; ``spec`` are fields of the program, ``options`` those of the call."""
     said = fields.pop("options", {})
     base = RunOrder(

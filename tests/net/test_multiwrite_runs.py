@@ -34,7 +34,7 @@ TROUBLES = {
 ALLGATHER, DISPATCH = FACET.collectives
 
 
-def order(topology: str = "star-4", collective: str = DISPATCH, **fields: Any) -> RunOrder:
+def order(topology: str = "star-4", collective: str = DISPATCH, **fields: Any) -> RunOrder[MultiwriteSpec]:
     """A small run; ``spec`` are fields of the program, ``options`` those of the call."""
     spec = MultiwriteSpec.model_validate({"payload": 128, "slots": 8} | fields.pop("spec", {}))
     said = {"tokens": "6", "hidden": "200", "experts": "64", "top": "8"} | fields.pop("options", {})
@@ -56,7 +56,7 @@ def order(topology: str = "star-4", collective: str = DISPATCH, **fields: Any) -
     return replace(base, **fields)
 
 
-def passed(asked: RunOrder) -> WriteRun:
+def passed(asked: RunOrder[MultiwriteSpec]) -> WriteRun:
     run = WriteRun(asked)
     result = run.run()
     assert (result.stuck, result.errors, result.silent) == ((), (), ())

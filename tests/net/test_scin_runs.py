@@ -58,7 +58,7 @@ def parsed(**options: str) -> dict[str, Any]:
     return {name: option.parse(options.get(name, option.default)) for name, option in FACET.options.items()}
 
 
-def order(topology: TopologySpec = STAR, collective: str = Collective.ALLREDUCE, **fields: Any) -> RunOrder:
+def order(topology: TopologySpec = STAR, collective: str = Collective.ALLREDUCE, **fields: Any) -> RunOrder[ScinSpec]:
     """A small run of 21 packets; ``spec`` are fields of the program, ``options`` those of the call."""
     spec = ScinSpec.model_validate(SMALL | fields.pop("spec", {}))
     options = (MIXED if collective == CALL else {}) | fields.pop("options", {})
@@ -80,7 +80,7 @@ def order(topology: TopologySpec = STAR, collective: str = Collective.ALLREDUCE,
     return replace(base, **fields)
 
 
-def passed(asked: RunOrder) -> RunResult:
+def passed(asked: RunOrder[ScinSpec]) -> RunResult:
     result = PullRun(asked).run()
     assert (result.stuck, result.errors, result.silent) == ((), (), ())
     return result

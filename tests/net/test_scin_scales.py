@@ -39,7 +39,7 @@ TROUBLES = {
 }
 
 
-def order(collective: str = Collective.ALLREDUCE, **fields: Any) -> RunOrder:
+def order(collective: str = Collective.ALLREDUCE, **fields: Any) -> RunOrder[ScinSpec]:
     """Two calls of 84 blocks; ``options`` are those of the call."""
     spec = ScinSpec.model_validate(SMALL | fields.pop("spec", {}))
     given = ({"sources": "0,2", "destinations": "1,2"} if collective == CALL else {}) | fields.pop("options", {})
@@ -62,7 +62,7 @@ def order(collective: str = Collective.ALLREDUCE, **fields: Any) -> RunOrder:
     return replace(base, **fields)
 
 
-def passed(asked: RunOrder) -> RunResult:
+def passed(asked: RunOrder[ScinSpec]) -> RunResult:
     result = PullRun(asked).run()
     assert (result.stuck, result.errors, result.silent) == ((), (), ())
     return result

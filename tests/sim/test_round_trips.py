@@ -67,7 +67,7 @@ def bursts(delay: str) -> float:
     return max(0.0, math.log2((4 * units.duration(delay) + 2 * US) / TICK))
 
 
-def own(rate: str, delay: str, spec: ProgramSpec, collective: str, options: dict[str, Any]) -> RunOrder:
+def own(rate: str, delay: str, spec: ProgramSpec, collective: str, options: dict[str, Any]) -> RunOrder[Any]:
     """Two calls of a family whose ranks are its own."""
     return RunOrder(
         two(rate, delay), spec, collective, SIZE, repeat=2, faults=Faults(), seed=1, recovery=None,

@@ -37,10 +37,10 @@ class Comparison:
     unit: str
     axis: Axis
     points: Sequence[Point]
-    studies: Studies
+    studies: Studies[Any]
 
 
-def studies_of(spec: CollectiveSpec) -> Studies:
+def studies_of(spec: CollectiveSpec) -> Studies[Any]:
     """The figures of a spec's family. Raises ``InputError`` if it has none."""
     return family_of(spec).facet(Studies)
 
@@ -61,7 +61,7 @@ def tabled(number: int, base: SimConfig, values: Sequence[float] | None) -> Comp
     return Comparison(f"table-{number}", title, table.unit, table.axis, points, studies)
 
 
-def numbers(text: str, studies: Studies) -> list[int]:
+def numbers(text: str, studies: Studies[Any]) -> list[int]:
     """The tables that are asked for: ``25``, ``25,31``, ``all``. Raises ``InputError``."""
     if text == "all":
         return list(studies.tables)

@@ -22,7 +22,7 @@ from p4gen.vocabulary.topology import load_topology
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _facets() -> dict[str, Runs]:
+def _facets() -> dict[str, Runs[Any]]:
     return {name: family.facet(Runs) for name, family in families().items() if family.answers(Runs)}
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Generic, Protocol
 
 import numpy as np
 
 from p4gen.errors import InputError
-from p4gen.families import Facet, family_of
+from p4gen.families import Facet, OwnSpec, family_of
 from p4gen.host.transport.nic import Nic
 from p4gen.manager.ranks.memory import MemoryRank
 from p4gen.net.runs import FamilyOption
@@ -63,7 +63,7 @@ Asked = tuple[str, int | None, Mapping[str, str]]
 
 
 @dataclass(frozen=True)
-class LabMembers(Facet):
+class LabMembers(Facet, Generic[OwnSpec]):
     """What labs need of a family whose switches address the ranks' memory."""
 
     module: ClassVar[str] = "lab"
@@ -74,18 +74,18 @@ class LabMembers(Facet):
     """Those for which users give a number of bytes."""
     example: str
     """Some of them, as users type them."""
-    fitted: Callable[[Any, TopologySpec], Any]
+    fitted: Callable[[OwnSpec, TopologySpec], OwnSpec]
     """The program with room for a group of all ranks, unless its spec says otherwise."""
-    plan: Callable[[Any, int, str, int | None, Mapping[str, Any]], Plan]
+    plan: Callable[[OwnSpec, int, str, int | None, Mapping[str, Any]], Plan]
     """From program, number of ranks, collective, bytes, and the options' values. Raises ``InputError``."""
-    samples: Callable[[Any, int, int], Sequence[Asked]]
+    samples: Callable[[OwnSpec, int, int], Sequence[Asked]]
     """Calls of every kind, from program, number of ranks, and about how many bytes; the first is one of that size."""
-    rank: Callable[[Any, int, int, int, Nic, Changed], CheckedRank]
+    rank: Callable[[OwnSpec, int, int, int, Nic, Changed], CheckedRank]
     """From program, rank, number of ranks, packets of each that memory has room for, NIC, and what to call when a call
     may have ended."""
 
 
-def members_of(spec: ProgramSpec) -> LabMembers:
+def members_of(spec: ProgramSpec) -> LabMembers[Any]:
     """What a program's family tells of its members. Raises ``InputError`` if it tells nothing."""
     return family_of(spec).facet(LabMembers)
 

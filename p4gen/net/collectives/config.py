@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.families import load_collective
@@ -23,6 +23,7 @@ from p4gen.vocabulary import CollectiveSpec, DType, Op
 from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.topology import TopologySpec
 
+C = TypeVar("C", bound=CollectiveSpec)
 MAX_DATA: Final = 1 << 30
 """Upper limit for the data of all ranks in one call, in bytes. The data is held in memory, and so are NumPy's
 results."""
@@ -190,7 +191,7 @@ class SimConfig:
         return load_collective(None, spec.model_dump(mode="json", exclude_unset=True) | {"groups": needed})
 
 
-def group_run(order: RunOrder) -> SimConfig:
+def group_run(order: RunOrder[C]) -> SimConfig:
     """The run of groups of all ranks that an order asks for. Raises ``InputError``."""
     collective, size = Collective(order.collective), order.size
     if collective is Collective.BARRIER:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
-from p4gen.families import Facet, family_of
+from p4gen.families import Facet, OwnSpec, family_of
 from p4gen.groups.connections import ConnectionHere
 from p4gen.groups.group import GroupContext, Pattern, PlacedEdge
 from p4gen.model import Model
@@ -45,34 +45,34 @@ class HeldEdge:
 
 
 @dataclass(frozen=True)
-class GroupReader:
+class GroupReader(Generic[OwnSpec]):
     """Functions that read what programs keep for groups. All take the family's own spec and the switch."""
 
-    slot: Callable[[Any, Model, GroupContext, int, bool], HeldSlot]
+    slot: Callable[[OwnSpec, Model, GroupContext, int, bool], HeldSlot]
     """The slot of a PSN in a context; with the flag set, the slot for data from the root."""
-    pattern: Callable[[Any, Model, GroupContext, int], Pattern]
+    pattern: Callable[[OwnSpec, Model, GroupContext, int], Pattern]
     """The pattern that was announced for a PSN; the context's first pattern if that is unknown."""
-    edge: Callable[[Any, Model, GroupContext, int], HeldEdge | None]
+    edge: Callable[[OwnSpec, Model, GroupContext, int], HeldEdge | None]
     """The progress of an edge of a context; None if the program keeps none."""
-    wait: Callable[[Any, Model, PlacedEdge], int]
+    wait: Callable[[OwnSpec, Model, PlacedEdge], int]
     """How long the timer of an edge waits, ps; 0 if it does not run, so that ticks trigger nothing. Only for programs
     that want ticks."""
 
 
 @dataclass(frozen=True)
-class StateReader(Facet):
+class StateReader(Facet, Generic[OwnSpec]):
     """Readers of the registers of a family's programs."""
 
     module: ClassVar[str] = "state"
 
-    groups: GroupReader | None = None
+    groups: GroupReader[OwnSpec] | None = None
     """For programs that serve groups."""
-    connection: Callable[[Any, Model, ConnectionHere, int], Iterable[str]] = lambda *_: ()
+    connection: Callable[[OwnSpec, Model, ConnectionHere, int], Iterable[str]] = lambda *_: ()
     """What the switch that a connection ends at keeps of it, with regard to a PSN, in words. Takes the family's own
     spec, the switch, the connection and the PSN."""
 
 
-def group_reader(spec: ProgramSpec) -> GroupReader | None:
+def group_reader(spec: ProgramSpec) -> GroupReader[Any] | None:
     """What reads the state of a spec's program for groups; None if the family has no such reader."""
     return _reader(spec).groups
 
@@ -82,7 +82,7 @@ def connection_state(spec: ProgramSpec, switch: Model, here: ConnectionHere, psn
     return tuple(_reader(spec).connection(spec, switch, here, psn))
 
 
-def _reader(spec: ProgramSpec) -> StateReader:
+def _reader(spec: ProgramSpec) -> StateReader[Any]:
     family = family_of(spec)
     return family.facet(StateReader) if family.answers(StateReader) else StateReader()
 
@@ -151,7 +151,7 @@ class EdgeState:
 class ChannelState:
     """What the switches remember of one channel of a group, node by node."""
 
-    def __init__(self, reader: GroupReader, simulation: Running, group: RunningGroup, channel: Channel) -> None:
+    def __init__(self, reader: GroupReader[Any], simulation: Running, group: RunningGroup, channel: Channel) -> None:
         self._reader = reader
         self._spec = simulation.spec
         self._switches = simulation.network.switches

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final, Generic
 
-from p4gen.families import Facet
+from p4gen.families import Facet, OwnSpec
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
 from p4gen.net.collectives.config import SimConfig
@@ -93,18 +93,18 @@ Started = Callable[[Point], None]
 
 
 @dataclass(frozen=True)
-class Studies(Facet):
-    """A paper's figures and how to reproduce them. Functions that take a program take the family's own spec."""
+class Studies(Facet, Generic[OwnSpec]):
+    """A paper's figures and how to reproduce them."""
 
     module: ClassVar[str] = "studies"
 
     paper: str
     """The name of the paper in titles."""
-    program: Callable[[Any], Mapping[str, object]]
+    program: Callable[[OwnSpec], Mapping[str, object]]
     """The program fields that the paper's simulation suggests for a program of the given fields."""
-    timeout: Callable[[Any], int]
+    timeout: Callable[[OwnSpec], int]
     """The ranks' retransmission timer, in ps."""
-    recovery: Callable[[Any], Recovery]
+    recovery: Callable[[OwnSpec], Recovery]
     """The NICs' recovery."""
     tables: Mapping[int, PaperTable]
     points: Callable[[Axis, SimConfig, Sequence[float] | None], list[Point]]
@@ -115,7 +115,7 @@ class Studies(Facet):
     """Simulate the points. Where packets are lost, a point is run with several seeds and the median counts."""
     assumptions: Callable[[Sequence[Point]], list[str]]
     """The assumptions behind the figures, one line each."""
-    lab: Callable[[Any], tuple[str, Mapping[int, float]]]
+    lab: Callable[[OwnSpec], tuple[str, Mapping[int, float]]]
     """AllReduce on the paper's testbed: the testbed's name, and Mb/s by size in bytes."""
 
 

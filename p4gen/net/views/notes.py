@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
-from p4gen.families import Facet, family_of
+from p4gen.families import Facet, OwnSpec, family_of
 from p4gen.net.world.network import Network
 from p4gen.net.world.nodes import Observer
 from p4gen.switch.drops import dropped
@@ -15,12 +15,12 @@ from p4gen.vocabulary import ProgramSpec
 
 
 @dataclass(frozen=True)
-class PacketNotes(Facet):
+class PacketNotes(Facet, Generic[OwnSpec]):
     """What is to be said about a packet at a switch."""
 
     module: ClassVar[str] = "notes"
 
-    notes: Callable[[Any, bytes, Sequence[bytes], Collection[str]], tuple[str, ...]]
+    notes: Callable[[OwnSpec, bytes, Sequence[bytes], Collection[str]], tuple[str, ...]]
     """Takes the family's own spec, a packet, what the switch sent for it, and why it dropped a packet meanwhile, by
     ``module.reason``."""
 
@@ -43,7 +43,7 @@ def _observer(
     network: Network,
     name: str,
     spec: ProgramSpec,
-    facet: PacketNotes,
+    facet: PacketNotes[Any],
     tell: Callable[[str, int, str], None],
     wanted: Callable[[], bool],
 ) -> Observer:

@@ -330,7 +330,7 @@ def _last_edge_id(spec: EpicSpec) -> int:
     return spec.groups * spec.fan_in if indexed else MOST_EDGE_IDS
 
 
-FACET = GroupEntries(
+FACET: GroupEntries[EpicSpec] = GroupEntries(
     configuration=_configuration,
     problems=_problems,
     lacking=_lacking,

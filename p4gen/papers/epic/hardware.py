@@ -55,7 +55,7 @@ def _sized(spec: EpicSpec, slots: int) -> EpicSpec:
     return _with(spec, groups=1, slots=slots)
 
 
-FACET = Hardware(
+FACET: Hardware[EpicSpec] = Hardware(
     paper="EPIC",
     table=17,
     target="Tofino",

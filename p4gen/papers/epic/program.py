@@ -370,7 +370,7 @@ def _figures(composition: Composition) -> dict[str, Any]:
     }
 
 
-FACET = ProgramParts(
+FACET: ProgramParts[EpicSpec] = ProgramParts(
     headers=headers,
     modules=_modules,
     flows=_flows,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from p4gen.net.collectives.config import group_run
 from p4gen.net.collectives.simulation import Simulation
 from p4gen.net.runs import Runs
+from p4gen.papers.epic.spec import EpicSpec
 from p4gen.vocabulary.message import Collective
 
-FACET = Runs(
+FACET: Runs[EpicSpec] = Runs(
     tuple(map(str, Collective)),
     lambda order: Simulation(group_run(order)),
     also=frozenset({"root", "concurrent", "sync", "calls", "plan"}),

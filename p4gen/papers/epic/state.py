@@ -87,4 +87,4 @@ def _at(spec: EpicSpec, context: GroupContext) -> int:
     return context.pipeline * spec.bank_contexts + context.context
 
 
-FACET = StateReader(groups=GroupReader(slot=_slot, pattern=_pattern, edge=_edge, wait=_wait))
+FACET: StateReader[EpicSpec] = StateReader(groups=GroupReader(slot=_slot, pattern=_pattern, edge=_edge, wait=_wait))

@@ -64,4 +64,4 @@ def _workloads(spec: MultiwriteSpec, packets: int, seed: int) -> tuple[Workload,
     return tuple(_workload(spec, text, packets, few, rng) for few in numbers)
 
 
-FACET: Final = Benchmark(_workloads)
+FACET: Benchmark[MultiwriteSpec] = Benchmark(_workloads)

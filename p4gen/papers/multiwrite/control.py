@@ -354,7 +354,7 @@ def _last_edge_id(spec: MultiwriteSpec) -> int:
     return spec.contexts * spec.edges
 
 
-FACET = GroupEntries(
+FACET: GroupEntries[MultiwriteSpec] = GroupEntries(
     configuration=_configuration,
     last_edge_id=_last_edge_id,
     holds=context_holds,

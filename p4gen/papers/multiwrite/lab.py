@@ -110,4 +110,6 @@ def _samples(spec: MultiwriteSpec, ranks: int, size: int) -> list[Asked]:
 
 
 _EXAMPLE: Final = "run allgather 64K; run dispatch tokens 32"
-FACET = LabMembers({ALLGATHER: {}, DISPATCH: OPTIONS}, frozenset({ALLGATHER}), _EXAMPLE, fitted, plan, _samples, Rank)
+FACET: LabMembers[MultiwriteSpec] = LabMembers(
+    {ALLGATHER: {}, DISPATCH: OPTIONS}, frozenset({ALLGATHER}), _EXAMPLE, fitted, plan, _samples, Rank
+)

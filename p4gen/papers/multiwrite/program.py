@@ -92,7 +92,7 @@ def _ticks(spec: MultiwriteSpec) -> dict[str, Any] | None:
     return {"every_us": ticks.EVERY_US, "opcode": f"{ticks.OPCODE:#x}", "port": spec.architecture.cpu_port}
 
 
-FACET = ProgramParts(
+FACET: ProgramParts[MultiwriteSpec] = ProgramParts(
     headers=headers,
     modules=modules,
     flows=_flows,

@@ -27,8 +27,7 @@ _HEADERS = 150
 class WriteRun(WriteSimulation):
     """The run that an order asks for. Raises ``InputError`` if the program cannot serve it."""
 
-    def __init__(self, order: RunOrder) -> None:
-        assert isinstance(order.program, MultiwriteSpec)
+    def __init__(self, order: RunOrder[MultiwriteSpec]) -> None:
         topology, made = order.topology, run_plan(order)
         spec = fitted(order.program, topology, len(made.layers))
         drawn = np.random.default_rng(order.seed)
@@ -115,4 +114,4 @@ def _timeout(spec: MultiwriteSpec, topology: TopologySpec, layers: int) -> int:
     return max(100 * US, 2 * bits * SECOND // slowest)
 
 
-FACET = Runs((ALLGATHER, DISPATCH), WriteRun, RUN_OPTIONS)
+FACET: Runs[MultiwriteSpec] = Runs((ALLGATHER, DISPATCH), WriteRun, RUN_OPTIONS)

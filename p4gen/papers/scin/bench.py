@@ -86,4 +86,4 @@ def _workloads(spec: ScinSpec, packets: int, seed: int) -> tuple[Workload, ...]:
     return tuple(_workload(spec, text, packets, ranks, rng) for ranks in sorted({2, spec.edges}))
 
 
-FACET: Final = Benchmark(_workloads)
+FACET: Benchmark[ScinSpec] = Benchmark(_workloads)

@@ -254,7 +254,7 @@ def _problems(_: ScinSpec, group: GroupContext) -> Iterator[str]:
             yield f"edge {edge.edge_id}: {edge.memory.size} bytes of memory; flags take {memory_size(ranks)}"
 
 
-FACET = GroupEntries(
+FACET: GroupEntries[ScinSpec] = GroupEntries(
     configuration=_configuration,
     last_edge_id=lambda spec: spec.contexts * spec.edges,
     holds=context_holds,

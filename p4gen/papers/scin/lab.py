@@ -220,7 +220,7 @@ _COLLECTIVES: Final[Mapping[str, Mapping[str, FamilyOption]]] = {
     | ({_IN_PLACE: OPTIONS[_IN_PLACE]} if each is not Collective.BARRIER else {})
     for each in Collective
 }
-FACET = LabMembers(
+FACET: LabMembers[ScinSpec] = LabMembers(
     _COLLECTIVES,
     frozenset(_COLLECTIVES) - {Collective.BARRIER},
     "run allreduce 64K; run reduce 64K root 2",

@@ -79,7 +79,7 @@ def _names(composition: Composition) -> dict[str, Any]:
     }
 
 
-FACET = ProgramParts(
+FACET: ProgramParts[ScinSpec] = ProgramParts(
     headers=headers,
     modules=modules,
     flows=lambda spec: Flows(flow.ingress(spec), flow.egress(spec)),

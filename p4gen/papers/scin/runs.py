@@ -97,8 +97,7 @@ def _round_trip(topology: TopologySpec) -> int:
 class PullRun(PullSimulation):
     """The run that an order asks for. Raises ``InputError`` if the program cannot serve it."""
 
-    def __init__(self, order: RunOrder) -> None:
-        assert isinstance(order.program, ScinSpec)
+    def __init__(self, order: RunOrder[ScinSpec]) -> None:
         self.order, topology = order, order.topology
         self._bytes = order.program.unit_bytes
         if order.dcqcn is not None:
@@ -325,4 +324,4 @@ class Caller:
             self.start()
 
 
-FACET = Runs((*map(str, Collective), CALL), PullRun, OPTIONS, frozenset({"root", "concurrent"}))
+FACET: Runs[ScinSpec] = Runs((*map(str, Collective), CALL), PullRun, OPTIONS, frozenset({"root", "concurrent"}))

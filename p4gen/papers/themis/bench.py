@@ -209,4 +209,4 @@ def _workloads(spec: ThemisSpec, packets: int, seed: int) -> tuple[Workload, ...
     return tuple(loads)
 
 
-FACET: Final = Benchmark(_workloads)
+FACET: Benchmark[ThemisSpec] = Benchmark(_workloads)

@@ -16,7 +16,7 @@ def _problems(spec: ThemisSpec) -> Iterator[str]:
         yield "cm copy needs headers that the parsers of other families do not know"
 
 
-FACET = Beside(
+FACET: Beside[ThemisSpec] = Beside(
     problems=_problems,
     ingress=flow.arriving,
     egress=flow.leaving,

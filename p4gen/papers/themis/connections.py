@@ -95,7 +95,7 @@ def _tallies(spec: ThemisSpec, here: ConnectionHere) -> tuple[Tally, ...]:
     )
 
 
-FACET = ConnectionEntries(
+FACET: ConnectionEntries[ThemisSpec] = ConnectionEntries(
     entries=_entries,
     limits=_limits,
     host_entries=cm_entries,

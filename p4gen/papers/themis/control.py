@@ -244,4 +244,6 @@ def _problems(_spec: ThemisSpec, _group: GroupContext) -> Iterator[str]:
     yield "Themis's programs serve no groups"
 
 
-FACET = GroupEntries(configuration=_configuration, last_edge_id=lambda _: 0, problems=_problems)
+FACET: GroupEntries[ThemisSpec] = GroupEntries(
+    configuration=_configuration, last_edge_id=lambda _: 0, problems=_problems
+)

@@ -37,4 +37,4 @@ def _notes(spec: ThemisSpec, frame: bytes, outputs: Sequence[bytes], dropped: Co
     return ()
 
 
-FACET = PacketNotes(notes=_notes)
+FACET: PacketNotes[ThemisSpec] = PacketNotes(notes=_notes)

@@ -155,7 +155,7 @@ def _flows(spec: ThemisSpec) -> Flows:
     return Flows(chosen.ingress(spec), chosen.egress(spec))
 
 
-FACET = ProgramParts(
+FACET: ProgramParts[ThemisSpec] = ProgramParts(
     headers=headers,
     modules=narrow.modules,
     flows=_flows,

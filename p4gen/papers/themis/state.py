@@ -91,4 +91,4 @@ def _connection(spec: ThemisSpec, switch: Model, here: ConnectionHere, psn: int)
         yield "no NACK is blocked"
 
 
-FACET = StateReader(connection=_connection)
+FACET: StateReader[ThemisSpec] = StateReader(connection=_connection)

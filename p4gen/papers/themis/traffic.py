@@ -240,4 +240,4 @@ def _goes_round(spec: ThemisSpec, frame: bytes) -> bool:
     return spec.filters and len(frame) > _OPCODE_AT
 
 
-FACET = Traffic(source=RandomTraffic, goes_round=_goes_round)
+FACET: Traffic[ThemisSpec] = Traffic(source=RandomTraffic, goes_round=_goes_round)

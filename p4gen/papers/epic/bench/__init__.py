@@ -5,6 +5,7 @@ from pathlib import Path
 from p4gen.bench.workload import Benchmark, Bursts, Workload
 from p4gen.papers.epic.bench.load import workload
 from p4gen.papers.epic.bench.roofline import Roofline, why_not
+from p4gen.papers.epic.spec import EpicSpec
 
 
 def _by_hand(work: Workload, folder: Path) -> Roofline | str:
@@ -12,4 +13,8 @@ def _by_hand(work: Workload, folder: Path) -> Roofline | str:
     return why_not(work) or Roofline(work, folder)
 
 
-FACET = Benchmark(workloads=lambda spec, packets, seed: (workload(spec, packets, seed),), by_hand=_by_hand)
+def _workloads(spec: EpicSpec, packets: int, seed: int) -> tuple[Workload, ...]:
+    return (workload(spec, packets, seed),)
+
+
+FACET: Benchmark[EpicSpec] = Benchmark(workloads=_workloads, by_hand=_by_hand)

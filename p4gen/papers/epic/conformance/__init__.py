@@ -52,7 +52,7 @@ def _passes(spec: EpicSpec) -> int:
 
 RUNS = {Mode.I: mode_i_runs, Mode.II: mode_ii_runs, Mode.III: mode_iii_runs}
 """The programs that each mode is tested with."""
-FACET = Conformance(
+FACET: Conformance[EpicSpec] = Conformance(
     serves=_serves,
     runs=lambda spec: RUNS[spec.mode](spec),
     seeding=_seeding,

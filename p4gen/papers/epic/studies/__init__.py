@@ -29,7 +29,7 @@ def _program(spec: EpicSpec) -> Mapping[str, object]:
     return fields | ({"reliability": "sack"} if spec.mode is Mode.III else {})
 
 
-FACET = Studies(
+FACET: Studies[EpicSpec] = Studies(
     paper="EPIC",
     program=_program,
     timeout=lambda spec: EPIC_TIMEOUT[spec.mode],

@@ -25,4 +25,4 @@ def _goes_round(spec: EpicSpec, frame: bytes) -> bool:
     return spec.mode.augmented and datagram and frame[opcode] in _STARTS_CURSOR
 
 
-FACET = Traffic(source=RandomTraffic, across=AcrossTraffic, goes_round=_goes_round)
+FACET: Traffic[EpicSpec] = Traffic(source=RandomTraffic, across=AcrossTraffic, goes_round=_goes_round)

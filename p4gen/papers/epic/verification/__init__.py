@@ -32,7 +32,7 @@ def _sound(spec: EpicSpec) -> EpicSpec:
     return type(spec).model_validate(spec.model_dump(exclude_unset=True, exclude={"variant"}))
 
 
-FACET = Verification(
+FACET: Verification[EpicSpec] = Verification(
     clocks=("IncIngress.resend_timer.timers",),
     ticks=2,
     slots=(

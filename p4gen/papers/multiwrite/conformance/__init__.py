@@ -64,7 +64,7 @@ def _mutated(spec: MultiwriteSpec) -> list[Mutated]:
     ]
 
 
-FACET = Conformance(
+FACET: Conformance[MultiwriteSpec] = Conformance(
     serves=lambda _spec, _module: True,
     runs=_runs,
     seeding=lambda _: SEEDING,

@@ -92,7 +92,7 @@ RUN_OPTIONS: Final = OPTIONS | {
 }  # fmt: skip
 
 
-def run_plan(order: RunOrder) -> RunPlan:
+def run_plan(order: RunOrder[MultiwriteSpec]) -> RunPlan:
     """The calls that an order asks for. Raises ``InputError`` if the program cannot serve them."""
     spec, topology = order.program, order.topology
     if order.collective == ALLGATHER:
@@ -101,7 +101,7 @@ def run_plan(order: RunOrder) -> RunPlan:
     return RunPlan(made.title, (Layer(made.packets),), lambda chance: _Straight(made.draw(chance)))
 
 
-def _gather(spec: MultiwriteSpec, topology: TopologySpec, order: RunOrder) -> RunPlan:
+def _gather(spec: MultiwriteSpec, topology: TopologySpec, order: RunOrder[MultiwriteSpec]) -> RunPlan:
     ranks = len(topology.rank_hosts)
     scheme = _scheme(topology, order)
     block = block_size(spec, scheme.domain, order.size)
@@ -115,7 +115,7 @@ def _gather(spec: MultiwriteSpec, topology: TopologySpec, order: RunOrder) -> Ru
     return RunPlan(title, layers, draw)
 
 
-def _scheme(topology: TopologySpec, order: RunOrder) -> Scheme:
+def _scheme(topology: TopologySpec, order: RunOrder[MultiwriteSpec]) -> Scheme:
     ranks, options = len(topology.rank_hosts), order.options
     relay, direct, domains = options["relay"], options["split"], options["domains"]
     if relay is not Relay.NONE:

@@ -252,4 +252,4 @@ def _goes_round(spec: MultiwriteSpec, frame: bytes) -> bool:
     return spec.holds and noise.has_opcode(frame, _STARTS_CURSOR)
 
 
-FACET: Final = Traffic(source=RandomTraffic, goes_round=_goes_round)
+FACET: Traffic[MultiwriteSpec] = Traffic(source=RandomTraffic, goes_round=_goes_round)

@@ -36,7 +36,7 @@ def _scope(spec: Any, order: ScopeOrder) -> WriteScope:
     )
 
 
-FACET = Verification(
+FACET: Verification[MultiwriteSpec] = Verification(
     clocks=("IncIngress.resend_timer.timers",),
     ticks=2,
     small=_small,

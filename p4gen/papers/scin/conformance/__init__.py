@@ -81,7 +81,7 @@ def _serves(spec: ScinSpec, module: str) -> bool:
     return ({SCALED: spec.scaled, FLOATING: spec.floating} | own).get(module, True)
 
 
-FACET = Conformance(
+FACET: Conformance[ScinSpec] = Conformance(
     serves=_serves,
     runs=_runs,
     seeding=lambda _: SEEDING,

@@ -334,4 +334,4 @@ def _goes_round(_spec: ScinSpec, frame: bytes) -> bool:
     return noise.has_opcode(frame, _STARTS_CURSOR)
 
 
-FACET: Final = Traffic(source=RandomTraffic, goes_round=_goes_round)
+FACET: Traffic[ScinSpec] = Traffic(source=RandomTraffic, goes_round=_goes_round)

@@ -52,7 +52,7 @@ def _cursor(tick: RocePacket, psn: int) -> RocePacket:
     return replace(tick, bth=replace(tick.bth, opcode=ticks.OPCODE + 1, psn=psn), payload=said)
 
 
-FACET = Verification(
+FACET: Verification[ScinSpec] = Verification(
     cursor=_cursor,
     clocks=("IncIngress.watch_progress.watched", "IncIngress.note_progress.noted"),
     ticks=2,

@@ -52,7 +52,7 @@ def _every_program(spec: ThemisSpec) -> list[ThemisSpec]:
     ]
 
 
-FACET = Conformance(
+FACET: Conformance[ThemisSpec] = Conformance(
     serves=lambda _spec, _module: True,
     runs=_runs,
     seeding=lambda spec: faults_narrow.seeding(spec.arch) if spec.narrow else SEEDING,

@@ -27,7 +27,7 @@ def _searched(spec: ThemisSpec) -> tuple[dict[str, object], ...]:
     return () if spec.mode is Mode.BOTH else ({"mode": Mode.BOTH},)
 
 
-FACET = Verification(
+FACET: Verification[ThemisSpec] = Verification(
     unfit=_unfit,
     small=_small,
     searched=_searched,
