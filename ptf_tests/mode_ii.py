@@ -13,7 +13,7 @@ from inc import IncTest, Results, allreduce
 
 from p4gen.groups.group import GroupContext, Pattern
 from p4gen.host.collectives.control import Control
-from p4gen.papers.epic.conformance.lacking import lacks, missing, reason
+from p4gen.papers.epic.conformance.needs import lacks, missing, reason
 from p4gen.papers.epic.control import FACET
 from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.papers.epic.tofino import static

@@ -20,7 +20,7 @@ from p4gen.groups.config import configure
 from p4gen.groups.group import GroupContext, Pattern
 from p4gen.host.collectives.control import Control
 from p4gen.papers.epic.codes import OwnOpcode
-from p4gen.papers.epic.conformance.lacking import missing, reason
+from p4gen.papers.epic.conformance.needs import missing, reason
 from p4gen.papers.epic.control import FACET
 from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.papers.epic.tofino import static

@@ -31,7 +31,7 @@ from mode_iii import (
 
 from p4gen.groups.group import GroupContext
 from p4gen.host.collectives.control import Control
-from p4gen.papers.epic.conformance.lacking import lacks
+from p4gen.papers.epic.conformance.needs import lacks
 from p4gen.papers.epic.spec import Mode
 from p4gen.rocev2 import psn as serial
 from p4gen.vocabulary import Op, Reliability

@@ -20,7 +20,7 @@ from mode_iii import (
     describe,
 )
 
-from p4gen.papers.epic.conformance.lacking import lacks
+from p4gen.papers.epic.conformance.needs import lacks
 from p4gen.rocev2.opcodes import RnrNak
 from p4gen.vocabulary import Reliability
 from p4gen.vocabulary.message import Collective

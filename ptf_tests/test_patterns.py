@@ -12,7 +12,7 @@ from inc import allreduce, broadcast_from, psns, reduce_to
 from mode_ii import ModeIITest, sources
 
 from p4gen.groups.group import GroupContext, Pattern
-from p4gen.papers.epic.conformance.lacking import lacks
+from p4gen.papers.epic.conformance.needs import lacks
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Ack, Nak
 from p4gen.vocabulary.message import Collective

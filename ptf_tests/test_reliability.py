@@ -9,7 +9,7 @@ import numpy as np
 from inc import allreduce, psns
 from mode_ii import ModeIITest
 
-from p4gen.papers.epic.conformance.lacking import lacks
+from p4gen.papers.epic.conformance.needs import lacks
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from inc import psns
 from mode_ii import StaticTest
 
-from p4gen.papers.epic.conformance.lacking import lacks
+from p4gen.papers.epic.conformance.needs import lacks
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Opcode
 

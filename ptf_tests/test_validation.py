@@ -9,7 +9,7 @@ from inc import FRAGMENTS_AND_OPTIONS, reduce_to
 from mode_ii import ModeIITest
 
 from p4gen.groups.group import GroupContext
-from p4gen.papers.epic.conformance.lacking import lacks
+from p4gen.papers.epic.conformance.needs import lacks
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import RETH, ImmDt, ipv4
 from p4gen.rocev2.opcodes import Extension, Nak, Opcode, RnrNak, extensions

@@ -152,7 +152,7 @@ class Architecture(ABC):
         """The port of each pipe by which packets that leave arrive again, in that pipe."""
         return (self.recirculation_port,)
 
-    def lacking(self, feature: Feature) -> InputError:
+    def unsupported(self, feature: Feature) -> InputError:
         """The error for a text that needs a feature which the architecture does not have."""
         return InputError(f"the architecture {self.name} does not have {feature}")
 
@@ -225,7 +225,7 @@ class Architecture(ABC):
     @property
     def time_us(self) -> str:
         """In ingress: when it arrived, in microseconds of some clock, 48 bits."""
-        raise self.lacking(Feature.TIME)
+        raise self.unsupported(Feature.TIME)
 
     @property
     @abstractmethod
@@ -234,22 +234,22 @@ class Architecture(ABC):
 
     def recirculated(self, *, is_not: bool = False) -> str:
         """Condition: it has been recirculated, or with ``is_not`` that it has not."""
-        raise self.lacking(Feature.RECIRCULATION)
+        raise self.unsupported(Feature.RECIRCULATION)
 
     @property
     def cloned_on_arrival(self) -> str:
         """Condition, in egress: it is a clone that ``clone`` made."""
-        raise self.lacking(Feature.CLONE)
+        raise self.unsupported(Feature.CLONE)
 
     @property
     def cloned_on_departure(self) -> str:
         """Condition, in egress: it is a clone that ``clone_again`` made."""
-        raise self.lacking(Feature.EGRESS_CLONE)
+        raise self.unsupported(Feature.EGRESS_CLONE)
 
     @property
     def tick_port(self) -> str:
         """Condition: it arrived on the port of ticks."""
-        raise self.lacking(Feature.TICKS)
+        raise self.unsupported(Feature.TICKS)
 
     # --- statements: where a packet goes ---
 
@@ -263,7 +263,7 @@ class Architecture(ABC):
 
     def multicast(self, group: str) -> str:
         """In ingress: a copy of it leaves for each replica of ``group``."""
-        raise self.lacking(Feature.MULTICAST)
+        raise self.unsupported(Feature.MULTICAST)
 
     @abstractmethod
     def drop(self, stage: Stage = "ingress") -> str:
@@ -271,19 +271,19 @@ class Architecture(ABC):
 
     def clone(self, session: str) -> str:
         """In ingress: a clone of it as it arrived goes to the ports of ``session``, with the metadata that is kept."""
-        raise self.lacking(Feature.CLONE)
+        raise self.unsupported(Feature.CLONE)
 
     def clone_again(self, session: str) -> str:
         """In egress: a clone of it as it is now goes to egress, by ``session``, with the metadata that is kept."""
-        raise self.lacking(Feature.EGRESS_CLONE)
+        raise self.unsupported(Feature.EGRESS_CLONE)
 
     def recirculate(self) -> str:
         """In egress: it arrives again, as it leaves here, with the metadata that is kept."""
-        raise self.lacking(Feature.RECIRCULATION)
+        raise self.unsupported(Feature.RECIRCULATION)
 
     def truncate(self, size: str) -> str:
         """In egress: what leaves, and is not recirculated, has at most ``size`` bytes."""
-        raise self.lacking(Feature.TRUNCATION)
+        raise self.unsupported(Feature.TRUNCATION)
 
     def session_of(self, port: str) -> str:
         """The clone session of a port, from an expression for it; ``port_session`` is its number."""
@@ -365,4 +365,4 @@ class Architecture(ABC):
 
     def random(self, into: str, largest: str) -> str:
         """A statement that sets ``into`` to a random number from 0 to ``largest``."""
-        raise self.lacking(Feature.RANDOM)
+        raise self.unsupported(Feature.RANDOM)

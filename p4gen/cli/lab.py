@@ -29,7 +29,7 @@ from p4gen.inputs import parsed
 from p4gen.labs import prerequisites
 from p4gen.labs.job import LabJob, Wanted
 from p4gen.labs.launch import LabResult, launch
-from p4gen.labs.prompt.welcome import shown
+from p4gen.labs.prompt.welcome import display_path
 from p4gen.labs.runs.peercalls import COLLECTIVES
 from p4gen.labs.scratch import scratch_folder
 from p4gen.model import ENGINES
@@ -158,7 +158,7 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **opti
     if options["as_json"]:
         click.echo(json.dumps({"target": options["target"], "folder": str(folder)} | outcome.result))
     elif outcome.status < 128:
-        click.echo(f"logs and captures: {shown(folder)}")
+        click.echo(f"logs and captures: {display_path(folder)}")
     ctx.exit(outcome.status)
 
 

@@ -111,11 +111,11 @@ class Job:
         note += f", fault {self.fault.name}@{self.faulty}" if self.fault else ""
         lines = [f"# {note}", f"# {difference.what}", *statements(pair.story(shown))]
         stf.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        story = [note, "", difference.what, *(f"  {line}" for line in difference.details), "", *_told(shown)]
+        story = [note, "", difference.what, *(f"  {line}" for line in difference.details), "", *_lines(shown)]
         text.write_text("\n".join(story) + "\n", encoding="utf-8")
         return pcap, stf, text
 
 
-def _told(steps: Sequence[Step]) -> Iterator[str]:
+def _lines(steps: Sequence[Step]) -> Iterator[str]:
     for step in steps:
         yield f"{step}: {step.frame.hex()}" if isinstance(step, Packet) else f"{step}"

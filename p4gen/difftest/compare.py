@@ -227,4 +227,4 @@ def _states(
 def _cell(value: object, word: Word | None) -> str:
     if not isinstance(value, int):
         return str(value)
-    return f"{value:#x}" if word is None else f"{value:#x} ({word.shown(value)})"
+    return f"{value:#x}" if word is None else f"{value:#x} ({word.describe(value)})"

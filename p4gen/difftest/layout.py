@@ -131,7 +131,7 @@ def _request(spec: CollectiveSpec, topology: TopologySpec, rng: random.Random, *
     )
     reductions = frozenset({Collective.ALLREDUCE, Collective.REDUCE})
     for fewer in (collectives, collectives & reductions):
-        if any(group_entries(spec).lacking(spec, request.channels())):
+        if any(group_entries(spec).refusals(spec, request.channels())):
             request = replace(request, sync=PsnSync.SUBGROUPS, collectives=fewer)
     return request
 

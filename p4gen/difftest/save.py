@@ -32,12 +32,12 @@ def save(
     stf.write_text("\n".join(lines) + "\n", encoding="utf-8")
     story = [note, "", difference.what, *(f"  {line}" for line in difference.details), ""]
     story += [f"configuration: {len(setup)} requests", *(f"  {event}" for event in setup), ""]
-    story += [f"then {len(frames)} packets:", *(f"  {_told(event)}" for event in events)]
+    story += [f"then {len(frames)} packets:", *(f"  {_line(event)}" for event in events)]
     text.write_text("\n".join(story) + "\n", encoding="utf-8")
     return [pcap, stf, text]
 
 
-def _told(event: Event) -> str:
+def _line(event: Event) -> str:
     return f"{event}: {event.frame.hex()}" if isinstance(event, Packet) else str(event)
 
 

@@ -155,7 +155,7 @@ class Word:
         ends = [self._ends[name] for name in names]
         return sum({(1 << high + 1) - (1 << low) for high, low in ends})
 
-    def shown(self, value: int) -> str:
+    def describe(self, value: int) -> str:
         """The values of the fields in a line: ``epoch=1 psn=0x2a``."""
         return " ".join(f"{name}={v:#x}" if v > 9 else f"{name}={v}" for name, v in self.unpack(value).items())
 

@@ -38,7 +38,7 @@ Few = Annotated[int, Field(ge=0, le=15)]
 """How often a network may commit a fault in a search."""
 
 
-def told(**how: str) -> Any:
+def option(**how: str) -> Any:
     """A field that a command line has as ``p4gen.cli.fields`` says, but with another ``flag`` than its name, with a
     ``metavar``, or with a default that is ``said`` in other words."""
     return Field(json_schema_extra=dict(how))

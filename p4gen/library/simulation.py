@@ -15,7 +15,7 @@ from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.inputs import SEEDS, drawn, parsed, shown
-from p4gen.library.options import NicRecovery, Options, Text, Texts, told
+from p4gen.library.options import NicRecovery, Options, Text, Texts, option
 from p4gen.library.programs import Described, spec_of
 from p4gen.net.job import Job
 from p4gen.net.result import RunResult
@@ -34,7 +34,7 @@ class RunOptions(Options):
 
     collective: str | None = None
     """What ranks call: by default allreduce, or the first of a family with calls of its own."""
-    size: Annotated[Text | None, told(metavar="BYTES", said=DEFAULT_SIZE)] = None
+    size: Annotated[Text | None, option(metavar="BYTES", said=DEFAULT_SIZE)] = None
     """Each rank's data, such as 256K or 4M."""
     root: Annotated[int, Field(ge=0, le=1023)] = 0
     """Root rank of reduce and broadcast."""
@@ -51,25 +51,25 @@ class RunOptions(Options):
     """What runs the switches."""
     seed: Annotated[int, Field(ge=0, lt=SEEDS)] | None = None
     """Of all randomness; drawn if None."""
-    loss: Annotated[Texts, told(metavar="SHARE[@WHERE]")] = ()
+    loss: Annotated[Texts, option(metavar="SHARE[@WHERE]")] = ()
     """Lose packets: 5%, 5%@h0, 1%@h0-s0, 1%@h0>s0."""
-    burst: Annotated[Annotated[float, Field(ge=1, le=MAX_BURST, allow_inf_nan=False)] | None, told(said="1")] = None
+    burst: Annotated[Annotated[float, Field(ge=1, le=MAX_BURST, allow_inf_nan=False)] | None, option(said="1")] = None
     """With --loss: mean number of packets lost in a row."""
-    reorder: Annotated[Texts, told(metavar="SHARE[@WHERE]")] = ()
+    reorder: Annotated[Texts, option(metavar="SHARE[@WHERE]")] = ()
     """Delay packets, so that others overtake them."""
-    duplicate: Annotated[Texts, told(metavar="SHARE[@WHERE]")] = ()
+    duplicate: Annotated[Texts, option(metavar="SHARE[@WHERE]")] = ()
     """Deliver packets twice."""
-    corrupt: Annotated[Texts, told(metavar="SHARE[@WHERE]")] = ()
+    corrupt: Annotated[Texts, option(metavar="SHARE[@WHERE]")] = ()
     """Flip one to three bits."""
-    down: Annotated[Texts, told(metavar="LINK@FROM-TO")] = ()
+    down: Annotated[Texts, option(metavar="LINK@FROM-TO")] = ()
     """Take a link down: h0-s0@10us-60us."""
-    scripts: Annotated[Texts, told(flag="script", metavar="TEXT")] = ()
+    scripts: Annotated[Texts, option(flag="script", metavar="TEXT")] = ()
     """As in 'drop the 3rd UP_DATA of rank 2'."""
-    recovery: Annotated[NicRecovery | None, told(said="as the program's")] = None
+    recovery: Annotated[NicRecovery | None, option(said="as the program's")] = None
     """NICs' loss recovery."""
-    timeout: Annotated[Text | None, told(metavar="TIME", said=DEFAULT_TIMEOUT)] = None
+    timeout: Annotated[Text | None, option(metavar="TIME", said=DEFAULT_TIMEOUT)] = None
     """Retransmission timer, 1us at least; 0: none."""
-    retries: Annotated[Annotated[int, Field(ge=0, le=1000)] | None, told(said="never")] = None
+    retries: Annotated[Annotated[int, Field(ge=0, le=1000)] | None, option(said="never")] = None
     """Timeouts before a NIC gives up."""
     dcqcn: bool = False
     """NICs slow down when they receive congestion notifications."""

@@ -15,7 +15,7 @@ from p4gen.groups.connections import connection_entries
 from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.host.transport.verbs import Recovery
 from p4gen.inputs import parsed, shown
-from p4gen.library.options import Few, NicRecovery, Options, Text, told
+from p4gen.library.options import Few, NicRecovery, Options, Text, option
 from p4gen.library.programs import Described, spec_of
 from p4gen.ptf.family import conformance_of
 from p4gen.ptf.mutations import Mutation
@@ -43,13 +43,13 @@ SMALL: Final = {"lanes": 8, "window": 3, "message": 1, "groups": 1}
 class SearchOptions(Options):
     """The options of a search, as ``p4gen verify`` has them."""
 
-    collectives: Annotated[str, told(flag="collective", metavar="NAME,...")] = "allreduce"
+    collectives: Annotated[str, option(flag="collective", metavar="NAME,...")] = "allreduce"
     """What every rank calls, one after the other."""
     packets: Annotated[int, Field(ge=1, le=250)] = 3
     """Packets that a rank sends in a call, with the control message."""
     concurrent: Annotated[int, Field(ge=1, le=8)] = 1
     """Groups of all ranks at once."""
-    loss: Annotated[Few | None, told(said="1, with no other fault")] = None
+    loss: Annotated[Few | None, option(said="1, with no other fault")] = None
     """Losses in a run."""
     duplicate: Few = 0
     """Packets that arrive a second time, any time later."""
@@ -61,21 +61,21 @@ class SearchOptions(Options):
     """Timers that expire while packets are on their way. The others expire when nothing else can happen."""
     forge: Few = 0
     """Packets that the last host sends in another's name, of every kind, at any time."""
-    first_psn: Annotated[Text, told(metavar="PSN")] = "5"
+    first_psn: Annotated[Text, option(metavar="PSN")] = "5"
     """The first PSN of every connection."""
     stale: bool = False
     """Registers hold what an earlier group, of another epoch, has left."""
-    idle_since: Annotated[Text | None, told(metavar="PSN")] = None
+    idle_since: Annotated[Text | None, option(metavar="PSN")] = None
     """Slots hold what calls from this first PSN on have left; where no slot idles, what has come since then."""
-    rank_window: Annotated[Annotated[int, Field(ge=1, le=1024)] | None, told(metavar="W")] = None
+    rank_window: Annotated[Annotated[int, Field(ge=1, le=1024)] | None, option(metavar="W")] = None
     """Messages that ranks keep outstanding: of ranks that ignore the program's window."""
     flow: Flow = Flow.RESULTS
     """When a rank may send message j: once it has the result of message j - window, or its acknowledgement."""
     sync: PsnSync = PsnSync.SUBGROUPS
     """How PSNs stay synchronised over asymmetric collectives."""
-    recovery: Annotated[NicRecovery | None, told(said="as the program's")] = None
+    recovery: Annotated[NicRecovery | None, option(said="as the program's")] = None
     """The NICs' loss recovery."""
-    fault: Annotated[str | None, told(metavar="NAME")] = None
+    fault: Annotated[str | None, option(metavar="NAME")] = None
     """A fault of `p4gen ptf mutate`, to be seeded into the program."""
 
     @property
@@ -117,14 +117,14 @@ class Report:
     @property
     def story(self) -> str:
         """The events that lead to the violation, in words; empty without one."""
-        return "" if self.problem is None else self.told().text()
+        return "" if self.problem is None else self.replay().text()
 
-    def told(self) -> Story:
+    def replay(self) -> Story:
         """The run that leads to the violation, played again."""
-        from p4gen.verification.findings.counterexample import told  # noqa: PLC0415 - only violations need it
+        from p4gen.verification.findings.counterexample import story_of  # noqa: PLC0415 - only violations need it
 
         assert self.problem is not None
-        return told(System(self.scope), self.problem.events)
+        return story_of(System(self.scope), self.problem.events)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data."""

@@ -104,10 +104,10 @@ class Verification(Facet, Generic[OwnSpec]):
     """Whether switches that filter NAKs remember all that has passed, so that they know each loss, and no other."""
     tables: Mapping[int, PaperTable] = field(default_factory=dict)
     """Tables of the paper, by number."""
-    unsearched: Callable[[OwnSpec], Mapping[str, str]] = lambda _: {}
+    excuses: Callable[[OwnSpec], Mapping[str, str]] = lambda _: {}
     """Listed faults, and modules all of whose faults, that no search of sound hosts finds, with the reasons; for
     programs like a spec. All others should be found."""
-    shown: Callable[[OwnSpec], Mapping[str, str]] = lambda _: {}
+    first_scopes: Callable[[OwnSpec], Mapping[str, str]] = lambda _: {}
     """Listed faults, with the scope of ``p4gen.verification.faults.ladder`` that shows each after few states; for
     programs like a spec. It is searched first."""
     scopes: OwnScopes[OwnSpec] | None = None
@@ -116,15 +116,15 @@ class Verification(Facet, Generic[OwnSpec]):
     """The program that a program with a known design error is to be compared with; takes the family's own spec."""
 
 
-def said_of(spec: ProgramSpec) -> Verification[Any]:
-    """What the family of a spec says; the defaults if it says nothing."""
+def search_facet(spec: ProgramSpec) -> Verification[Any]:
+    """The family's answer for a spec; the defaults if it has none."""
     family = family_of(spec)
     return family.facet(Verification) if family.answers(Verification) else Verification()
 
 
 def verification_of(spec: ProgramSpec) -> Verification[Any]:
     """The same. Raises ``InputError`` for a program that cannot be searched."""
-    found = said_of(spec)
+    found = search_facet(spec)
     if why := found.unfit(spec):
         raise InputError(why)
     return found

@@ -239,7 +239,7 @@ class System:
         checked = corrupt and content[_OPCODE_AT] == Opcode.ACKNOWLEDGE and to.dst == self.rules.checks
         if checked and not effect.problem:
             left = [self.frames[number] for _, numbers in effect.sent for number in numbers]
-            if [_said(each) for each in left] != [_said(content)]:
+            if [_syndrome_and_psn(each) for each in left] != [_syndrome_and_psn(content)]:
                 return replace(
                     effect, problem="an answer with a wrong ICRC does not leave as it came", violated="switches"
                 )
@@ -300,7 +300,7 @@ class System:
         return found.held[at], self.contents.number(Content(found.in_order, found.held[:at] + found.held[at + 1 :]))
 
 
-def _said(answer: bytes) -> tuple[int, bytes]:
+def _syndrome_and_psn(answer: bytes) -> tuple[int, bytes]:
     return answer[_SYNDROME_AT], answer[_ANSWER_PSN]
 
 

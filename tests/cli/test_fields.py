@@ -12,7 +12,7 @@ from pydantic import Field
 from p4gen.cli.app import cli
 from p4gen.cli.fields import field_options
 from p4gen.errors import InputError
-from p4gen.library.options import NicRecovery, Options, Text, Texts, told
+from p4gen.library.options import NicRecovery, Options, Text, Texts, option
 from p4gen.library.simulation import RunOptions
 from p4gen.library.verification import SearchOptions
 
@@ -22,11 +22,11 @@ class Some(Options):
 
     number: Annotated[int, Field(ge=1, le=9)] = 3
     """How many."""
-    maybe: Annotated[Annotated[float, Field(ge=0, le=1)] | None, told(said="none")] = None
+    maybe: Annotated[Annotated[float, Field(ge=0, le=1)] | None, option(said="none")] = None
     """Which share."""
     colour: Literal["red", "green"] = "green"
     recovery: NicRecovery | None = None
-    much: Annotated[Text, told(flag="how-much", metavar="BYTES")] = "1K"
+    much: Annotated[Text, option(flag="how-much", metavar="BYTES")] = "1K"
     """Bytes."""
     many: Texts = ()
     on: bool = False
@@ -34,8 +34,8 @@ class Some(Options):
 
 def command() -> click.Command:
     function: Any = lambda **values: click.echo(repr(Some.checked(values)))  # noqa: E731
-    for option in reversed(field_options(Some, *Some.model_fields).values()):
-        function = option(function)
+    for decorate in reversed(field_options(Some, *Some.model_fields).values()):
+        function = decorate(function)
     made: click.Command = click.command(function)
     return made
 

@@ -62,7 +62,7 @@ def test_a_word_is_put_together_in_its_own_order() -> None:
 
 
 def test_values_are_shown_by_name() -> None:
-    assert WORD.shown(0x8000 | 42 << 7 | 9) == "flag=1 number=0x2a rest=9"
+    assert WORD.describe(0x8000 | 42 << 7 | 9) == "flag=1 number=0x2a rest=9"
 
 
 @pytest.mark.parametrize(

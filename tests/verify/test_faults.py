@@ -106,7 +106,7 @@ def test_a_scenario_that_does_not_show_the_fault_is_a_doubt() -> None:
 def test_every_reason_is_for_a_listed_fault(mode: str) -> None:
     seedings = [seeding_of(load_spec(None, {"mode": each})) for each in MODES]
     known = {name for seeding in seedings for fault in seeding.mutations for name in (fault.name, fault.module)}
-    reasons = verification_of(load_spec(None, {"mode": mode})).unsearched(load_spec(None, {"mode": mode}))
+    reasons = verification_of(load_spec(None, {"mode": mode})).excuses(load_spec(None, {"mode": mode}))
     assert set(reasons) <= known
     assert all(reasons.values())
 
@@ -118,7 +118,7 @@ def test_every_scope_that_shows_a_fault_is_one_of_the_ladder(mode: str) -> None:
     seeding = seeding_of(spec)
     faults = {fault.name: fault for fault in seeding.mutations}
     ladders: dict[str, dict[str, Any]] = {}
-    for name, scope in verification_of(spec).shown(spec).items():
+    for name, scope in verification_of(spec).first_scopes(spec).items():
         program = program_of(seeding, faults[name])
         scopes = ladders.setdefault(repr(program), dict(ladder(program)))
         assert placed(scopes[scope].program, faults[name]) is not None, name
@@ -129,7 +129,7 @@ def test_every_scope_that_shows_a_fault_is_one_of_the_ladder(mode: str) -> None:
 @pytest.mark.long
 def test_a_scope_that_shows_a_fault_does_so_after_few_states(mode: str, seed: int, pytestconfig: pytest.Config) -> None:
     spec = load_spec(None, {"mode": mode})
-    seeding, shown = seeding_of(spec), sorted(verification_of(spec).shown(spec).items())
+    seeding, shown = seeding_of(spec), sorted(verification_of(spec).first_scopes(spec).items())
     faults = {fault.name: fault for fault in seeding.mutations}
     chosen = shown if pytestconfig.getoption("--full") else random.Random(seed).sample(shown, 1)
     for name, scope in chosen:
@@ -142,7 +142,7 @@ def test_a_scope_that_shows_a_fault_does_so_after_few_states(mode: str, seed: in
 )
 def test_a_fault_that_modes_share_has_each_modes_own_reason(mode: str, reason: str) -> None:
     spec = load_spec(None, {"mode": mode})
-    assert reason in verification_of(spec).unsearched(spec)["idle-slot-is-newer"]
+    assert reason in verification_of(spec).excuses(spec)["idle-slot-is-newer"]
 
 
 def test_a_fault_that_no_search_can_find_has_a_reason() -> None:

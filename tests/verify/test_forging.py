@@ -20,7 +20,7 @@ from p4gen.papers.scin.verification.searching import PullScope
 from p4gen.rocev2.opcodes import Ack, Nak, Opcode, RnrNak
 from p4gen.rocev2.packet import parse
 from p4gen.verification.faults.faults import seeding_of
-from p4gen.verification.findings.counterexample import played, save, told
+from p4gen.verification.findings.counterexample import played, save, story_of
 from p4gen.verification.search.kernel import ARRIVE
 from p4gen.verification.search.search import Search
 from p4gen.verification.system import System
@@ -129,7 +129,7 @@ def test_a_forgery_is_played_again(tmp_path: Path) -> None:
     of = seeded(SCOPES["II"](), "any-port")
     problem = Search(System(of)).run().problem
     assert problem is not None
-    story = told(System(of), problem.events)
+    story = story_of(System(of), problem.events)
     assert "in another's name arrives" in story.text()
     list(save(story, problem, tmp_path))
     again, violated = played(tmp_path / "schedule.yaml")

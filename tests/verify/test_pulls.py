@@ -14,16 +14,16 @@ from p4gen.papers.scin.conformance.faults import SEEDING
 from p4gen.papers.scin.control import Pattern, Role
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.papers.scin.verification import SMALL, small
-from p4gen.papers.scin.verification.judging import Pulls
+from p4gen.papers.scin.verification.excuses import excuses
+from p4gen.papers.scin.verification.first_scopes import ladder
+from p4gen.papers.scin.verification.monitor import Pulls
 from p4gen.papers.scin.verification.operands import operand, operands, pieces, result, results
 from p4gen.papers.scin.verification.searching import PullScope
-from p4gen.papers.scin.verification.shown import ladder
-from p4gen.papers.scin.verification.unsearched import unsearched
 from p4gen.rocev2.headers import BTH, RETH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket
 from p4gen.verification.findings.confirm import confirm
-from p4gen.verification.findings.counterexample import played, save, told
+from p4gen.verification.findings.counterexample import played, save, story_of
 from p4gen.verification.findings.scenario import write
 from p4gen.verification.search.search import Search
 from p4gen.verification.system import System
@@ -98,9 +98,9 @@ def test_early_release_is_sound_without_losses_and_found_with_one(tmp_path: Path
         "deadlock",
         "nothing is on its way, no timer runs, and not all calls have ended",
     )
-    story = told(System(of), problem.events)
+    story = story_of(System(of), problem.events)
     files = save(story, problem, tmp_path)
-    assert write(told(System(of), problem.events), problem.text, tmp_path) is not None
+    assert write(story_of(System(of), problem.events), problem.text, tmp_path) is not None
     (schedule,) = (path for path in files if path.suffix == ".yaml")
     again, _ = played(schedule)
     assert again.system.scope.as_data() == of.as_data()
@@ -211,7 +211,7 @@ def test_scopes_have_names_and_can_be_written_down() -> None:
 
 
 def test_reasons_are_of_listed_faults() -> None:
-    assert unsearched(SPEC).keys() <= {mutation.name for mutation in SEEDING.mutations}
+    assert excuses(SPEC).keys() <= {mutation.name for mutation in SEEDING.mutations}
 
 
 def test_what_a_scope_refuses() -> None:

@@ -12,8 +12,8 @@ from p4gen.cli.app import cli
 from p4gen.errors import InputError
 from p4gen.papers.multiwrite.conformance.faults import SEEDING
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
+from p4gen.papers.multiwrite.verification.excuses import excuses
 from p4gen.papers.multiwrite.verification.searching import Sets, WriteScope, named
-from p4gen.papers.multiwrite.verification.unsearched import unsearched
 from p4gen.verification.faults.faults import Hunt
 from p4gen.verification.findings.counterexample import played, save
 from p4gen.verification.findings.results import Result
@@ -81,7 +81,7 @@ def test_sets_of_destinations_differ() -> None:
 
 def test_reasons_are_of_listed_faults() -> None:
     listed = {mutation.name for mutation in SEEDING.mutations}
-    assert unsearched(MultiwriteSpec()).keys() <= listed
+    assert excuses(MultiwriteSpec()).keys() <= listed
 
 
 @pytest.mark.parametrize(

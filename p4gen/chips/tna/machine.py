@@ -161,20 +161,20 @@ class _Run(Passes[_Arrival, _Departure]):
     def _forward(self, gress: Gress, values: Values, data: bytes, drop: int) -> None:
         """The traffic manager."""
 
-        def told(name: str) -> int:
+        def field(name: str) -> int:
             return gress.get(values, "ig_intr_md_for_tm", name)
 
         found: list[Copy] = []
-        port = told("ucast_egress_port")
+        port = field("ucast_egress_port")
         if not drop & 1:
             if port is not UNSET and port != NO_PORT:
                 self._note("decision", f"unicast to port {port}", port=port)
                 found.append(Copy(port))
             for name in ("mcast_grp_a", "mcast_grp_b"):
-                group = told(name)
+                group = field(name)
                 if group is not UNSET and group:
-                    found += self._multicast(group, told)
-        if told("copy_to_cpu") and not drop & 2:
+                    found += self._multicast(group, field)
+        if field("copy_to_cpu") and not drop & 2:
             cpu = self._state.cpu_port
             self._note("decision", f"copy to the CPU, port {cpu}", port=cpu)
             found.append(Copy(cpu))
@@ -183,20 +183,20 @@ class _Run(Passes[_Arrival, _Departure]):
             self._note("drop", f"dropped at the end of ingress ({why})", where="ingress")
             return
         for copy in found:
-            if told("bypass_egress"):
+            if field("bypass_egress"):
                 self._note("decision", "past egress")
                 self._send(copy.port, data)
             else:
-                self._departures.append(_Departure(data, copy, int(told("ingress_cos")), int(told("qid"))))
+                self._departures.append(_Departure(data, copy, int(field("ingress_cos")), int(field("qid"))))
 
-    def _multicast(self, group: int, told: Any) -> list[Copy]:
+    def _multicast(self, group: int, field: Any) -> list[Copy]:
         configured = self._state.groups.get(group)
         if configured is None:
             self._note("decision", f"no copies: multicast group {group} is not configured", group=group)
             return []
         request = Request(
-            told("rid"), told("level1_exclusion_id"), told("level2_exclusion_id"),
-            told("level1_mcast_hash"), told("level2_mcast_hash"),
+            field("rid"), field("level1_exclusion_id"), field("level2_exclusion_id"),
+            field("level1_mcast_hash"), field("level2_mcast_hash"),
         )  # fmt: skip
         found = copies(configured, request, self._state.pruning(hashes_nodes=self._model.chip.hashes_nodes))
         shown = ", ".join(f"port {c.port}" + (f" rid {c.rid}" if c.rid else "") for c in found) or "no copies"

@@ -188,14 +188,15 @@ def _start(bench: Commander, number: int, call: BoundAction) -> None:
         known = f"a field is {', '.join(FIELDS)}" if unknown else f"an application is {', '.join(TRIGGERS)}"
         raise StfError(Diagnostic(call.pos, f"{(unknown or [call.name])[0]}: {known}"))
 
-    def told(name: str) -> int:
+    def field(name: str) -> int:
         return given[name].value if name in given else 0
 
     packet = _bytes(given["buffer"]) if "buffer" in given else b""
     _settings(bench).start(
         Application(
-            number, packet, TRIGGERS[call.name], told("pipe"), told("timer_nanosec"), told("batch_count_cfg") + 1,
-            told("packets_per_batch_cfg") + 1, told("ibg"), told("ipg"), told("pattern_value"), told("pattern_mask"),
+            number, packet, TRIGGERS[call.name], field("pipe"), field("timer_nanosec"), field("batch_count_cfg") + 1,
+            field("packets_per_batch_cfg") + 1, field("ibg"), field("ipg"), field("pattern_value"),
+            field("pattern_mask"),
         )
     )  # fmt: skip
 

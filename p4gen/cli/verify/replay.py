@@ -53,10 +53,12 @@ def command(ctx: click.Context, /, schedule: Path, target: str | None) -> None:
         targets.check(target)
         with scratch() as place:
             wrong, right = trial(scope, switch_in(file), schedule.parent, target, place)
-        console.print(f"{target}: the scenario {_said(wrong)} with this program, {_said(right)} with the sound one")
+        console.print(
+            f"{target}: the scenario {_verdict(wrong)} with this program, {_verdict(right)} with the sound one"
+        )
         same = same and not wrong and right
     ctx.exit(0 if same else 1)
 
 
-def _said(passed: bool) -> str:
+def _verdict(passed: bool) -> str:
     return "passes" if passed else "fails"

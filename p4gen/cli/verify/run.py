@@ -140,9 +140,9 @@ def command(
         )
         console.print(report.story, end="", highlight=False, markup=False)
         if out is not None:
-            for path in save(report.told(), problem, out):
+            for path in save(report.replay(), problem, out):
                 console.print(f"  {path}", highlight=False)
-            scenario = write(report.told(), problem.text, out)
+            scenario = write(report.replay(), problem.text, out)
             console.print(
                 f"  {scenario or 'no scenario: no switch does something else than the sound program'}", highlight=False
             )

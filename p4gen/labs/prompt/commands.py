@@ -13,7 +13,7 @@ from p4gen.labs.network import faults
 from p4gen.labs.prompt import membercommands, peercommands, trouble
 from p4gen.labs.prompt.terminal import Command, Session, read_number, read_size, take_option
 from p4gen.labs.prompt.tracing import KINDS, Tracer
-from p4gen.labs.prompt.welcome import shown
+from p4gen.labs.prompt.welcome import display_path
 from p4gen.labs.runs.calls import check_calls, run, slow
 from p4gen.labs.runs.report import counts_text, progress, show, size_text, table, to_json, tree_text, without_kernel
 from p4gen.net.collectives.config import Call
@@ -140,7 +140,7 @@ def _trace(session: Session, words: list[str]) -> bool:
     whose = f"{what}'s" if count == 1 else f"{count} {what}s'"
     session.console.print(
         f"the next {whose} way through {switch} will be printed; all packets, lanes and edges are in "
-        f"{shown(tracer.file)}",
+        f"{display_path(tracer.file)}",
         markup=False,
     )
     return True
@@ -149,7 +149,7 @@ def _trace(session: Session, words: list[str]) -> bool:
 def _pcap(session: Session, words: list[str]) -> bool:
     file = session.lab.capture(words[0])
     state = "begins" if words[0] in session.lab.taps else "has ended"
-    session.console.print(f"capture of {words[0]} {state}: {shown(file)}", markup=False)
+    session.console.print(f"capture of {words[0]} {state}: {display_path(file)}", markup=False)
     return True
 
 

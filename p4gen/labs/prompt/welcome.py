@@ -16,7 +16,7 @@ DEFAULT_ADDRESS_FILE = "build/lab/manager"
 """The file that ``p4gen top`` reads by default."""
 
 
-def shown(path: Path) -> str:
+def display_path(path: Path) -> str:
     """A path for display: relative to the current folder if it is below it."""
     short = os.path.relpath(path)
     return short if not short.startswith("..") else str(path)
@@ -33,9 +33,9 @@ def welcome(lab: Lab, console: Console) -> None:
         f"{lab.topology.name} is up after {lab.stages['all']:.1f} s ({parts}): {len(lab.switches)} switches "
         f"({job.target}) run {programs}, {len(lab.hosts)} hosts"
     )
-    console.print(f"  logs and captures      {shown(job.folder)}", markup=False)
+    console.print(f"  logs and captures      {display_path(job.folder)}", markup=False)
     top = "p4gen top"
-    if shown(job.address_file) != DEFAULT_ADDRESS_FILE:
+    if display_path(job.address_file) != DEFAULT_ADDRESS_FILE:
         top += f" --manager {lab.manager_address}"
     console.print(f"  from another terminal  {top}", markup=False)
     console.print(f"                         nsenter -t {lab.outer} -n bash (switches' interfaces; hosts' are in net)")

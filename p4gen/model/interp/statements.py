@@ -33,7 +33,7 @@ def _declare(b: Build, s: ir.Declare) -> Exec:
             f[slot] = make()
 
         return declare
-    value = _told(b, s.pos, s.variable.name, s.variable.type, b.expr(s.init))
+    value = _traced(b, s.pos, s.variable.name, s.variable.type, b.expr(s.init))
     if is_composite(s.variable.type):
 
         def declare_copy(f: Frame) -> None:
@@ -49,7 +49,7 @@ def _declare(b: Build, s: ir.Declare) -> Exec:
 
 def _assign(b: Build, s: ir.Assign) -> Exec:
     target = LValue(b, s.target)
-    value = _told(b, s.pos, text(s.target) if b.traced else "", s.target.type, b.expr(s.value))
+    value = _traced(b, s.pos, text(s.target) if b.traced else "", s.target.type, b.expr(s.value))
     if isinstance(s.target, ir.FieldOf) and b.state.decides(s.target.base.type):
         value = _plain(value)
     if target.dynamic and has_calls(s.value):
@@ -82,7 +82,7 @@ def _plain(value: Eval) -> Eval:
     return lambda f: int(value(f))
 
 
-def _told(b: Build, pos: Pos, name: str, of: t.Type, value: Eval) -> Eval:
+def _traced(b: Build, pos: Pos, name: str, of: t.Type, value: Eval) -> Eval:
     """``value``, with an event for the trace that it is assigned to ``name``."""
     if not b.traced:
         return value

@@ -293,13 +293,13 @@ def _clone_sessions(spec: EpicSpec) -> Iterator[CloneSession]:
 
 
 def _problems(spec: EpicSpec, group: GroupContext) -> Iterator[str]:
-    yield from _lacking(spec, [[(pattern.collective, pattern.root) for pattern in group.patterns]])
+    yield from _refusals(spec, [[(pattern.collective, pattern.root) for pattern in group.patterns]])
     yield from folding.problems_of_group(spec, group.edges)
     if spec.mode.augmented and group.base_down is None and any(map(group.has_down, group.patterns)):
         yield "it has no slots for DOWN traffic (base_down)"
 
 
-def _lacking(spec: EpicSpec, channels: Sequence[Sequence[ChannelKey]]) -> Iterator[str]:
+def _refusals(spec: EpicSpec, channels: Sequence[Sequence[ChannelKey]]) -> Iterator[str]:
     if spec.mode.stores and any(len(serves) != 1 for serves in channels):
         yield "Mode I has a queue pair for each collective and root (sync subgroups)"
     if not static(spec):
@@ -333,7 +333,7 @@ def _last_edge_id(spec: EpicSpec) -> int:
 FACET: GroupEntries[EpicSpec] = GroupEntries(
     configuration=_configuration,
     problems=_problems,
-    lacking=_lacking,
+    refusals=_refusals,
     holds=_holds,
     last_edge_id=_last_edge_id,
     given_up="IncIngress.resend_timer.given_up",

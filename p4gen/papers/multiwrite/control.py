@@ -337,7 +337,7 @@ def _problems(spec: MultiwriteSpec, group: GroupContext) -> Iterator[str]:
             yield f"edge {edge.edge_id}: the memory of the rank there is not known"
 
 
-def _lacking(spec: MultiwriteSpec, channels: Sequence[Sequence[ChannelKey]]) -> Iterator[str]:
+def _refusals(spec: MultiwriteSpec, channels: Sequence[Sequence[ChannelKey]]) -> Iterator[str]:
     patterns = [pattern for serves in channels for pattern in serves]
     if any(collective is not Collective.BROADCAST for collective, _ in patterns):
         yield f"{spec.program} reduces nothing: its groups have a Broadcast from each rank"
@@ -358,7 +358,7 @@ FACET: GroupEntries[MultiwriteSpec] = GroupEntries(
     configuration=_configuration,
     last_edge_id=_last_edge_id,
     holds=context_holds,
-    lacking=_lacking,
+    refusals=_refusals,
     ticked=_ticked,
     problems=_problems,
 )

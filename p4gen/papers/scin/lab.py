@@ -100,7 +100,7 @@ class Rank:
         for channel in config.channels:
             at = flag_offset(channel.key, self._size)
             member = Member(self._nic, self._spec, config.first_psn, self._flags, at)
-            member.told = member.troubled = self._changed
+            member.on_flag = member.troubled = self._changed
             far = channel.peer
             member.connect(
                 {role: (channel.qp + role, replace(far, qp=far.qp + role)) for role in roles(self._spec)}, qp

@@ -280,7 +280,7 @@ class Caller:
         self.name = f"group {group.number} rank {rank.rank}"
         self._chance = random.Random(f"{group.run.order.seed} {self.name}")  # noqa: S311 - a simulation, to be repeatable
         for member in rank.members:
-            member.told = self._told
+            member.on_flag = self._flag_arrived
 
     @property
     def done(self) -> bool:
@@ -307,7 +307,7 @@ class Caller:
         run.wake()
         run.collective.start(self.rank, self.operand, self._result)
 
-    def _told(self) -> None:
+    def _flag_arrived(self) -> None:
         """A flag has come."""
         if not self.rank.done:
             return

@@ -90,7 +90,7 @@ def place(
         except InputError as error:
             problems += [f"group {number}: {diagnostic.message}" for diagnostic in error.diagnostics]
         problems += [f"group {number}: {reason}" for reason in request.problems()]
-        problems += [f"group {number}: {reason}" for reason in group_entries(spec).lacking(spec, request.channels())]
+        problems += [f"group {number}: {reason}" for reason in group_entries(spec).refusals(spec, request.channels())]
     if len(requests) > TREES:
         problems.append(f"{len(requests)} groups; there are addresses for {TREES}")
     if problems:

@@ -85,7 +85,7 @@ def check(spec: GroupSpec, view: View) -> None:
         problems.append("a ring needs at least two ranks (fallback)")
     if not 0 < spec.duty <= 1:  # NaN is refused, too
         problems.append(f"a duty of {spec.duty:g}: it is a share of the time, more than 0 and at most 1")
-    lacks = [list(_lacking(spec, program)) for program in view.specs.values()]
+    lacks = [list(_refusals(spec, program)) for program in view.specs.values()]
     if lacks and all(lacks):
         problems += dict.fromkeys(reason for some in lacks for reason in some)
     if spec.slots is not None:
@@ -326,17 +326,17 @@ def _unfit(trees: Sequence[IncTree], specs: Mapping[str, ServingSpec], request: 
         if len(node.edges) > program.fan_in:
             yield f"{name}: {len(node.edges)} edges; its program takes {program.fan_in} (fan_in)"
     for name in names:
-        yield from (f"{name}: {reason}" for reason in _lacking(request, specs[name]))
+        yield from (f"{name}: {reason}" for reason in _refusals(request, specs[name]))
         for reason in _slot_problems(request.slots or specs[name].slots_per_group, specs[name]):
             yield f"{name}: {reason}"
 
 
-def _lacking(spec: GroupSpec | GroupRequest, program: ServingSpec) -> Iterable[str]:
+def _refusals(spec: GroupSpec | GroupRequest, program: ServingSpec) -> Iterable[str]:
     if bool(spec.memories) != program.uses_memory:
         what = "needs the memory of each rank" if program.uses_memory else "knows no memory of ranks"
         return [f"{program.program} {what}"]
     request = GroupRequest(spec.ranks, sync=spec.sync, collectives=spec.collectives, memories=spec.memories)
-    return group_entries(program).lacking(program, request.channels())
+    return group_entries(program).refusals(program, request.channels())
 
 
 def _slot_problems(slots: int, spec: ServingSpec) -> Iterator[str]:

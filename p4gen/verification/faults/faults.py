@@ -13,10 +13,10 @@ from p4gen.program import compose, render
 from p4gen.ptf.family import conformance_of
 from p4gen.ptf.mutations import Mutation, Seeding
 from p4gen.scratch import scratch
-from p4gen.verification.family import said_of
+from p4gen.verification.family import search_facet
 from p4gen.verification.faults.ladder import ladder
 from p4gen.verification.findings.confirm import repeated
-from p4gen.verification.findings.counterexample import SCHEDULE, schedule, told
+from p4gen.verification.findings.counterexample import SCHEDULE, schedule, story_of
 from p4gen.verification.findings.results import Problem
 from p4gen.verification.findings.scenario import switch_in, tried, write
 from p4gen.verification.search.knowledge import Knowledge
@@ -57,7 +57,7 @@ def seeding_of(spec: ProgramSpec) -> Seeding:
 def program_of(seeding: Seeding, fault: Mutation) -> ProgramSpec:
     """The program that a fault is seeded into: the suite's, or one like it that a search knows more of."""
     given = load_spec(None, dict(seeding.programs[fault.program]))
-    for other in (*said_of(given).searched(given), {}):
+    for other in (*search_facet(given).searched(given), {}):
         spec = load_spec(None, {**seeding.programs[fault.program], **other})
         if placed(spec, fault) is not None:
             return spec
@@ -85,19 +85,19 @@ def placed(spec: ProgramSpec, fault: Mutation) -> Mutation | None:
 
 def beyond(spec: ProgramSpec, fault: Mutation) -> str:
     """Why a search of sound hosts cannot find a fault; "" if it should find it."""
-    said = said_of(spec)
-    unsearched = said.unsearched(spec)
-    return unsearched.get(fault.name, unsearched.get(fault.module, "")) or said.unfit(spec)
+    facet = search_facet(spec)
+    excuses = facet.excuses(spec)
+    return excuses.get(fault.name, excuses.get(fault.module, "")) or facet.unfit(spec)
 
 
 def _shown(spec: ProgramSpec, fault: Mutation) -> str:
-    return said_of(spec).shown(spec).get(fault.name, "")
+    return search_facet(spec).first_scopes(spec).get(fault.name, "")
 
 
 def doubt(system: System, problem: Problem) -> str:
     """Make a PTF scenario of a counterexample, and run it in memory with the program of ``system`` and the sound one.
     Returns what is wrong if it does not tell them apart."""
-    story = told(system, problem.events)
+    story = story_of(system, problem.events)
     with scratch() as place:
         place.joinpath(SCHEDULE).write_text(schedule(story, problem), encoding="utf-8")
         path = write(story, problem.text, place)

@@ -27,7 +27,7 @@ SCHEDULE = "schedule.yaml"
 """The file of a schedule."""
 
 
-def told(system: System, numbers: Sequence[int]) -> Story:
+def story_of(system: System, numbers: Sequence[int]) -> Story:
     """The run of a violation, played on a system of its scope."""
     story = Story(system)
     # The numbers of links, hosts and ticks are the same in every system of a scope.

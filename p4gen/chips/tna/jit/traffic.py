@@ -229,21 +229,21 @@ class Traffic:
         """The traffic manager."""
         fn, role = g.fn, gress.parts.role("for_tm")
 
-        def told(name: str) -> Value:
+        def field(name: str) -> Value:
             return gress.get(g, role, name)
 
         def assigned(name: str) -> Value:
             return gress.assigned(g, role, name)
 
-        port, cpu = told("ucast_egress_port"), told("copy_to_cpu")
-        past = fn.compare("ne", told("bypass_egress"), const(0, 64))
-        cos, queue = told("ingress_cos"), told("qid")
+        port, cpu = field("ucast_egress_port"), field("copy_to_cpu")
+        past = fn.compare("ne", field("bypass_egress"), const(0, 64))
+        cos, queue = field("ingress_cos"), field("qid")
         goes = self._clear(g, drop, 1)
         unicast = fn.op("and", goes, fn.op("and", assigned("ucast_egress_port"),
                                            fn.compare("ne", port, const(NO_PORT, 64))))  # fmt: skip
         groups = []
         for name in ("mcast_grp_a", "mcast_grp_b"):
-            group = told(name)
+            group = field(name)
             some = fn.op("and", assigned(name), fn.compare("ne", group, const(0, 64)))
             groups.append((group, fn.op("and", goes, some)))
         to_cpu = fn.op("and", fn.compare("ne", cpu, const(0, 64)), self._clear(g, drop, 2))
@@ -266,7 +266,7 @@ class Traffic:
             leave(port)
         numbers = []
         for name in ("level1_exclusion_id", "rid", "level2_exclusion_id"):
-            given = fn.op("add", told(name), const(1, 64))
+            given = fn.op("add", field(name), const(1, 64))
             numbers.append(fn.select(assigned(name), given, const(0, 64)))
         excluding = ", ".join(f"i64 {number.ref}" for number in numbers)
         for group, some in groups:

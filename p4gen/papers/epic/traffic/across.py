@@ -18,7 +18,7 @@ from p4gen.groups.group import GroupContext, SwitchConfig
 from p4gen.model import Model
 from p4gen.model.entries import Entry, MulticastGroup
 from p4gen.papers.epic.capabilities import capabilities
-from p4gen.papers.epic.conformance.lacking import reason as dropped_for
+from p4gen.papers.epic.conformance.needs import reason as dropped_for
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.papers.epic.tofino import static
 from p4gen.papers.epic.traffic.source import REQUEST_EVERY, RandomTraffic

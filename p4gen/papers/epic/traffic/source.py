@@ -188,9 +188,9 @@ class RandomTraffic:
 
     def _stream(self) -> Packet:
         """The next packet of a rank or a switch."""
-        return self._told(self.random.choice(self.streams).next())
+        return self._make(self.random.choice(self.streams).next())
 
-    def _told(self, said: Said) -> Packet:
+    def _make(self, said: Said) -> Packet:
         frame = self._packet_of(said).sealed().to_bytes()
         if said.opcode == Opcode.ACKNOWLEDGE and self.random.random() < 0.2:
             frame = frame.ljust(64, b"\0")
@@ -236,14 +236,14 @@ class RandomTraffic:
         """A duplicate of a recent packet."""
         if self._recent and self.random.random() < 0.5:
             return replace(self.random.choice(self._recent), kind="repeated")
-        return self._told(replace(self.random.choice(self.streams).repetition(), kind="repeated"))
+        return self._make(replace(self.random.choice(self.streams).repetition(), kind="repeated"))
 
     def _out_of_turn(self) -> Packet:
         stream = self.random.choice(self.streams)
-        return self._told(stream.beyond() if self.random.random() < 0.3 else stream.gap())
+        return self._make(stream.beyond() if self.random.random() < 0.3 else stream.gap())
 
     def _unrequested(self) -> Packet:
-        return self._told(self.random.choice(self.streams).unrequested())
+        return self._make(self.random.choice(self.streams).unrequested())
 
     def _stale(self) -> Packet:
         """A PSN far before or far after its slot's."""
@@ -269,7 +269,7 @@ class RandomTraffic:
         at = rng.choice((0, 1, -1, stream.packets + 1))
         said = Said(line, Opcode.SEND_ONLY_IMM, serial.add(stream.start, at), value, kind="odd control")
         in_place_of_data = replace(stream.beyond(), opcode=Opcode.SEND_ONLY_IMM, value=value, kind="odd control")
-        return self._told(rng.choice((said, in_place_of_data)))
+        return self._make(rng.choice((said, in_place_of_data)))
 
     def _tick(self) -> Packet:
         """A tick for an edge; often for one that has just had one."""

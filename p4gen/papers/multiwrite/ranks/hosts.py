@@ -197,7 +197,7 @@ class Member:
         """The block of a source: this rank, or one that writes to it."""
         return b"".join(self._of(source))
 
-    def come(self, source: int, first: int) -> list[bytes]:
+    def arrived(self, source: int, first: int) -> list[bytes]:
         """The packets of a source in this call that have come so far, from the one with this number on, whether or not
         its fence has come."""
         if self._fences[source] >= self._call:

@@ -197,7 +197,7 @@ class _Forwarding:
         """Take what has come, have each packet sent after the time that the rate gives, and look again until all have
         come."""
         size = self.onward.layout.spec.payload
-        for packet in self.inward.come(self.scheme.partner(self.inward.rank), self.taken):
+        for packet in self.inward.arrived(self.scheme.partner(self.inward.rank), self.taken):
             self.free_at = max(self.free_at, self.loop.now) + size * SECOND // self.scheme.rate
             self.loop.at(self.free_at, self._send, (packet, self.taken))
             self.taken += 1

@@ -57,7 +57,7 @@ class Member:
         """How those have ended for which it has its flag."""
         self.flagged = 0
         """When it got the newest flag, ps."""
-        self.told: Callable[[], None] = lambda: None
+        self.on_flag: Callable[[], None] = lambda: None
         """What is called at each flag."""
         self.troubled: Callable[[], None] = lambda: None
         """What is called when there is a problem."""
@@ -68,9 +68,9 @@ class Member:
         """Create the connections: the QP and the switch's end of each."""
         whole = replace(config, mtu=max(config.mtu, BUFFERS.size))  # an arrival is one packet, data may be shorter
         for role, (number, peer) in ends.items():
-            told = self._written if role is Role.WRITE else self._completed
+            completed = self._written if role is Role.WRITE else self._completed
             its = {Role.SYNC: whole, Role.WRITE: replace(config, mtu=self._spec.written_mtu)}.get(role, config)
-            pair = self._nic.create_pair(number, peer, its, told)
+            pair = self._nic.create_pair(number, peer, its, completed)
             self.pairs.append(pair)
             if role is Role.SYNC:
                 self._sync = pair
@@ -163,4 +163,4 @@ class Member:
     def _end(self, status: Status) -> None:
         self.statuses.append(status)
         self.flagged = self._nic.clock.now
-        self.told()
+        self.on_flag()

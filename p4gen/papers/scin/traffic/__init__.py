@@ -2,7 +2,7 @@
 
 Everything derives from one seed. Ranks mostly do what their NICs do: they arrive, answer READs, acknowledge results and
 flags, with losses, repetitions, NAKs and refusals; now and then a context hears nothing but ticks. What the switch has
-asked them for is reckoned (``following.py``), since it is not asked itself, and each context begins anew from time to
+asked them for is reckoned (``expected.py``), since it is not asked itself, and each context begins anew from time to
 time, and soon after a call was aborted.
 """
 
@@ -23,7 +23,7 @@ from p4gen.papers.scin.control import Pattern, PullContext, PullEdge, Role, role
 from p4gen.papers.scin.headers import BUFFERS, CURSOR
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.papers.scin.traffic.draws import elements, scales
-from p4gen.papers.scin.traffic.following import Following
+from p4gen.papers.scin.traffic.expected import ExpectedContext
 from p4gen.papers.scin.traffic.frames import ACK, Star, answer, arrival, from_rank, response, tick
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH
@@ -88,11 +88,11 @@ class RandomTraffic:
 
     # --- configuration ---
 
-    def _new(self, number: int, pattern: Pattern, epoch: int) -> Following:
+    def _new(self, number: int, pattern: Pattern, epoch: int) -> ExpectedContext:
         rng = self._random
         first = rng.choice((rng.getrandbits(24), (1 << 24) - 9, (1 << 23) - 9))
         context = self._star.context(number, pattern, epoch, first)
-        return Following(context, self._spec.slots, self._spec.wave, self._spec.scaled)
+        return ExpectedContext(context, self._spec.slots, self._spec.wave, self._spec.scaled)
 
     def _request(self) -> Iterator[Event]:
         """An entry is removed or restored; or a context begins anew."""
@@ -151,7 +151,7 @@ class RandomTraffic:
             learn()
         return Packet(port, frame, kind)
 
-    def _made(self, stream: Following) -> Made:
+    def _made(self, stream: ExpectedContext) -> Made:
         """What a rank sends, or the agent."""
         rng = self._random
         if stream.silent:
@@ -166,7 +166,7 @@ class RandomTraffic:
         if chance < 0.06:
             return self._ticked(stream)
         if chance < 0.09:
-            return self._said_of_reads(stream)
+            return self._read_answer(stream)
         if stream.finished:
             made = self._arrives if rng.random() < 0.7 else self._takes_flag
         elif rng.random() < 0.04:
@@ -174,11 +174,11 @@ class RandomTraffic:
         else:
             unfreed = (stream.released - stream.freed) / self._spec.slots
             sources = stream.of(stream.context.sources)
-            waits = not any(stream.missing(edge) or stream.lacking(edge) for edge in sources)
+            waits = not any(stream.missing(edge) or stream.missing_scales(edge) for edge in sources)
             made = self._acknowledges if rng.random() < (0.9 if waits else min(0.5, unfreed)) else self._gives
         return made(stream)
 
-    def _arrives(self, stream: Following) -> Made:
+    def _arrives(self, stream: ExpectedContext) -> Made:
         """An arrival; an earlier one again, one ahead of its time, one that announces something else."""
         rng, context, spec = self._random, stream.context, self._spec
         absent = stream.of(stream.participants & ~stream.arrived)
@@ -201,11 +201,11 @@ class RandomTraffic:
         buffers = rng.randbytes(BUFFERS.size)
         return self._from(edge, arrival(spec, context, edge, call, packets, buffers, other), kind)
 
-    def _gives(self, stream: Following) -> Made:
+    def _gives(self, stream: ExpectedContext) -> Made:
         """Data that was asked for; some of it is lost, comes again, or was never asked for."""
         rng, context, spec = self._random, stream.context, self._spec
         edges = stream.of(context.sources)
-        if spec.scaled and rng.random() < (0.6 if any(map(stream.lacking, edges)) else 0.03):
+        if spec.scaled and rng.random() < (0.6 if any(map(stream.missing_scales, edges)) else 0.03):
             return self._gives_scales(stream)
         chance, kind = rng.random(), "response"
         edge = rng.choice([edge for edge in edges if stream.missing(edge)] or edges)
@@ -224,12 +224,12 @@ class RandomTraffic:
             self._if_sound.append(partial(stream.has_come, edge, psn))
         return self._from(edge, response(context, edge, psn, data, rng.choice(_RESPONSES)), kind)
 
-    def _gives_scales(self, stream: Following) -> Made:
+    def _gives_scales(self, stream: ExpectedContext) -> Made:
         """Scales that were asked for, and others."""
         rng, context = self._random, stream.context
         edges = stream.of(context.sources)
-        edge = rng.choice([edge for edge in edges if stream.lacking(edge)] or edges)
-        lacking, kind = stream.lacking(edge), "scales"
+        edge = rng.choice([edge for edge in edges if stream.missing_scales(edge)] or edges)
+        lacking, kind = stream.missing_scales(edge), "scales"
         if lacking and rng.random() < 0.92:
             wave = rng.choice((lacking[0], rng.choice(lacking)))
             self._if_sound.append(partial(stream.has_scales, edge, wave))
@@ -241,7 +241,7 @@ class RandomTraffic:
         data = scales(self._spec, rng)
         return self._from(edge, response(context, edge, wave, data, opcode, Role.SCALES), kind)
 
-    def _acknowledges(self, stream: Following) -> Made:
+    def _acknowledges(self, stream: ExpectedContext) -> Made:
         """ACKs and NAKs of results: of any that were written, of earlier and of later ones."""
         rng, context = self._random, stream.context
         edge = rng.choice(stream.of(context.destinations))
@@ -264,7 +264,7 @@ class RandomTraffic:
             self._if_sound.append(partial(stream.is_acknowledged, edge, psn + (syndrome == ACK)))
         return self._from(edge, answer(context, edge, Role.WRITE, psn, syndrome, rng.getrandbits(24)), kind)
 
-    def _said_of_reads(self, stream: Following) -> Made:
+    def _read_answer(self, stream: ExpectedContext) -> Made:
         """A NIC has missed a READ, or has no use for it."""
         rng, context = self._random, stream.context
         edge = rng.choice(stream.of(context.sources))
@@ -272,13 +272,16 @@ class RandomTraffic:
         psn = rng.choice(missing) if missing and rng.random() < 0.8 else stream.asked + rng.randrange(-9, 9)
         role = Role.READ
         if self._spec.scaled and rng.random() < 0.4:
-            role, psn = Role.SCALES, rng.choice(stream.lacking(edge) or [stream.waves_end + rng.randrange(-3, 3)])
+            role, psn = (
+                Role.SCALES,
+                rng.choice(stream.missing_scales(edge) or [stream.waves_end + rng.randrange(-3, 3)]),
+            )
         syndrome = rng.choice((*(_NAK,) * 14, ACK, RnrNak(1).syndrome, _REFUSED, rng.getrandbits(8)))
         if syndrome >> 5 == 3 and syndrome != _NAK and not stream.finished:
             self._if_sound.append(stream.is_aborted)
         return self._from(edge, answer(context, edge, role, psn, syndrome), "answer to a READ")
 
-    def _takes_flag(self, stream: Following) -> Made:
+    def _takes_flag(self, stream: ExpectedContext) -> Made:
         """A flag is acknowledged, or was lost."""
         rng = self._random
         unflagged = stream.of(stream.participants & ~stream.flagged)
@@ -290,7 +293,7 @@ class RandomTraffic:
             self._if_sound.append(partial(stream.has_flag, edge))
         return self._from(edge, answer(stream.context, edge, Role.SYNC, psn, syndrome), "answer to a flag")
 
-    def _ticked(self, stream: Following) -> Made:
+    def _ticked(self, stream: ExpectedContext) -> Made:
         """A tick of the switch's agent, which somebody may forge."""
         rng = self._random
         edge = rng.choice(stream.context.edges)
@@ -299,7 +302,7 @@ class RandomTraffic:
         self._if_sound.append(partial(stream.is_ticked, self._spec.patience))
         return self._spec.architecture.cpu_port, self._dressed(tick(edge)), "tick"
 
-    def _odd(self, stream: Following) -> Made:
+    def _odd(self, stream: ExpectedContext) -> Made:
         """What no rank sends to that queue pair: another opcode, a forged cursor, a notification, another peer's."""
         rng, context = self._random, stream.context
         edge, role = rng.choice(context.edges), rng.choice(roles(self._spec))

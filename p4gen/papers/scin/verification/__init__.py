@@ -9,9 +9,9 @@ from p4gen.host.transport.verbs import Recovery
 from p4gen.papers.scin.control import Pattern
 from p4gen.papers.scin.headers import CURSOR
 from p4gen.papers.scin.spec import ScinSpec
+from p4gen.papers.scin.verification.excuses import excuses
+from p4gen.papers.scin.verification.first_scopes import first_scopes, ladder
 from p4gen.papers.scin.verification.searching import TOPOLOGY, PullScope, sound
-from p4gen.papers.scin.verification.shown import ladder, shown
-from p4gen.papers.scin.verification.unsearched import unsearched
 from p4gen.rocev2.packet import RocePacket
 from p4gen.verification.family import OwnScopes, ScopeOrder, Verification
 from p4gen.vocabulary import ticks
@@ -57,8 +57,8 @@ FACET: Verification[ScinSpec] = Verification(
     clocks=("IncIngress.watch_progress.watched", "IncIngress.note_progress.noted"),
     ticks=2,
     small=small,
-    unsearched=unsearched,
-    shown=shown,
+    excuses=excuses,
+    first_scopes=first_scopes,
     searched=lambda _: (_FEWER,),
     scopes=OwnScopes(TOPOLOGY, _scope, PullScope.from_data, ladder),
     sound=sound,

@@ -3,7 +3,7 @@
 Every rank has one buffer for its operands and its results. A rank puts its operand there, arrives, and when it has its
 flag, compares the memory and goes on with the next call. Memory is looked at after each event: as long as a call runs,
 a packet of a rank is its operand, or the result where the rank gets one; and what a rank has when it has its last flag,
-it keeps. ``judging`` has what a switch is held to.
+it keeps. ``monitor`` has what a switch is held to.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from p4gen.papers.scin.placing import Place, Plain, tick_of
 from p4gen.papers.scin.ranks.hosts import Buffer, Member
 from p4gen.papers.scin.ranks.memory import Layout
 from p4gen.papers.scin.spec import ScinSpec
-from p4gen.papers.scin.verification.judging import Pulls
+from p4gen.papers.scin.verification.monitor import Pulls
 from p4gen.papers.scin.verification.operands import MOST_RANKS, operands, pieces, results
 from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
@@ -54,7 +54,7 @@ class Rank:
         self._rank, self._scope, self._spec = place.rank, scope, scope.program
         self._member = Member(nic, scope.program, scope.first_psn)
         self._member.connect(place.ends, config)
-        self._member.told = self._told
+        self._member.on_flag = self._call_ended
         calls = [scope.packets_of(call) for call in range(len(scope.calls))]
         gets = scope.pattern.destinations >> self._rank & 1
         self._operands = [operands(self._spec, call, self._rank) for call in calls]
@@ -85,7 +85,7 @@ class Rank:
         wrong = next(iter(self._member.problems), self._wrong)
         return f"{self.name}: {wrong}" if wrong else self._memory_problem(results=self.done)
 
-    def _told(self) -> None:
+    def _call_ended(self) -> None:
         status = self._member.statuses[-1]
         if status is not Status.SUCCESS:
             self._wrong = f"call {self._member.calls} has ended with the status {status}, {status.name.lower()}"

@@ -23,6 +23,6 @@ _SCOPES = {
 }
 
 
-def shown(_: ThemisSpec) -> Mapping[str, str]:
-    """See ``Verification.shown``."""
+def first_scopes(_: ThemisSpec) -> Mapping[str, str]:
+    """By fault, the scope that is searched first."""
     return {name: scope for scope, names in _SCOPES.items() for name in names}

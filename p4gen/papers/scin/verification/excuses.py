@@ -68,7 +68,7 @@ _SEARCHED: Final = ("plain", "wrap", "ordered")
 """Programs of whole numbers, among those that faults are seeded into."""
 
 
-def unsearched(_: ScinSpec) -> Mapping[str, str]:
-    """See ``Verification.unsearched``."""
+def excuses(_: ScinSpec) -> Mapping[str, str]:
+    """By fault, or by module, why no search finds it."""
     found = {name: reason for reason, names in _REASONS for name in names}
     return found | {mutation.name: _WHOLE for mutation in SEEDING.mutations if mutation.program not in _SEARCHED}

@@ -121,8 +121,8 @@ _BY_MODE: Mapping[Mode, tuple[tuple[str, tuple[str, ...]], ...]] = {
 """Those of one mode alone."""
 
 
-def unsearched(spec: EpicSpec) -> Mapping[str, str]:
-    """See ``Verification.unsearched``."""
+def excuses(spec: EpicSpec) -> Mapping[str, str]:
+    """By fault, or by module, why no search finds it."""
     found = {name: reason for reason, names in _REASONS + _BY_MODE[spec.mode] for name in names}
     if not spec.dtype.number_format.integer:
         found |= dict.fromkeys(("AggregateData", "FoldData"), _INTEGERS)

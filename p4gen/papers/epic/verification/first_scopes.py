@@ -78,6 +78,6 @@ _I = {
 _BY_MODE: Mapping[Mode, Mapping[str, tuple[str, ...]]] = {Mode.I: _I, Mode.II: _II, Mode.III: _III}
 
 
-def shown(spec: EpicSpec) -> Mapping[str, str]:
-    """See ``Verification.shown``."""
+def first_scopes(spec: EpicSpec) -> Mapping[str, str]:
+    """By fault, the scope that is searched first."""
     return {name: scope for scope, names in _BY_MODE.get(spec.mode, {}).items() for name in names}

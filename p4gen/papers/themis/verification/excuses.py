@@ -68,6 +68,6 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 
-def unsearched(_: ThemisSpec) -> Mapping[str, str]:
-    """See ``Verification.unsearched``."""
+def excuses(_: ThemisSpec) -> Mapping[str, str]:
+    """By fault, or by module, why no search finds it."""
     return {name: reason for reason, names in _REASONS for name in names}

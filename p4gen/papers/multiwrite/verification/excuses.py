@@ -56,6 +56,6 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 
-def unsearched(_: MultiwriteSpec) -> Mapping[str, str]:
-    """See ``Verification.unsearched``."""
+def excuses(_: MultiwriteSpec) -> Mapping[str, str]:
+    """By fault, or by module, why no search finds it."""
     return {name: reason for reason, names in _REASONS for name in names}

@@ -19,13 +19,13 @@ _FORGERY: Final = "a forgery"
 _LATE_NAK: Final = "slots are used again, a loss and a duplicate"
 
 
-def shown(_: ScinSpec) -> Mapping[str, str]:
-    """See ``Verification.shown``."""
+def first_scopes(_: ScinSpec) -> Mapping[str, str]:
+    """By fault, the scope that is searched first."""
     return {"reread-of-results": _LATE_NAK, **dict.fromkeys(("any-port", "forged-cursors"), _FORGERY)}
 
 
 def ladder(spec: ScinSpec) -> Iterator[tuple[str, PullScope]]:
-    """See ``OwnScopes.ladder``."""
+    """Small scopes, cheap ones first."""
     base = PullScope(load_topology(TOPOLOGY), spec)
     mixed = replace(base, topology=load_topology("star-3"), pattern=Pattern(0b011, 0b110))
     long = replace(base, calls=(spec.slots + 1,))

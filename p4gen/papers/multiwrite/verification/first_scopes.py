@@ -16,7 +16,7 @@ WRAP: Final = 0xFFFFFE
 
 
 def ladder(spec: MultiwriteSpec) -> Iterator[tuple[str, WriteScope]]:
-    """See ``OwnScopes.ladder``."""
+    """Small scopes, cheap ones first."""
     base = WriteScope(load_topology(TOPOLOGY), spec)
     two = replace(base, packets=2)
     loss = Budget(losses=1)
@@ -50,6 +50,6 @@ _SCOPES: Final = {
 }
 
 
-def shown(_: MultiwriteSpec) -> Mapping[str, str]:
-    """See ``Verification.shown``."""
+def first_scopes(_: MultiwriteSpec) -> Mapping[str, str]:
+    """By fault, the scope that is searched first."""
     return {name: scope for scope, names in _SCOPES.items() for name in names}

@@ -13,7 +13,7 @@ from p4gen.papers.scin.control import PullContext, PullEdge
 
 
 @dataclass
-class Following:
+class ExpectedContext:
     """A context and its newest call. Packets are counted from the context's first one, calls from its first call."""
 
     context: PullContext
@@ -95,7 +95,7 @@ class Following:
         """The wave behind the last whose scales have been asked for."""
         return self.first_wave - (self.first - self.loading) // self.wave
 
-    def lacking(self, edge: PullEdge) -> list[int]:
+    def missing_scales(self, edge: PullEdge) -> list[int]:
         """The waves whose scales a source has been asked for and has not given."""
         bit = 1 << (edge.edge - 1)
         return [wave for wave in range(self.awaited, self.waves_end) if not self.scales.get(wave, 0) & bit]
