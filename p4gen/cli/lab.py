@@ -57,6 +57,7 @@ _TIMEOUT = {targets.EMBEDDED: "50ms", targets.BMV2: "300ms"}
         ),
         ("leaf-spine --policy aro --plan trees.json --collective allreduce", "over the trees of a plan"),
         ("star-4 --mode multiwrite", "a prompt: run allgather 64K; run dispatch tokens 32"),
+        ("star-4 --mode scin --suite", "collectives that the switch starts"),
         ("leaf-spine --mode themis --collective alltoall --delay 1ms@spine0", "over connections that leaves spray"),
     ]
 )
@@ -69,10 +70,10 @@ _TIMEOUT = {targets.EMBEDDED: "50ms", targets.BMV2: "300ms"}
 @click.option(
     "--collective",
     type=click.Choice((*COLLECTIVES, *of_members())),
-    help="Run it, and end; alltoall over connections only, dispatch with MultiWrite only.",
+    help="Run it, and end; alltoall over connections only, dispatch only where ranks write to each other.",
 )
 @click.option(
-    "--set", multiple=True, metavar="NAME=VALUE", help="An option of a dispatch, as at the prompt: --set tokens=32."
+    "--set", multiple=True, metavar="NAME=VALUE", help="An option of a collective, as at the prompt: --set tokens=32."
 )
 @click.option("--size", metavar="BYTES", help="Each rank's data, such as 64K or 1M.  [1M]")
 @click.option("--root", type=click.IntRange(0, 1023), help="Root rank of reduce and broadcast.  [0]")
@@ -140,7 +141,8 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **opti
 
     If switches do not take part in collectives (--mode themis), hosts run them over connections with each other: on a
     ring, or as an AlltoAll. Leaves run the program; other switches only route. In labs of --mode multiwrite they write
-    to each other, each packet to several hosts: AllGather and dispatch.
+    to each other, each packet to several hosts: AllGather and dispatch. In labs of --mode scin the switch reads their
+    operands, and writes results and flags.
     """
     request = LabRequest(topology, spec_file, options)
     network, file = request.network()
