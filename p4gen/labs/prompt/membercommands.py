@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from p4gen.errors import InputError
 from p4gen.labs.prompt.terminal import Session, read_size, take_option
-from p4gen.labs.runs.calls import RunOutcome, give_up
 from p4gen.labs.runs.membercalls import MemberCall, members_of
-from p4gen.labs.runs.peerruns import Tell, over
+from p4gen.labs.runs.memberruns import run_calls
 from p4gen.labs.runs.report import progress, show, to_json, tree_text
 from p4gen.labs.session import Lab
 from p4gen.manager.api import GroupStatus
@@ -44,16 +43,6 @@ def run(session: Session, words: list[str]) -> bool:
         session.console.print(f"{plan.title}, group {group.spec.name}: {tree_text(group)}", markup=False)
         show(outcome, session.console)
     return outcome.ok
-
-
-def run_calls(lab: Lab, group: GroupStatus, calls: Sequence[MemberCall], seed: int, tell: Tell | None) -> RunOutcome:
-    """Make calls of a group, one after the other. After a failure the group is destroyed."""
-    lab.groups.join(group)
-
-    def end() -> str:
-        return give_up(lab, group.spec.name)
-
-    return over(lab, group.spec, calls, end, seed=seed, deadline=lab.job.wanted.deadline, progress=tell)
 
 
 def check_room(lab: Lab, group: GroupStatus, packets: int) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -10,12 +12,12 @@ from rich.console import Console
 from p4gen.errors import InputError
 from p4gen.labs.job import Wanted
 from p4gen.labs.network.outages import fail_links
-from p4gen.labs.prompt.membercommands import run_calls
 from p4gen.labs.runs import together
-from p4gen.labs.runs.calls import GroupRun
+from p4gen.labs.runs.calls import GroupRun, RunOutcome
 from p4gen.labs.runs.membercalls import ROOT, MemberCall, members_of
+from p4gen.labs.runs.memberruns import run_calls
 from p4gen.labs.runs.peercalls import PeerCall
-from p4gen.labs.runs.peerruns import run
+from p4gen.labs.runs.peerruns import Tell, run
 from p4gen.labs.runs.report import progress, show, size_text, to_json, tree_text
 from p4gen.labs.session import Lab
 from p4gen.net.collectives.config import Call
@@ -38,42 +40,66 @@ def _work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     wanted = lab.job.wanted
     for kind, value, place in wanted.impairments:
         lab.impairments.suffer(place or "all", kind, value)
-    if lab.job.uses_memory:
-        return _by_members(lab, console)
-    if not lab.job.takes_part:
-        return _over_connections(lab, console)
     if wanted.others:
         return together.work(lab, console)
-    group = lab.groups.of(wanted.ranks or lab.topology.rank_hosts)
-    call = Call(Collective(wanted.collective), wanted.size, wanted.root)
-    what = f"{call.collective} of {size_text(call.size)}" if call.size else str(call.collective)
-    console.print(f"{what}, {len(group.spec.ranks)} ranks, {wanted.repeat} times, seed {wanted.seed}")
-    if group.trees:
-        console.print(f"{len(group.trees)} trees: {tree_text(group)}", markup=False)
-    with progress(console, str(call.collective)) as tell:
-        running = GroupRun(
-            lab, group, [call] * wanted.repeat, seed=wanted.seed, deadline=wanted.deadline, progress=tell
-        )
-        outages = threading.Thread(target=fail_links, args=(lab, wanted.outages, console), daemon=True)
-        outages.start()
-        outcome = running.result()
+    ready = _over_connections if not lab.job.grouped else _with_members if lab.job.uses_memory else _in_a_group
+    title, lines, begin = ready(lab, wanted, wanted.ranks or lab.topology.rank_hosts)
+    console.print(title, *lines, sep="\n", markup=False)
+    with progress(console, wanted.collective) as tell:
+        result = begin(tell)
+        threading.Thread(target=fail_links, args=(lab, wanted.outages, console), daemon=True).start()
+        outcome = result()
     show(outcome, console)
-    return 0 if outcome.ok else 1, {"passed": outcome.ok, "seed": wanted.seed} | to_json(outcome)
+    told: dict[str, Any] = {"passed": outcome.ok, "seed": wanted.seed}
+    if not lab.job.grouped:
+        told["connections"] = [to_plain(status) for status in lab.manager.status().connections]
+    return 0 if outcome.ok else 1, told | to_json(outcome)
 
 
-def _by_members(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
-    wanted = lab.job.wanted
-    hosts = wanted.ranks or lab.topology.rank_hosts
+Begin = Callable[[Tell], Callable[[], RunOutcome]]
+"""Begins calls; the function that it returns waits for their end."""
+Ready = tuple[str, Sequence[str], Begin]
+"""What is about to be run: a title, more lines, and how it begins."""
+
+
+def _in_a_group(lab: Lab, wanted: Wanted, hosts: Sequence[str]) -> Ready:
+    group = lab.groups.of(hosts)
+    call = Call(Collective(wanted.collective), wanted.size, wanted.root)
+    trees = [f"{len(group.trees)} trees: {tree_text(group)}"] if group.trees else []
+
+    def begin(tell: Tell) -> Callable[[], RunOutcome]:
+        calls = [call] * wanted.repeat
+        return GroupRun(lab, group, calls, seed=wanted.seed, deadline=wanted.deadline, progress=tell).result
+
+    return f"{_what(wanted)}, {len(hosts)} ranks, {wanted.repeat} times, seed {wanted.seed}", trees, begin
+
+
+def _with_members(lab: Lab, wanted: Wanted, hosts: Sequence[str]) -> Ready:
     call = member_call(lab.job.spec, wanted, len(hosts))
     plan = call.plan(lab.job.spec, len(hosts))
     group = lab.groups.of(hosts, plan.packets)
-    console.print(f"{plan.title}, {wanted.repeat} times, seed {wanted.seed}", markup=False)
-    with progress(console, call.collective) as tell:
-        outages = threading.Thread(target=fail_links, args=(lab, wanted.outages, console), daemon=True)
-        outages.start()
-        outcome = run_calls(lab, group, [call] * wanted.repeat, wanted.seed, tell)
-    show(outcome, console)
-    return 0 if outcome.ok else 1, {"passed": outcome.ok, "seed": wanted.seed} | to_json(outcome)
+
+    def begin(tell: Tell) -> Callable[[], RunOutcome]:
+        return partial(run_calls, lab, group, [call] * wanted.repeat, wanted.seed, tell)
+
+    return f"{plan.title}, {wanted.repeat} times, seed {wanted.seed}", (), begin
+
+
+def _over_connections(lab: Lab, wanted: Wanted, hosts: Sequence[str]) -> Ready:
+    call = PeerCall(wanted.collective, wanted.size, wanted.root)
+    group = lab.connections.group(hosts, ring=not call.is_alltoall)
+    spread = "sprayed" if wanted.spray else "on the paths that ECMP gives them"
+    title = f"{_what(wanted)}, {len(hosts)} ranks, {wanted.repeat} times, seed {wanted.seed}"
+
+    def begin(tell: Tell) -> Callable[[], RunOutcome]:
+        calls = [call] * wanted.repeat
+        return partial(run, lab, group, calls, seed=wanted.seed, deadline=wanted.deadline, progress=tell)
+
+    return f"{title}; {len(group.numbers)} connections, {spread}", group.not_registered, begin
+
+
+def _what(wanted: Wanted) -> str:
+    return f"{wanted.collective} of {size_text(wanted.size)}" if wanted.size else wanted.collective
 
 
 def member_call(spec: ProgramSpec, wanted: Wanted, ranks: int) -> MemberCall:
@@ -84,26 +110,3 @@ def member_call(spec: ProgramSpec, wanted: Wanted, ranks: int) -> MemberCall:
     root = {ROOT: str(wanted.root)} if wanted.root or ROOT in family.collectives[name] else {}
     size = wanted.size if name in family.sized else None
     return MemberCall.of(spec, ranks, name, size, dict(wanted.given) | root)
-
-
-def _over_connections(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
-    wanted = lab.job.wanted
-    call = PeerCall(wanted.collective, wanted.size, wanted.root)
-    group = lab.connections.group(wanted.ranks or lab.topology.rank_hosts, ring=not call.is_alltoall)
-    what = f"{call.collective} of {size_text(call.size)}" if call.size else call.collective
-    spread = "sprayed" if wanted.spray else "on the paths that ECMP gives them"
-    console.print(
-        f"{what}, {len(group.ranks)} ranks, {wanted.repeat} times, seed {wanted.seed}; {len(group.numbers)} "
-        f"connections, {spread}"
-    )
-    for line in group.not_registered:
-        console.print(line, markup=False)
-    with progress(console, call.collective) as tell:
-        outages = threading.Thread(target=fail_links, args=(lab, wanted.outages, console), daemon=True)
-        outages.start()
-        calls = [call] * wanted.repeat
-        outcome = run(lab, group, calls, seed=wanted.seed, deadline=wanted.deadline, progress=tell)
-    show(outcome, console)
-    found = lab.manager.status().connections
-    result = {"passed": outcome.ok, "seed": wanted.seed, "connections": [to_plain(status) for status in found]}
-    return 0 if outcome.ok else 1, result | to_json(outcome)

@@ -13,7 +13,7 @@ from rich.console import Console
 from p4gen.errors import FailedError, P4genError
 from p4gen.labs.prompt.commands import PING
 from p4gen.labs.runs.calls import GroupRun, RunOutcome
-from p4gen.labs.runs.membersuite import MemberCalls
+from p4gen.labs.runs.memberruns import MemberCalls
 from p4gen.labs.runs.peersuite import PeerSuite
 from p4gen.labs.session import Lab
 from p4gen.manager.api import GroupState, GroupStatus

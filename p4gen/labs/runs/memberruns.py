@@ -1,15 +1,26 @@
-"""What the suite of a lab runs in a group whose ranks offer their memory."""
+"""Runs collectives of a lab's groups whose ranks offer their memory."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from p4gen.labs.prompt.membercommands import run_calls
+from p4gen.labs.runs.calls import RunOutcome, give_up
 from p4gen.labs.runs.membercalls import MemberCall, members_of
-from p4gen.labs.runs.peerruns import PeerRun
+from p4gen.labs.runs.peerruns import PeerRun, Tell, over
 from p4gen.labs.session import Lab
 from p4gen.manager.api import GroupStatus
+
+
+def run_calls(lab: Lab, group: GroupStatus, calls: Sequence[MemberCall], seed: int, tell: Tell | None) -> RunOutcome:
+    """Make calls of a group, one after the other. After a failure the group is destroyed."""
+    lab.groups.join(group)
+
+    def end() -> str:
+        return give_up(lab, group.spec.name)
+
+    return over(lab, group.spec, calls, end, seed=seed, deadline=lab.job.wanted.deadline, progress=tell)
 
 
 class MemberCalls:
