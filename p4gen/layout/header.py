@@ -15,7 +15,7 @@ from p4gen.layout.word import Field, Word
 
 @dataclass(frozen=True)
 class HeaderField(Field):
-    """A field of a header."""
+    """A field of a header. Where ``noted``, P4 has ``about`` as a comment beside it."""
 
     type: str = ""
     """Its P4 type, if that has a name: ``mac_addr_t``. The program declares it."""
@@ -32,7 +32,7 @@ class HeaderField(Field):
 
     @property
     def p4_type(self) -> str:
-        """Its P4 type."""
+        """P4 type of the field: its own, or ``bit<N>``."""
         return self.type or f"bit<{self.bits}>"
 
 
@@ -65,12 +65,12 @@ class Header:
 
     @property
     def type(self) -> str:
-        """Its P4 type."""
+        """P4 type of the header."""
         return f"{self.name}_t"
 
     @cached_property
     def bits(self) -> int:
-        """Its length."""
+        """Length in bits, of all elements if it is a stack."""
         return (1 if self.count is None else self.count) * sum(field.bits for field in self.fields)
 
     @cached_property
@@ -80,7 +80,7 @@ class Header:
 
     @cached_property
     def size(self) -> int:
-        """Its length in bytes."""
+        """Length in whole bytes."""
         return self.bits // 8
 
     @cached_property

@@ -61,7 +61,7 @@ class Word:
 
     @cached_property
     def bits(self) -> int:
-        """Its width."""
+        """Width of the word."""
         return sum(field.bits for field in self.fields)
 
     @cached_property
@@ -94,7 +94,7 @@ class Word:
 
     @property
     def type(self) -> str:
-        """Its P4 type."""
+        """P4 type of the word, ``bit<N>``."""
         return f"bit<{self.bits}>"
 
     def place(self, name: str) -> str:

@@ -133,12 +133,12 @@ class _Table:
 
 
 def multicast_group(group: MulticastGroup) -> tuple[Key, bytes]:
-    """A multicast group."""
+    """Key and value of a multicast group."""
     return (MULTICAST, wire.number(1, group.group_id)), _replicas((r.port, r.rid) for r in group.replicas)
 
 
 def clone_session(session: CloneSession) -> tuple[Key, bytes]:
-    """A clone session."""
+    """Key and value of a clone session."""
     value = _replicas((r.port, r.rid) for r in session.replicas)
     return (CLONE, wire.number(1, session.session_id)), value + wire.number(_PACKET_LENGTH, session.packet_length)
 
@@ -275,12 +275,12 @@ def to_entry(schema: Schema, key: Key, value: bytes) -> Entry:
 
 
 def to_multicast_group(key: Key, value: bytes) -> MulticastGroup:
-    """A multicast group."""
+    """The multicast group that ``multicast_group`` has encoded."""
     return MulticastGroup(_number(key[1]), _to_replicas(value))
 
 
 def to_clone_session(key: Key, value: bytes) -> CloneSession:
-    """A clone session."""
+    """The clone session that ``clone_session`` has encoded."""
     length = next((n for field, n in wire.fields(value) if field == _PACKET_LENGTH and isinstance(n, int)), 0)
     return CloneSession(_number(key[1]), _to_replicas(value), length)
 

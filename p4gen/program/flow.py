@@ -23,7 +23,7 @@ _ASSIGNED = re.compile(r"\s*meta\.([\w.]+) = ")
 
 @dataclass(frozen=True)
 class Apply:
-    """A module is applied."""
+    """A step of a flow: ``module.apply(arguments);``."""
 
     module: Module
     arguments: str
@@ -33,7 +33,7 @@ class Apply:
 
     @property
     def text(self) -> str:
-        """The P4 statement."""
+        """The step as a P4 statement."""
         return f"{self.module.snake}.apply({self.arguments});"
 
 

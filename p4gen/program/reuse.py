@@ -68,7 +68,7 @@ class Comparison:
 
     @property
     def fate(self) -> Fate:
-        """What becomes of it."""
+        """Whether the module is added, removed, changed or kept."""
         if self.before is None:
             return Fate.ADDED
         if self.after is None:

@@ -76,12 +76,12 @@ class Bench:
         self.name(statement.handle, entry)
 
     def set_default(self, statement: SetDefault) -> None:
-        """``setdefault``."""
+        """Execute ``setdefault``."""
         table = find("table", statement.table, self._tables)
         self.model.set_default(table.name, _call(table, statement.action))
 
     def remove(self, statement: Remove) -> None:
-        """``remove``."""
+        """Execute ``remove``: of one entry, or of all that were added."""
         if statement.handle is None:
             for entries in self.added.values():
                 self.model.delete(*entries)
@@ -143,7 +143,7 @@ class Bench:
         return self.model.entry_counter(self.entry(index, table))
 
     def register(self, name: str, index: Handle | Value) -> int:
-        """A cell of a register."""
+        """The value of a cell of a register."""
         return self.model.register(name, self.number(index))
 
     def of_entries(self, name: str) -> str | None:

@@ -42,7 +42,7 @@ ROOTED = frozenset({Collective.REDUCE, Collective.BROADCAST})
 
 @dataclass(frozen=True)
 class Scope:
-    """What to explore."""
+    """The scope of a search: a program of groups, the calls of ranks, and what the network may do."""
 
     topology: TopologySpec
     program: CollectiveSpec

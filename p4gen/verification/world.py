@@ -35,7 +35,7 @@ class Budget:
     fault that excuses anything."""
 
     def sentence(self) -> str:
-        """The budget, in words."""
+        """Faults that the network may commit, in words."""
         counts = {
             "loss": self.losses,
             "duplicate": self.duplicates,
@@ -110,7 +110,7 @@ class Explored(Protocol):
 
     @property
     def topology(self) -> TopologySpec:
-        """The network."""
+        """The network that is searched."""
         ...
 
     @property
@@ -128,7 +128,7 @@ class Explored(Protocol):
         ...
 
     def sentence(self) -> str:
-        """The scope, in words."""
+        """Program, topology and calls, in words."""
         ...
 
     def as_data(self) -> dict[str, Any]:

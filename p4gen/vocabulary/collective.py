@@ -175,7 +175,7 @@ class CollectiveSpec(ServingSpec):
 
     @property
     def needed_slots(self) -> int:
-        """The least N."""
+        """The fewest slots with which all windows have room."""
         return self.buffered_windows * self.window * self.message
 
     @property

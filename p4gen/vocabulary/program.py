@@ -245,7 +245,7 @@ class ProgramSpec(BaseModel):
 
     @property
     def architecture(self) -> Architecture:
-        """What ``arch`` names."""
+        """The architecture that ``arch`` names."""
         return architecture(self.arch)
 
     @property

@@ -26,7 +26,7 @@ class ServingSpec(ProgramSpec):
 
         @property
         def fan_in(self) -> int:
-            """Most edges of a context."""
+            """The most edges that a context may have."""
             ...
 
         @property
@@ -36,7 +36,7 @@ class ServingSpec(ProgramSpec):
 
         @property
         def needed_slots(self) -> int:
-            """The least N."""
+            """The fewest slots of a context with which all windows have room."""
             ...
 
         @property
@@ -92,12 +92,12 @@ class MemorySpec(ServingSpec):
 
         @property
         def contexts(self) -> int:
-            """How many there are."""
+            """Contexts of a switch."""
             ...
 
         @property
         def edges(self) -> int:
-            """Most edges of a context."""
+            """The most edges that a context may have."""
             ...
 
         @property

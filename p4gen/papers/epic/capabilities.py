@@ -78,7 +78,7 @@ CAPABILITIES_III: Final = (
 
 
 def capabilities(spec: EpicSpec) -> tuple[Capability, ...]:
-    """What a program lacks."""
+    """Capabilities of the suite that a program does not have, with reasons."""
     if spec.mode.augmented:
         return CAPABILITIES_III
     found = (*CAPABILITIES, *(() if spec.icrc.right else (ICRC,)), HALF if tells_stale(spec) else FIFO)

@@ -35,7 +35,7 @@ def payload(spec: EpicSpec) -> Header:
 
 
 def headers(spec: EpicSpec) -> tuple[Header, ...]:
-    """What the parser knows."""
+    """Headers of a program, in the order in which packets have them."""
     hop_by_hop = static(spec) and spec.mode.augmented
     return (
         *((static_iii.BRIDGE if hop_by_hop else bridge(spec),) if static(spec) else ()),

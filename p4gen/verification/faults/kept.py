@@ -79,7 +79,7 @@ class Kept:
         return self._verdicts.get(digest)
 
     def add(self, digest: str, verdict: Verdict) -> None:
-        """Keep a verdict."""
+        """Append a verdict to the file, by the digest of what was searched."""
         self._verdicts[digest] = verdict
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"digest": digest} | verdict.summary()) + "\n")

@@ -20,7 +20,7 @@ class Confirmation:
     """Number of steps that were not repeated, by the reason."""
 
     def sentence(self) -> str:
-        """The result, in words."""
+        """Numbers of steps repeated, of those that differ, and of those left out, with reasons."""
         left_out = "".join(f"; {count:,} left out: {reason}" for reason, count in self.left_out.items())
         if not self.steps:
             return f"no step of switches repeated{left_out}"
@@ -71,7 +71,7 @@ class Repeated:
 
     @property
     def same(self) -> bool:
-        """Whether all is."""
+        """Whether nothing differs."""
         return not (self.sent or self.left or self.lost)
 
 

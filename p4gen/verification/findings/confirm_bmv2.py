@@ -116,7 +116,7 @@ class _Repeat:
         self._cpu_port = spec.architecture.cpu_port
 
     def run(self, steps: list[LocalStep]) -> Confirmation:
-        """Repeat the steps."""
+        """Repeat steps on BMv2, each from the state in which the search has it."""
         left_out = Counter[str]()
         first = self._part.words(self._part.first)
         if not self._writable(first):
@@ -146,7 +146,7 @@ class _Repeat:
         return all(word <= most for cells in words for word in cells)
 
     def _begin(self, words: Words) -> None:
-        """Set all registers."""
+        """Bring BMv2 into a state: set all registers."""
         registers = self._bmv2.registers
         if registers is None:
             self._bmv2.configure(self._config)

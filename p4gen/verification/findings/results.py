@@ -24,7 +24,7 @@ class Problem:
 
 @dataclass
 class Progress:
-    """How far a search is."""
+    """Counts of a running search."""
 
     level: int = 0
     distinct: int = 1
@@ -75,7 +75,7 @@ class Result:
         )
 
     def summary(self) -> dict[str, object]:
-        """The result, for JSON."""
+        """The result as plain data."""
         names = ("distinct", "transitions", "depth", "executions", "seconds", "complete", "ends", "why")
         return {name: getattr(self, name) for name in names} | {
             "local_states": list(self.local),

@@ -47,7 +47,7 @@ class Replayed(SwitchTest):
     """By step: the port, the frames that arrive at it, and (port, frame) of those that leave, in hexadecimal digits."""
 
     def replay(self) -> None:
-        """Play all steps."""
+        """Set the registers, send what arrives in each step, and check what the switch sends."""
         scope, _, _ = read_schedule(self.schedule)
         self.install(scope.with_engine("interp").world().configs[self.switch])
         for name, cells in self.registers.items():

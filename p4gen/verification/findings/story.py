@@ -88,7 +88,7 @@ class Story:
         return all(host.done(watch.inner(state)) for host, watch, state in watches)
 
     def play(self, event: Event) -> Moment:
-        """Let an event happen."""
+        """Play an event, and append what happens to ``moments``. Raises ``ValueError`` for one that cannot happen."""
         try:
             moment = self._play(event)
         except (KeyError, IndexError) as error:

@@ -89,8 +89,8 @@ class Receiver(Monitor):
             problem = problem or wrong
         return tuple(sorted(astuple(order) for order in known.values())), problem
 
+    @override
     def waits(self, memory: Any) -> bool:
-        """Never."""
         return False
 
     def _take(self, before: _Order, frame: bytes, answers: Sequence[Answer]) -> tuple[_Order, str]:
@@ -163,8 +163,8 @@ class Resends(Monitor):
                     return memory, f"PSN {psn:#x} is sent again, and does not ask for an ACK"
         return memory, ""
 
+    @override
     def waits(self, memory: Any) -> bool:
-        """Never."""
         return False
 
     def _asked(self, answer: Answer, psn: int, *, reported: bool) -> bool:

@@ -101,8 +101,8 @@ class Filtered(Monitor):
             problem = problem or wrong
         return tuple((qp, *astuple(known[qp])) for qp in sorted(known)), problem
 
+    @override
     def waits(self, memory: Any) -> bool:
-        """Never."""
         return False
 
     def _take(self, flow: _Flow, psn: int, naks: Sequence[int]) -> tuple[_Flow, str]:

@@ -68,7 +68,7 @@ class HostPart:
         return self._result()
 
     def deliver(self, state: int, frame: bytes) -> HostStep:
-        """A frame arrives."""
+        """The step of a host that receives a frame in a state."""
         return self._step(state, lambda: self._nic.receive(frame))
 
     def expire(self, state: int, timer: int) -> HostStep:
@@ -80,7 +80,7 @@ class HostPart:
         return self._done[state]
 
     def frozen(self, state: int) -> Frozen:
-        """What a state is."""
+        """The frozen parts that a state's number stands for."""
         return self._states[state]
 
     def timers(self, state: int) -> tuple[str, ...]:

@@ -86,8 +86,8 @@ class OneNak(Monitor):
                 known.add(entry)
         return tuple(sorted(known)), problem
 
+    @override
     def waits(self, memory: Any) -> bool:
-        """Never."""
         return False
 
 
@@ -190,8 +190,8 @@ class NoRepeats(Monitor):
                         newest[qp] = psn
         return tuple(sorted(newest.items())), problem
 
+    @override
     def waits(self, memory: Any) -> bool:
-        """Never."""
         return False
 
 
@@ -216,8 +216,8 @@ class OneRepeat(Monitor):
         problem = "packets are sent again twice, and one was lost at most" if count > 1 else ""
         return (tuple(sorted(newest.items())), count), problem
 
+    @override
     def waits(self, memory: Any) -> bool:
-        """Never."""
         return False
 
 
@@ -244,7 +244,7 @@ class Watch:
         return self._states.number((inner, tuple(monitor.first for monitor in self._monitors)))
 
     def inner(self, state: int) -> int:
-        """The part's own state."""
+        """The state of the part that is watched, without the monitors' memories."""
         return self._states[state][0]
 
     def memories(self, state: int) -> tuple[Hashable, ...]:

@@ -75,7 +75,7 @@ class SwitchPart:
         return len(self._states)
 
     def number(self, words: Words) -> int:
-        """The number of a state."""
+        """The number of a state, a new one if it is new."""
         return self._states.number(words)
 
     def words(self, state: int) -> Words:

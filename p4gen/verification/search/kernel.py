@@ -148,7 +148,7 @@ def learn(keys: Any, answers: Any, question: Any, answer: int) -> None:
 
 @njit(cache=True, inline="always")
 def question(kind: Any, who: Any, position: Any, state: Any, frame: Any) -> Any:
-    """A question as a number."""
+    """Encode a question in 64 bits: kind, part, position, state, frame."""
     return (
         (np.uint64(kind) << np.uint64(60))
         | (np.uint64(who) << np.uint64(52))

@@ -21,7 +21,7 @@ class Question(NamedTuple):
 
     @classmethod
     def of(cls, number: int) -> Question:
-        """The parts of a number."""
+        """Decode a question that ``kernel.question`` has encoded."""
         return cls(number >> 60, number >> 52 & 0xFF, number >> 48 & 0xF, number >> 24 & 0xFFFFFF, number & 0xFFFFFF)
 
     @property

@@ -29,7 +29,7 @@ MOST_STATES = (1 << 32) - 2
 
 @dataclass(frozen=True)
 class _Limits:
-    """Where a run stops."""
+    """Seconds, depth and states after which a search stops."""
 
     seconds: float | None
     depth: int | None

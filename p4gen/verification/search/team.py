@@ -23,16 +23,12 @@ class Team(Protocol):
     """How many they are."""
 
     @abstractmethod
-    def __enter__(self) -> Team:
-        """Themselves."""
-        ...
+    def __enter__(self) -> Team: ...
 
     @abstractmethod
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Send them away."""
-        ...
+    ) -> None: ...
 
     @abstractmethod
     def begin(self, shape: Shape, row: Words, most: int, *, liveness: bool) -> None:
@@ -41,7 +37,7 @@ class Team(Protocol):
 
     @abstractmethod
     def advance(self) -> list[int]:
-        """See ``Worker.advance``."""
+        """Go to the next level in all workers. Returns how many states each has there."""
         ...
 
     @abstractmethod

@@ -36,7 +36,7 @@ def why_not(work: Bursts) -> str | None:
 
 
 def compiler() -> str | None:
-    """The system's C compiler."""
+    """Path of the first C compiler of ``COMPILERS`` that is installed; None without one."""
     return next((path for name in COMPILERS if (path := shutil.which(name))), None)
 
 
@@ -71,7 +71,7 @@ class Roofline:
         self._ports = np.zeros(most, np.int32)
 
     def reset(self) -> None:
-        """Empty slots."""
+        """Set all slots to the state without contributions."""
         self._state[:] = 0
 
     def run(self) -> int:

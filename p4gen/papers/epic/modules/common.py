@@ -21,17 +21,17 @@ def sets_icrc(spec: EpicSpec) -> bool:
 
 
 def translated(spec: EpicSpec) -> bool:
-    """Mode II."""
+    """Whether hosts' own ACKs are translated: in Mode II."""
     return not spec.mode.augmented
 
 
 def augmented(spec: EpicSpec) -> bool:
-    """Modes I and III."""
+    """Whether switches end connections: in Modes I and III."""
     return spec.mode.augmented
 
 
 def stores(spec: EpicSpec) -> bool:
-    """Mode I."""
+    """Whether switches store whole messages: in Mode I."""
     return spec.mode.stores
 
 

@@ -10,7 +10,7 @@ from p4gen.rocev2.psn import PSN_MASK
 
 
 def slot_of(switch: Model, context: GroupContext, index: int, psn: int, down: bool) -> HeldSlot:
-    """What a slot has."""
+    """Decode the registers of a slot."""
     held = of.SLOT.unpack(switch.register("slots", index))
     fresh = held["epoch"] == context.epoch
     return HeldSlot(

@@ -81,7 +81,7 @@ class RandomTraffic:
             yield self.packet()
 
     def packet(self) -> Packet:
-        """The next packet."""
+        """Draw the next packet, of any kind."""
         packet = self._packet()
         self._recent = [*self._recent[-_REMEMBERED:], packet]
         return packet
@@ -89,7 +89,7 @@ class RandomTraffic:
     # --- routes ---
 
     def routes(self) -> list[Route]:
-        """Over ``next_hops``."""
+        """Routes of different lengths, each over one of ``next_hops``."""
         return [
             Route("192.168.0.0/16", 0),
             Route("192.168.7.0/24", 1),
