@@ -24,7 +24,7 @@ def read_text(path: Path, limit: int = MAX_TEXT) -> str:
         with path.open("rb") as file:
             data = file.read(limit + 1)
     except OSError as error:
-        raise InputError(Diagnostic(shown(str(path), quoted=False), f"cannot read: {error.strerror}")) from None
+        raise InputError(Diagnostic(quote(str(path), marks=False), f"cannot read: {error.strerror}")) from None
     if len(data) > limit:
         raise InputError(Diagnostic(str(path), f"has more than {limit >> 10:,} KiB, which is the limit"))
     try:
@@ -51,9 +51,9 @@ def drawn(seed: int | None) -> int:
     return random.SystemRandom().randrange(1 << 32) if seed is None else seed
 
 
-def shown(value: object, *, quoted: bool = True) -> str:
-    """A value that a user gave, for a message: quoted, on one line, and cut where it is long."""
+def quote(value: object, *, marks: bool = True) -> str:
+    """A value that a user gave, for a message: in quotation marks, on one line, and cut where it is long."""
     text = value if isinstance(value, str) else repr(value)
     short = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
     printable = "".join(c if c.isprintable() else repr(c)[1:-1] for c in short)
-    return f"'{printable}'" if quoted and isinstance(value, str) else printable
+    return f"'{printable}'" if marks and isinstance(value, str) else printable

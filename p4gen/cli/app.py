@@ -20,7 +20,7 @@ from p4gen.cli.commands import Commands
 from p4gen.cli.complaints import usage_error
 from p4gen.cli.ending import hear
 from p4gen.errors import Diagnostic, InputError, P4genError, storage_trouble
-from p4gen.inputs import shown
+from p4gen.inputs import quote
 from p4gen.version import __version__
 
 COMPLETE = "_P4GEN_COMPLETE"
@@ -136,7 +136,7 @@ def _look_for_files(arguments: Sequence[str]) -> None:
     """Raise ``InputError`` if an argument that is a file by its suffix does not exist; options' values are theirs."""
     for before, word in itertools.pairwise(arguments):
         if word.endswith(_READ) and not word.startswith("-") and not before.startswith("-") and not Path(word).exists():
-            raise InputError(Diagnostic(shown(word, quoted=False), f"cannot read: {os.strerror(errno.ENOENT)}"))
+            raise InputError(Diagnostic(quote(word, marks=False), f"cannot read: {os.strerror(errno.ENOENT)}"))
 
 
 def _with_folders(arguments: Sequence[str]) -> list[str]:

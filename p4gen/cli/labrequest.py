@@ -17,8 +17,7 @@ from p4gen.families import collective, families, serving
 from p4gen.groups.connections import connection_entries
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import MS
-from p4gen.inputs import drawn, parsed
-from p4gen.inputs import shown as shown_value
+from p4gen.inputs import drawn, parsed, quote
 from p4gen.labs.job import Wanted
 from p4gen.labs.network import bandwidths, faults
 from p4gen.labs.network.impairments import check_withstood, links_at
@@ -231,7 +230,7 @@ def timer(text: str) -> int:
     """A retransmission timer, ps. One shorter than a process's wake-up time would retransmit everything for ever."""
     value = units.duration(text)
     if not MS <= value <= _LONGEST_TIMER:
-        raise ValueError(f"a retransmission timer in real time must be 1ms to 60s, not {shown_value(text)}")
+        raise ValueError(f"a retransmission timer in real time must be 1ms to 60s, not {quote(text)}")
     return value
 
 

@@ -13,7 +13,7 @@ from p4gen.cli.common import json_option
 from p4gen.cli.verb import verb
 from p4gen.errors import Diagnostic, InputError
 from p4gen.families import families
-from p4gen.inputs import shown
+from p4gen.inputs import quote
 from p4gen.program.text import COMMON
 from p4gen.resources import resource
 from p4gen.scratch import scratch
@@ -59,7 +59,7 @@ def command(name: str, place: Path, as_json: bool) -> None:
 def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name) or keyword.iskeyword(name):
         raise InputError(
-            Diagnostic(None, f"{shown(name)} is not a name for a family: lower-case letters, digits and _, a letter "
+            Diagnostic(None, f"{quote(name)} is not a name for a family: lower-case letters, digits and _, a letter "
                              "first, 31 at most, and no keyword of Python")
         )  # fmt: skip
     if name in families():

@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from p4gen.errors import Diagnostic, InputError, Option, Pos
 from p4gen.families.guests import fields_of, implied_family
 from p4gen.families.registry import families
-from p4gen.inputs import shown
+from p4gen.inputs import quote
 from p4gen.vocabulary.collective import CollectiveSpec
 from p4gen.vocabulary.program import COMMON, ProgramSpec, SpecConflictError
 from p4gen.vocabulary.serving import ServingSpec
@@ -72,7 +72,7 @@ def _beside(values: Mapping[str, Any], where: Mapping[str, Where], default: Wher
     if fields is None:
         return {"beside": None}
     if not isinstance(fields, Mapping):
-        raise InputError(Diagnostic(place, f"beside = {shown(fields)}: must be a family's mode or name, or its fields"))
+        raise InputError(Diagnostic(place, f"beside = {quote(fields)}: must be a family's mode or name, or its fields"))
     for name in COMMON:
         if name in fields and fields[name] != values.get(name, ProgramSpec.model_fields[name].default):
             raise InputError(Diagnostic(place, f"beside: {name} is a field of the whole program"))
@@ -120,7 +120,7 @@ def _kind(name: object, where: Where) -> type[ProgramSpec]:
     if not isinstance(name, str) or name not in known:
         near = difflib.get_close_matches(str(name), known, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"the families are {', '.join(known)}"
-        raise InputError(Diagnostic(where, f"family = {shown(name)}: there is no such family; {hint}"))
+        raise InputError(Diagnostic(where, f"family = {quote(name)}: there is no such family; {hint}"))
     return known[name].spec
 
 
@@ -161,14 +161,14 @@ def _diagnose(
             modes = [mode for family in others for mode in family.modes]
             how = f" (--mode {_listed(modes)})" if modes else ""
             own = next(name for name, family in families().items() if family.spec is kind)
-            message = f"{shown(field)} is a field of {owners}{how}, not of {own}"
+            message = f"{quote(field)} is a field of {owners}{how}, not of {own}"
             return Diagnostic(where.get(f"{field}{_NAME}", place), message)
         near = difflib.get_close_matches(field, kind.model_fields, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"the fields are {', '.join(kind.model_fields)}"
-        return Diagnostic(where.get(f"{field}{_NAME}", place), f"unknown field {shown(field)}; {hint}")
+        return Diagnostic(where.get(f"{field}{_NAME}", place), f"unknown field {quote(field)}; {hint}")
     about = kind.model_fields[field].description
     value = values.get(field)
-    head = f"{field}: " if value is None else f"{field} = {shown(value)}: "
+    head = f"{field}: " if value is None else f"{field} = {quote(value)}: "
     if field == "mode" and error["type"] == "enum":
         known = [mode for family in families().values() for mode in family.modes]
         return Diagnostic(place, f"{head}must be {_listed(known)}{_meant(known, value)}")

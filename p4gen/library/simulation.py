@@ -14,7 +14,7 @@ from p4gen.families import OwnSpec, family_of
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
-from p4gen.inputs import SEEDS, drawn, parsed, shown
+from p4gen.inputs import SEEDS, drawn, parsed, quote
 from p4gen.library.options import NicRecovery, Options, Text, Texts, option
 from p4gen.library.programs import Described, spec_of
 from p4gen.net.job import Job
@@ -121,7 +121,7 @@ def run_order(
     if collective not in runs.collectives:
         known = ", ".join(runs.collectives)
         raise InputError(
-            Diagnostic(Option("collective"), f"{shown(collective)} is none of those of {spec.family}: {known}")
+            Diagnostic(Option("collective"), f"{quote(collective)} is none of those of {spec.family}: {known}")
         )
     for name in _OF_GROUPS:
         if getattr(o, name) != RunOptions.model_fields[name].default and name not in runs.also:
@@ -155,9 +155,9 @@ def _group(text: str, topology: TopologySpec, runs: Runs[Any]) -> AskedGroup:
     unknown = [host for host in hosts if host not in topology.hosts]
     if not colon or unknown:
         raise ValueError(
-            f"there is no host {shown(unknown[0])} in {topology.name}"
+            f"there is no host {quote(unknown[0])} in {topology.name}"
             if colon
-            else f"hosts and calls are separated by a colon, as in 'h0,h1: barrier', not {shown(text)}"
+            else f"hosts and calls are separated by a colon, as in 'h0,h1: barrier', not {quote(text)}"
         )
     return AskedGroup(hosts, tuple(_call(one.split(), runs) for one in asked.split(",")))
 
@@ -165,13 +165,13 @@ def _group(text: str, topology: TopologySpec, runs: Runs[Any]) -> AskedGroup:
 def _call(words: list[str], runs: Runs[Any]) -> AskedCall:
     collective, *rest = words or [""]
     if collective not in runs.collectives:
-        raise ValueError(f"{shown(collective)} is none of {', '.join(runs.collectives)}")
+        raise ValueError(f"{quote(collective)} is none of {', '.join(runs.collectives)}")
     root = 0
     if len(rest) > 1 and rest[-2] == "root" and rest[-1].isdecimal():
         root, rest = int(rest[-1]), rest[:-2]
     if len(rest) > 1:
         raise ValueError(
-            f"a call is a collective, a size and a root, as in 'reduce 64K root 1', not {shown(' '.join(words))}"
+            f"a call is a collective, a size and a root, as in 'reduce 64K root 1', not {quote(' '.join(words))}"
         )
     return AskedCall(collective, units.size(rest[0]) if rest else None, root)
 
@@ -206,5 +206,5 @@ def timer(text: str) -> int:
     and simulated time would hardly advance; InfiniBand's shortest is 8 us. Raises ``ValueError``."""
     value = units.duration(text)
     if 0 < value < _SHORTEST_TIMER:
-        raise ValueError(f"a retransmission timer must be at least 1us, or 0 for none, not {shown(text)}")
+        raise ValueError(f"a retransmission timer must be at least 1us, or 0 for none, not {quote(text)}")
     return value

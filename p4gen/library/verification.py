@@ -14,7 +14,7 @@ from p4gen.families import collective, load_collective, load_spec
 from p4gen.groups.connections import connection_entries
 from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.host.transport.verbs import Recovery
-from p4gen.inputs import parsed, shown
+from p4gen.inputs import parsed, quote
 from p4gen.library.options import Few, NicRecovery, Options, Text, option
 from p4gen.library.programs import Described, spec_of
 from p4gen.ptf.family import conformance_of
@@ -220,7 +220,7 @@ def scope_of(
     names = [name.strip() for name in o.collectives.split(",")]
     wrong = [name for name in names if name not in list(Collective)]
     if wrong:
-        raise InputError(Diagnostic(Option("collective"), f"{shown(wrong[0])} is none of {', '.join(Collective)}"))
+        raise InputError(Diagnostic(Option("collective"), f"{quote(wrong[0])} is none of {', '.join(Collective)}"))
     return Scope(
         where,
         program,
@@ -284,14 +284,14 @@ def _fault(spec: ProgramSpec, name: str | None) -> Mutation | None:
         return None
     known = {mutation.name: mutation for mutation in conformance_of(spec).seeding(spec).mutations}
     if name not in known:
-        raise InputError(Diagnostic(Option("fault"), f"there is no fault {shown(name)}; `p4gen ptf mutate` lists them"))
+        raise InputError(Diagnostic(Option("fault"), f"there is no fault {quote(name)}; `p4gen ptf mutate` lists them"))
     return known[name]
 
 
 def _psn(text: str) -> int:
     value = int(text, 0)
     if not 0 <= value <= PSN_MASK:
-        raise ValueError(f"a PSN has 24 bits: {shown(text)}")
+        raise ValueError(f"a PSN has 24 bits: {quote(text)}")
     return value
 
 
@@ -300,5 +300,5 @@ def reductions(text: str) -> tuple[bool, bool]:
     names = [] if text == "none" else text.split(",")
     wrong = [name for name in names if name not in ("por", "symmetry")]
     if wrong:
-        raise ValueError(f"{shown(wrong[0])} is neither por nor symmetry, nor none alone")
+        raise ValueError(f"{quote(wrong[0])} is neither por nor symmetry, nor none alone")
     return "por" in names, "symmetry" in names

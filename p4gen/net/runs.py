@@ -10,7 +10,7 @@ from p4gen.families import Facet, OwnSpec
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Recovery
-from p4gen.inputs import shown
+from p4gen.inputs import quote
 from p4gen.model import EngineName
 from p4gen.net.job import Job
 from p4gen.net.result import RunResult
@@ -32,7 +32,7 @@ class FamilyOption:
     def read(self, text: str) -> Any:
         """The value of a text. Raises ``ValueError``, with what it may be."""
         if self.values and text not in self.values:
-            raise ValueError(f"must be one of {', '.join(self.values)}, not {shown(text)}")
+            raise ValueError(f"must be one of {', '.join(self.values)}, not {quote(text)}")
         return self.parse(text)
 
 

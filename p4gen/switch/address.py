@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from p4gen.errors import InputError
-from p4gen.inputs import shown
+from p4gen.inputs import quote
 
 UNIX: Final = "unix:"
 START_S: Final = 300.0
@@ -26,17 +26,17 @@ def checked(address: str) -> str:
     path = socket_of(address)
     if path is not None:
         if len(os.fsencode(path)) > MAX_PATH:
-            raise InputError(f"{shown(str(path), quoted=False)}: too long for a socket's address ({MAX_PATH} bytes)")
+            raise InputError(f"{quote(str(path), marks=False)}: too long for a socket's address ({MAX_PATH} bytes)")
         if str(path) in ("", "."):
-            raise InputError(f"address {shown(address)}: a path follows, as in unix:/run/p4gen.sock")
+            raise InputError(f"address {quote(address)}: a path follows, as in unix:/run/p4gen.sock")
         return address
     host, colon, port = address.rpartition(":")
     if not colon or not host or len(host) > _MAX_HOST or not host.isprintable() or any(c in host for c in " /,"):
-        raise InputError(f"address {shown(address)}: say HOST:PORT, such as 127.0.0.1:9559, or unix:PATH")
+        raise InputError(f"address {quote(address)}: say HOST:PORT, such as 127.0.0.1:9559, or unix:PATH")
     if (":" in host or "[" in host) and not _ipv6(host):
-        raise InputError(f"address {shown(address)}: an IPv6 address stands in brackets, as in [::1]:9559")
+        raise InputError(f"address {quote(address)}: an IPv6 address stands in brackets, as in [::1]:9559")
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= MAX_PORT):
-        raise InputError(f"address {shown(address)}: a port is a number from 0 to {MAX_PORT}")
+        raise InputError(f"address {quote(address)}: a port is a number from 0 to {MAX_PORT}")
     return address
 
 

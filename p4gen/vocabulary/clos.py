@@ -14,7 +14,7 @@ import re
 from typing import Any, Final
 
 from p4gen.errors import InputError
-from p4gen.inputs import shown
+from p4gen.inputs import quote
 from p4gen.vocabulary import units
 
 PREFIX: Final = "clos:"
@@ -42,10 +42,10 @@ def clos_fields(text: str) -> dict[str, Any]:
         return _three_tiers(text)
     match = _NAME.match(text)
     if match is None:
-        raise InputError(f"{shown(text)}: must be {FORM} (leaves, spines, hosts on each leaf), as in clos:4x2x2@100G")
+        raise InputError(f"{quote(text)}: must be {FORM} (leaves, spines, hosts on each leaf), as in clos:4x2x2@100G")
     leaves, spines, hosts = (int(match[i]) for i in (1, 2, 3))
     if 0 in (leaves, spines, hosts):
-        raise InputError(f"{shown(text)}: there must be a leaf, a spine and a host on each leaf at least")
+        raise InputError(f"{quote(text)}: there must be a leaf, a spine and a host on each leaf at least")
     _check(text, leaves + spines, leaves * hosts, leaves * (spines + hosts))
     return {
         "name": f"clos-{leaves}x{spines}x{hosts}",
@@ -61,12 +61,12 @@ def _three_tiers(text: str) -> dict[str, Any]:
     match = _NAME_3.match(text)
     if match is None:
         raise InputError(
-            f"{shown(text)}: must be {FORM_3} (pods, leaves and aggregation switches of a pod, cores for each of the "
+            f"{quote(text)}: must be {FORM_3} (pods, leaves and aggregation switches of a pod, cores for each of the "
             "latter, hosts on each leaf), as in clos3:2x2x4x2x1@100G"
         )
     pods, leaves, aggs, cores, hosts = (int(match[i]) for i in range(1, 6))
     if 0 in (pods, leaves, aggs, cores, hosts):
-        raise InputError(f"{shown(text)}: none of the numbers may be 0")
+        raise InputError(f"{quote(text)}: none of the numbers may be 0")
     _check(
         text,
         pods * (leaves + aggs) + aggs * cores,
@@ -93,11 +93,11 @@ def _check(text: str, switches: int, hosts: int, links: int) -> None:
     counts = (switches, MAX_SWITCHES, "switches"), (hosts, MAX_HOSTS, "hosts"), (links, MAX_LINKS, "links")
     for count, most, what in counts:
         if count > most:
-            raise InputError(f"{shown(text)}: {count:,} {what}; a topology has {most:,} at most")
+            raise InputError(f"{quote(text)}: {count:,} {what}; a topology has {most:,} at most")
 
 
 def _defaults(text: str, speed: str | None) -> dict[str, int]:
     try:
         return {} if speed is None else {"bandwidth": units.bandwidth(speed)}
     except ValueError as error:
-        raise InputError(f"{shown(text)}: {error}") from None
+        raise InputError(f"{quote(text)}: {error}") from None

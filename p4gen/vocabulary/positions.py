@@ -14,7 +14,7 @@ from typing import Any, Final
 import yaml
 
 from p4gen.errors import Diagnostic, InputError, Pos
-from p4gen.inputs import read_text, shown
+from p4gen.inputs import quote, read_text
 
 Path_ = tuple[str | int, ...]
 """From the root to a value: keys of mappings, indices of lists."""
@@ -46,9 +46,9 @@ def read_yaml(path: Path) -> tuple[Any, Mapping[Path_, Pos], list[str]]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where: Pos | str = _pos(reader.file, mark) if mark else reader.file
-        raise InputError(Diagnostic(where, f"not valid YAML: {shown(error.problem, quoted=False)}")) from None
+        raise InputError(Diagnostic(where, f"not valid YAML: {quote(error.problem, marks=False)}")) from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # the latter for "\\UFFFFFFFF" and the like
-        reason = shown(str(error).partition("\n")[0], quoted=False)
+        reason = quote(str(error).partition("\n")[0], marks=False)
         raise InputError(Diagnostic(reader.file, f"not valid YAML: {reason}")) from None
     return value, reader.where, text.splitlines()
 
@@ -100,7 +100,7 @@ class _Reader:
                     raise InputError(Diagnostic(place, "a name is expected here, before the colon"))
                 key = str(self._scalar(loader, key_node, place))
                 if key in found:
-                    raise InputError(Diagnostic(place, f"{shown(key)} is given twice"))
+                    raise InputError(Diagnostic(place, f"{quote(key)} is given twice"))
                 found[key] = self.value(loader, value_node, (*path, key))
                 self.where[(*path, key, KEY)] = place
             return found
@@ -108,16 +108,16 @@ class _Reader:
             return [self.value(loader, item, (*path, i)) for i, item in enumerate(node.value)]
         value = self._scalar(loader, node, pos)
         if value is not None and not isinstance(value, str | int | float | bool):
-            raise InputError(Diagnostic(pos, f"{shown(value)} is neither text nor a number"))
+            raise InputError(Diagnostic(pos, f"{quote(value)} is neither text nor a number"))
         return value
 
     def _scalar(self, loader: yaml.SafeLoader, node: yaml.Node, pos: Pos) -> Any:
         try:
             value = loader.construct_object(node, deep=True)
         except (ValueError, OverflowError):  # 2001-99-99, 0x_, and numbers of thousands of digits
-            raise InputError(Diagnostic(pos, f"{shown(node.value)} is not a value that YAML knows")) from None
+            raise InputError(Diagnostic(pos, f"{quote(node.value)} is not a value that YAML knows")) from None
         if isinstance(value, int) and abs(value) > MAX_NUMBER:
-            raise InputError(Diagnostic(pos, f"{shown(node.value)} is too large a number"))
+            raise InputError(Diagnostic(pos, f"{quote(node.value)} is too large a number"))
         return value
 
 

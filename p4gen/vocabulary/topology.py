@@ -18,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails
 
 from p4gen.errors import Diagnostic, InputError, Pos
-from p4gen.inputs import shown
+from p4gen.inputs import quote
 from p4gen.resources import resource
 from p4gen.vocabulary import units
 from p4gen.vocabulary.clos import FORM, FORM_3, MAX_HOSTS, MAX_LINKS, MAX_SWITCHES, clos_fields, is_clos
@@ -311,7 +311,7 @@ def packaged(name: str) -> Path:
         near = difflib.get_close_matches(name, files, n=1)
         meant = f"; did you mean '{near[0]}'?" if near else ""
         raise InputError(
-            f"there is neither a file nor a topology {shown(name)}; "
+            f"there is neither a file nor a topology {quote(name)}; "
             f"there are {', '.join(files)}, {FORM} and {FORM_3}{meant}"
         )
     return files[name]
@@ -322,14 +322,14 @@ def _diagnose(error: ErrorDetails, where: Mapping[Path_, Pos]) -> Diagnostic:
     path: Path_ = cause.path if isinstance(cause, TopologyError) else tuple(error["loc"])
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
-        message = f"unknown field {shown(str(path[-1]))}"
+        message = f"unknown field {quote(str(path[-1]))}"
     elif error["type"] == "missing":
         message = f"'{path[-1]}' is missing" if isinstance(path[-1], str) else "a link has two ends, as in [a, b]"
     elif error["type"] == "string_pattern_mismatch":
         more = "." if path == ("name",) else "_"
         signs = f"lower-case letters, digits and {more}" + (" and -" if more == "." else "")
         message = (
-            f"{shown(str(error['input']))} is not a name: it starts with a lower-case letter and continues with {signs}"
+            f"{quote(str(error['input']))} is not a name: it starts with a lower-case letter and continues with {signs}"
         )
         message += f" ({63 if more == '.' else 31} at most)"
     elif error["type"] == "model_type" and path[:1] == ("links",):
@@ -337,7 +337,7 @@ def _diagnose(error: ErrorDetails, where: Mapping[Path_, Pos]) -> Diagnostic:
     elif error["type"] == "tuple_type":
         message = "must be a list, as in [s0, s1]"
     elif error["type"] == "string_type":
-        message = f"{shown(str(error['input']))} is not a name"
+        message = f"{quote(str(error['input']))} is not a name"
     # '[a, b]' for a link has no 'ends' in the file: the position is that of its parent.
     candidates = (path, tuple(p for p in path if p != "ends"), *(path[:n] for n in range(len(path) - 1, -1, -1)))
     return Diagnostic(next(where[c] for c in candidates if c in where), message)

@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 from typing import Final
 
-from p4gen.inputs import shown
+from p4gen.inputs import quote
 
 _NUMBER: Final = re.compile(r"\s*([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*([a-zA-Z%/]{0,8})\s*$")
 MAX_BANDWIDTH: Final = 10**15
@@ -23,7 +23,7 @@ _TIME: Final = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 def _split(text: str | float, what: str) -> tuple[Fraction, str]:
     match = _NUMBER.match(str(text))
     if match is None:
-        raise ValueError(f"{shown(str(text))} is not {what}")
+        raise ValueError(f"{quote(str(text))} is not {what}")
     return Fraction(match[1]), match[2]
 
 
@@ -41,7 +41,7 @@ def bandwidth(text: str | float) -> int:
     """Bits per second: ``100G``, ``100Gb/s``, ``25000000000``."""
     value = _scaled(text, _DECIMAL, ("bit/s", "b/s", "bps"), "a bandwidth such as 100G (bit/s)")
     if not 0 < value <= MAX_BANDWIDTH:
-        raise ValueError(f"a bandwidth must be more than 0, and at most 1000T, not {shown(str(text))}")
+        raise ValueError(f"a bandwidth must be more than 0, and at most 1000T, not {quote(str(text))}")
     return value
 
 
@@ -49,7 +49,7 @@ def size(text: str | float) -> int:
     """Bytes: ``4M`` and ``4MiB`` are 4 x 2^20, as collectives' sizes are given."""
     value = _scaled(text, _BINARY, ("ib", "b"), "a size such as 256K, 4M or 1G (bytes)")
     if value > MAX_SIZE:
-        raise ValueError(f"a size must be at most 1024G, not {shown(str(text))}")
+        raise ValueError(f"a size must be at most 1024G, not {quote(str(text))}")
     return value
 
 
@@ -62,7 +62,7 @@ def duration(text: str | float) -> int:
         raise ValueError(f"{text!r} is not a duration such as 1us")
     value = int(number * _TIME[unit])
     if value > MAX_DURATION:
-        raise ValueError(f"a duration must be at most 86400s, a day, not {shown(str(text))}")
+        raise ValueError(f"a duration must be at most 86400s, a day, not {quote(str(text))}")
     return value
 
 

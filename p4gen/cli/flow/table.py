@@ -16,7 +16,7 @@ from p4gen.cli.options import json_option, report_console
 from p4gen.cli.seeds import seed_option
 from p4gen.cli.verb import verb
 from p4gen.errors import InputError
-from p4gen.inputs import drawn, shown
+from p4gen.inputs import drawn, quote
 from p4gen.plan.flow.policies import Volume
 from p4gen.plan.flow.report import plot_cdf, table_csv
 from p4gen.plan.flow.tables import MIXED_TABLES, SINGLE_TABLES, TABLES, Report, table
@@ -79,11 +79,11 @@ def _numbers(text: str) -> list[int]:
         first, dash, last = part.partition("-")
         ends = [first, last] if dash else [first, first]
         if not all(end.strip().isdecimal() and len(end) < 4 for end in ends):
-            raise InputError(f"{shown(part)} is not a table; there are {_known()}")
+            raise InputError(f"{quote(part)} is not a table; there are {_known()}")
         low, high = map(int, ends)
         known = [number for number in TABLES if low <= number <= high]
         if not known or (not dash and low not in TABLES):
-            raise InputError(f"{shown(part)}: there is no such table; there are {_known()}")
+            raise InputError(f"{quote(part)}: there is no such table; there are {_known()}")
         found += known
     return list(dict.fromkeys(found))
 

@@ -15,7 +15,7 @@ from p4gen.cli.options import json_option, report_console
 from p4gen.cli.seeds import seed_option
 from p4gen.cli.verb import verb
 from p4gen.errors import InputError
-from p4gen.inputs import drawn, shown
+from p4gen.inputs import drawn, quote
 from p4gen.net.figures.figure import Report, report_csv
 from p4gen.plan.route.figures import FIGURES, Drawn, draw_figure
 
@@ -45,7 +45,7 @@ def command(
     chosen = list(FIGURES) if figures == "all" else [name.strip() for name in figures.split(",")]
     for name in chosen:
         if name not in FIGURES:
-            raise InputError(f"there is no figure {shown(name)}; there are {', '.join(FIGURES)}")
+            raise InputError(f"there is no figure {quote(name)}; there are {', '.join(FIGURES)}")
     seed = drawn(seed)
     console = report_console(quiet=as_json)
     console.print(f"seed {seed}")

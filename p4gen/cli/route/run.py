@@ -18,7 +18,7 @@ from p4gen.cli.options import json_option, report_console
 from p4gen.cli.seeds import seed_option
 from p4gen.cli.verb import FiniteRange, verb
 from p4gen.errors import InputError
-from p4gen.inputs import drawn, parsed, shown
+from p4gen.inputs import drawn, parsed, quote
 from p4gen.plan.route.content import content, joint_content
 from p4gen.plan.route.drawing import plot_plans
 from p4gen.plan.route.figures import Setting
@@ -108,7 +108,7 @@ def command(
     """
     match = _FORM.fullmatch(fabric)
     if match is None or "0" in match.groups():
-        raise InputError(f"--fabric {shown(fabric)}: it is leaves x spines x hosts, such as 24x24x24")
+        raise InputError(f"--fabric {quote(fabric)}: it is leaves x spines x hosts, such as 24x24x24")
     leaves, spines, hosts = map(int, match.groups())
     shape = LeafSpine(leaves, spines, hosts, pipelines=pipelines, mapping=mapping)
     share = parsed("ina", units.share, ina)

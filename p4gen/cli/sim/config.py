@@ -10,7 +10,7 @@ from p4gen.cli.options import collective_from, spec_fields
 from p4gen.cli.sim.comparison import studies_of
 from p4gen.cli.sim.options import STUDIED_SIZE
 from p4gen.errors import Diagnostic, InputError, Option
-from p4gen.inputs import parsed, shown
+from p4gen.inputs import parsed, quote
 from p4gen.library.simulation import RunOptions, run_order
 from p4gen.net.collectives.config import SimConfig, group_run
 from p4gen.net.figures.study import Axis
@@ -60,5 +60,5 @@ def _percent(text: str) -> float:
 def _count(text: str) -> int:
     """A number of links."""
     if not (text.strip().isdecimal() and len(text.strip()) <= 4):
-        raise ValueError(f"{shown(text)} is not a number of links")
+        raise ValueError(f"{quote(text)} is not a number of links")
     return int(text)

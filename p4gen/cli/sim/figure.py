@@ -17,7 +17,7 @@ from p4gen.cli.options import json_option, report_console
 from p4gen.cli.seeds import seed_option
 from p4gen.cli.verb import verb
 from p4gen.errors import InputError
-from p4gen.inputs import drawn, shown
+from p4gen.inputs import drawn, quote
 from p4gen.library.simulation import RunOptions
 from p4gen.model import ENGINES
 from p4gen.net.figures.figure import Order, Report, Value, all_figures, figure_named, report_csv
@@ -95,7 +95,7 @@ def command(
     chosen = scale if scale is not None else next(iter(found.scales))
     if chosen not in found.scales:
         known = "; ".join(f"{name}: {what}" for name, what in found.scales.items())
-        raise InputError(f"{figure} has no scale {shown(chosen)}; {known}")
+        raise InputError(f"{figure} has no scale {quote(chosen)}; {known}")
     _check_cells(figure, found.cells(chosen), cells)
     seed = drawn(seed)
     console = report_console(quiet=as_json)
@@ -119,9 +119,9 @@ def _check_cells(figure: str, known: tuple[str, ...], patterns: tuple[str, ...])
     """Raises ``InputError`` for a pattern that no cell of the figure matches."""
     for pattern in patterns:
         if not known:
-            raise InputError(f"--cells {shown(pattern)}: {figure} does not consist of cells")
+            raise InputError(f"--cells {quote(pattern)}: {figure} does not consist of cells")
         if not any(fnmatchcase(name, pattern) for name in known):
-            raise InputError(f"--cells {shown(pattern)}: {figure} has no such cell; it has {known[0]} to {known[-1]}")
+            raise InputError(f"--cells {quote(pattern)}: {figure} has no such cell; it has {known[0]} to {known[-1]}")
 
 
 def _show(title: str, report: Report, console: Console) -> None:

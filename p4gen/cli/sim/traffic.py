@@ -23,7 +23,7 @@ from p4gen.groups.connections import connection_limits
 from p4gen.host.transport.clock import SECOND, duration_text
 from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
 from p4gen.host.transport.verbs import Recovery
-from p4gen.inputs import drawn, parsed, shown
+from p4gen.inputs import drawn, parsed, quote
 from p4gen.library.simulation import RunOptions, network_faults, timer
 from p4gen.net.traffic.series import series_csv, series_svg
 from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig, by_position
@@ -180,14 +180,14 @@ def _dcqcn(topology: TopologySpec, o: Mapping[str, Any]) -> TimedDcqcnConfig | N
 def _span(text: str) -> int:
     value = units.duration(text)
     if value < 1:
-        raise ValueError(f"a time must be more than 0, not {shown(text)}")
+        raise ValueError(f"a time must be more than 0, not {quote(text)}")
     return value
 
 
 def _payload(text: str) -> int:
     value = units.size(text)
     if value % 4 or not 64 <= value <= 8192:
-        raise ValueError(f"a payload is 64 to 8192 bytes and a multiple of 4, not {shown(text)}")
+        raise ValueError(f"a payload is 64 to 8192 bytes and a multiple of 4, not {quote(text)}")
     return value
 
 

@@ -10,7 +10,7 @@ import click
 from p4gen.cli.options import json_option, report_console, spec_from, spec_options
 from p4gen.cli.verb import verb
 from p4gen.errors import Diagnostic, InputError, Option
-from p4gen.inputs import shown
+from p4gen.inputs import quote
 
 
 @verb(
@@ -59,7 +59,7 @@ def command(
     known = {fault.name: fault for fault in seeding.mutations}
     if wrong := [name for name in names if name not in known]:
         raise InputError(
-            Diagnostic(Option("fault"), f"there is no fault {shown(wrong[0])}; `p4gen ptf mutate` lists them")
+            Diagnostic(Option("fault"), f"there is no fault {quote(wrong[0])}; `p4gen ptf mutate` lists them")
         )
     console = report_console(quiet=as_json)
     report: list[Verdict] = []

@@ -12,7 +12,7 @@ from p4gen.cli.options import json_option, report_console
 from p4gen.cli.verb import verb
 from p4gen.errors import Diagnostic, InputError
 from p4gen.families import families
-from p4gen.inputs import parsed, shown
+from p4gen.inputs import parsed, quote
 from p4gen.library.verification import small_program
 from p4gen.verification.family import PaperTable, Verification
 from p4gen.verification.scope import Scope
@@ -95,6 +95,6 @@ def _tables(numbers: str) -> list[PaperTable]:
     for text in numbers.split(","):
         if not text.strip().isdecimal() or int(text) not in known:
             there = ", ".join(map(str, sorted(known)))
-            raise InputError(Diagnostic("table", f"{shown(text)} is none of the tables with searches: {there}"))
+            raise InputError(Diagnostic("table", f"{quote(text)} is none of the tables with searches: {there}"))
         found.append(known[int(text)])
     return found

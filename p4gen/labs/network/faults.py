@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 
 from p4gen.errors import InputError
 from p4gen.host.transport.clock import MS
-from p4gen.inputs import shown
+from p4gen.inputs import quote
 from p4gen.net.collectives.kinds import Kinds
 from p4gen.net.world.faults import DirectionFaults, Fate, Impairment
 from p4gen.vocabulary import units
@@ -54,13 +54,13 @@ KINDS = tuple(field.name for field in fields(Troubles))
 def parse(kind: str, text: str) -> float | int:
     """A share (``5%``, ``0.05``), or for ``delay`` a time (``1ms``). Raises ``InputError``."""
     if kind not in KINDS:
-        raise InputError(f"{shown(kind)} is not a fault; there are {', '.join(KINDS)}")
+        raise InputError(f"{quote(kind)} is not a fault; there are {', '.join(KINDS)}")
     try:
         if kind != "delay":
             return units.share(text)
         delay = units.duration(text)
         if delay > MAX_DELAY:
-            raise ValueError(f"must be at most 10s, because delayed packets are kept in memory, not {shown(text)}")
+            raise ValueError(f"must be at most 10s, because delayed packets are kept in memory, not {quote(text)}")
         return delay
     except ValueError as error:
         raise InputError(f"{kind}: {error}") from None

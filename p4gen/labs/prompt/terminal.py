@@ -16,7 +16,7 @@ from rich.console import Console
 
 from p4gen.errors import InputError
 from p4gen.host.transport.clock import SECOND
-from p4gen.inputs import shown as text_shown
+from p4gen.inputs import quote
 from p4gen.labs.prompt.tracing import Tracer
 from p4gen.labs.session import Lab
 from p4gen.rocev2.headers import ipv4_text
@@ -87,7 +87,7 @@ class Command:
 def read_number(text: str, what: str) -> int:
     """A number of a few digits. Raises ``InputError``, which says what it is."""
     if not (text.isdecimal() and len(text) <= _DIGITS):
-        raise InputError(f"{text_shown(text, quoted=False)}: {what} must be a number of at most {_DIGITS} digits")
+        raise InputError(f"{quote(text, marks=False)}: {what} must be a number of at most {_DIGITS} digits")
     return int(text)
 
 

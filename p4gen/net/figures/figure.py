@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 from p4gen.errors import InputError
 from p4gen.families import Facet, families
-from p4gen.inputs import shown
+from p4gen.inputs import quote
 from p4gen.model import EngineName
 
 Value = float | str | None
@@ -103,7 +103,7 @@ def figure_named(name: str) -> tuple[str, Figure]:
     """The name of a figure's paper, and the figure. Raises ``InputError`` if there is none of this name."""
     known = all_figures()
     if name not in known:
-        raise InputError(f"there is no figure {shown(name)}; there are {', '.join(known) or 'none'}")
+        raise InputError(f"there is no figure {quote(name)}; there are {', '.join(known) or 'none'}")
     return known[name]
 
 

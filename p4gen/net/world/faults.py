@@ -15,7 +15,7 @@ from typing import ClassVar, Final, NamedTuple
 
 from p4gen.errors import InputError
 from p4gen.host.transport.clock import US
-from p4gen.inputs import shown
+from p4gen.inputs import quote
 from p4gen.net.collectives.kinds import KINDS, Kinds, Label
 from p4gen.vocabulary import units
 from p4gen.vocabulary.topology import Link, TopologySpec
@@ -91,15 +91,15 @@ class Script:
         match = _SCRIPT.match(text.strip())
         if match is None:
             raise InputError(
-                f"script {shown(text)}: say 'drop 3 UP_DATA of rank 2', 'drop 2-5 UP_ACK' or 'drop every …'"
+                f"script {quote(text)}: say 'drop 3 UP_DATA of rank 2', 'drop 2-5 UP_ACK' or 'drop every …'"
             )
         kind = match["kind"].upper()
         if not fnmatch.filter(KINDS, kind):
-            raise InputError(f"script {shown(text)}: no packet is a {shown(kind)}; there are {', '.join(KINDS)}")
+            raise InputError(f"script {quote(text)}: no packet is a {quote(kind)}; there are {', '.join(KINDS)}")
         first = 1 if match["every"] else int(match["first"])
         last = None if match["every"] else int(match["last"] or first)
         if first < 1 or (last is not None and last < first):
-            raise InputError(f"script {shown(text)}: packets are counted from 1, and the first comes before the last")
+            raise InputError(f"script {quote(text)}: packets are counted from 1, and the first comes before the last")
         rank = int(match["rank"]) if match["rank"] is not None else None
         return cls(kind, first, last, rank, text.strip())
 
@@ -117,9 +117,9 @@ def parse_outage(text: str) -> Outage:
     try:
         outage = Outage(where, units.duration(start), units.duration(end))
     except ValueError as error:
-        raise InputError(f"outage {shown(text)}: say 'h0-s0@10us-60us'") from error
+        raise InputError(f"outage {quote(text)}: say 'h0-s0@10us-60us'") from error
     if not where or outage.end <= outage.start:
-        raise InputError(f"outage {shown(text)}: say 'h0-s0@10us-60us'")
+        raise InputError(f"outage {quote(text)}: say 'h0-s0@10us-60us'")
     return outage
 
 

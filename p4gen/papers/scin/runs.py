@@ -12,7 +12,7 @@ from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.host.collectives.arrays import check_root
 from p4gen.host.transport.clock import MS, SECOND, US
 from p4gen.host.transport.verbs import QpConfig, Recovery, Resumption
-from p4gen.inputs import shown
+from p4gen.inputs import quote
 from p4gen.net.collectives.config import MAX_DATA
 from p4gen.net.job import Progress, Stuck
 from p4gen.net.result import MEMORY_RIGHT, RunResult, ending
@@ -46,7 +46,7 @@ def _ranks(text: str) -> int | None:
     mask = 0
     for each in text.split(","):
         if not (each.strip().isdecimal() and int(each) < _MOST_RANKS):
-            raise ValueError(f"ranks such as 0,3, or all, not {shown(text)}")
+            raise ValueError(f"ranks such as 0,3, or all, not {quote(text)}")
         mask |= 1 << int(each)
     return mask
 
@@ -54,7 +54,7 @@ def _ranks(text: str) -> int | None:
 def _late(text: str) -> int:
     value = units.duration(text)
     if value > _LATEST:
-        raise ValueError(f"ranks may be 10ms late at most, not {shown(text)}")
+        raise ValueError(f"ranks may be 10ms late at most, not {quote(text)}")
     return value
 
 

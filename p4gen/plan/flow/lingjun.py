@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from p4gen.errors import Diagnostic, InputError
-from p4gen.inputs import read_text, shown
+from p4gen.inputs import quote, read_text
 
 _GPU: Final = "nvidia.com/gpu"
 _LARGEST: Final = 1 << 30
@@ -66,7 +66,7 @@ def _gpus(file: Path) -> Counter[str]:
         try:
             found[row["job_name"]] += int(json.loads(row["RES"]).get(_GPU, 0) or 0)
         except (ValueError, AttributeError):
-            raise InputError(Diagnostic(place, f"RES is {shown(row['RES'])}, and should be a JSON object")) from None
+            raise InputError(Diagnostic(place, f"RES is {quote(row['RES'])}, and should be a JSON object")) from None
     return found
 
 
@@ -86,4 +86,4 @@ def _time(text: str, place: str) -> datetime:
             return datetime.strptime(text, form)
         except ValueError:
             continue
-    raise InputError(Diagnostic(place, f"{shown(text)} is no time such as '2023/7/15 02:19'"))
+    raise InputError(Diagnostic(place, f"{quote(text)} is no time such as '2023/7/15 02:19'"))

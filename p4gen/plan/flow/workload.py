@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from p4gen.errors import Diagnostic, InputError, Pos
-from p4gen.inputs import shown
+from p4gen.inputs import quote
 from p4gen.plan.flow.fabric import FABRICS, FatTree
 from p4gen.plan.flow.jobs import MODELS, Job, parallel_job, training_job
 from p4gen.plan.flow.lingjun import recorded
@@ -69,7 +69,7 @@ def _fabric(value: Any) -> Any:
         if value not in FABRICS:
             near = difflib.get_close_matches(value, FABRICS, n=1)
             hint = f"; did you mean '{near[0]}'?" if near else ""
-            raise ValueError(f"there is no fabric {shown(value)}; there are {', '.join(FABRICS)}{hint}")
+            raise ValueError(f"there is no fabric {quote(value)}; there are {', '.join(FABRICS)}{hint}")
         return FABRICS[value]
     return FabricFields.model_validate(value).fabric() if isinstance(value, dict) else value
 
@@ -97,7 +97,7 @@ class JobFields(_Strict):
         trained = {"batch", "flops"} & self.model_fields_set
         if self.model is not None:
             if self.model not in MODELS:
-                raise ValueError(f"there is no model {shown(self.model)}; there are {', '.join(MODELS)}")
+                raise ValueError(f"there is no model {quote(self.model)}; there are {', '.join(MODELS)}")
             if own:
                 raise ValueError(f"{', '.join(sorted(own))} and model exclude each other")
         elif self.compute is None:
@@ -259,7 +259,7 @@ class _WorkloadFields(_Strict):
         if not self.jobs and self.trace is None and self.lingjun is None:
             raise ValueError("a workload has jobs, a trace, or lingjun")
         if self.policy is not None and self.policy not in POLICIES:
-            raise ValueError(f"there is no policy {shown(self.policy)}; there are {', '.join(POLICIES)}")
+            raise ValueError(f"there is no policy {quote(self.policy)}; there are {', '.join(POLICIES)}")
         for failure in self.failures:
             failure.failure(self.fabric)
         return self
@@ -336,7 +336,7 @@ def load_workload(path: Path | str) -> Workload:
     if not os.path.exists(file) and file.suffix == "" and len(file.parts) == 1:
         names = sorted(each.stem for each in FOLDER.glob("*.yaml"))
         if str(path) not in names:
-            raise InputError(f"there is neither a file nor a workload {shown(str(path))}; there are {', '.join(names)}")
+            raise InputError(f"there is neither a file nor a workload {quote(str(path))}; there are {', '.join(names)}")
         file = FOLDER / f"{path}.yaml"
     value, where, lines = read_yaml(file)
     if not isinstance(value, dict):
@@ -351,11 +351,11 @@ def _diagnostic(error: Any, where: Mapping[Path_, Pos], lines: list[str], file: 
     path: Path_ = tuple(part for part in error["loc"] if not str(part).startswith(("function-", "constrained-")))
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
-        message = f"unknown field {shown(str(path[-1]))}"
+        message = f"unknown field {quote(str(path[-1]))}"
     elif error["type"] == "missing":
         message = f"'{path[-1]}' is missing"
     elif error["type"] != "value_error" and not isinstance(error.get("input"), dict | list):
-        message = f"{shown(error.get('input'))}: {message[0].lower()}{message[1:]}"
+        message = f"{quote(error.get('input'))}: {message[0].lower()}{message[1:]}"
     place = next((where[path[:n]] for n in range(len(path), -1, -1) if path[:n] in where), None)
     if place is None:
         return Diagnostic(file, message)

@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from typing import Final, Protocol, runtime_checkable
 
 from p4gen.errors import InputError
-from p4gen.inputs import shown
+from p4gen.inputs import quote
 from p4gen.plan.placement.request import GroupSpec
 from p4gen.plan.placement.tree import IncTree, by_distance, tree_links
 from p4gen.vocabulary import ServingSpec
@@ -174,7 +174,7 @@ def find_policy(name: str) -> PlacementPolicy:
             found = getattr(importlib.import_module(module), attribute)
         else:
             known = ", ".join(known_policies())
-            raise InputError(f"there is no placement policy {shown(name)}; there are {known}, and module:Class")
+            raise InputError(f"there is no placement policy {quote(name)}; there are {known}, and module:Class")
         policy = found() if callable(found) else found
     except InputError:
         raise

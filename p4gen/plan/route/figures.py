@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from p4gen.errors import InputError
-from p4gen.inputs import shown
+from p4gen.inputs import quote
 from p4gen.net.figures.figure import Check
 from p4gen.plan.route.instance import LeafSpine
 from p4gen.plan.route.study import PAPER, USUAL, Effort, joint_summary, solve, solve_jointly, summary
@@ -122,7 +122,7 @@ def draw_figure(name: str, seed: int, repeat: int | None, progress: Callable[[st
     Raises ``InputError`` if there is no such figure.
     """
     if name not in FIGURES:
-        raise InputError(f"there is no figure {shown(name)}; there are {', '.join(FIGURES)}")
+        raise InputError(f"there is no figure {quote(name)}; there are {', '.join(FIGURES)}")
     figure = FIGURES[name]
     each = repeat or figure.repeat
     table: dict[str, Mapping[str, Mean]] = {}

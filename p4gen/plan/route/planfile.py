@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from p4gen.errors import Diagnostic, InputError
-from p4gen.inputs import read_text, shown
+from p4gen.inputs import quote, read_text
 from p4gen.plan.placement.placer import parted
 from p4gen.plan.placement.tree import IncTree, TreeEdge, tree_along
 from p4gen.plan.route.fabric import Fabric, Shape
@@ -145,7 +145,7 @@ def parsed_plan(content: Any, topology: TopologySpec) -> TreePlan:
         raise InputError("it has no IncTree; p4gen route TOPOLOGY --out makes one")
     if content["digest"] != digest(topology):
         raise InputError(
-            f"it is for the topology {shown(content['topology'])} with digest {content['digest']}; "
+            f"it is for the topology {quote(content['topology'])} with digest {content['digest']}; "
             f"{topology.name} has {digest(topology)}"
         )
     plan = TreePlan(

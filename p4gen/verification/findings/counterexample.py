@@ -10,7 +10,7 @@ import yaml
 
 from p4gen.errors import Diagnostic, InputError
 from p4gen.families import families
-from p4gen.inputs import shown
+from p4gen.inputs import quote
 from p4gen.net.views.capture import Capture
 from p4gen.net.views.ladder import Ladder
 from p4gen.verification.family import Verification
@@ -106,7 +106,7 @@ def read_schedule(path: Path) -> tuple[Explored, str, tuple[Event, ...]]:
     value, _, _ = read_yaml(path)
     try:
         if value["format"] != FORMAT:
-            raise ValueError(f"the format is {shown(value['format'])}, not {FORMAT}")
+            raise ValueError(f"the format is {quote(value['format'])}, not {FORMAT}")
         events = []
         for line in value["events"]:
             what, where = line.split(" ", 1)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from p4gen.errors import Diagnostic, InputError, Option
-from p4gen.inputs import shown
+from p4gen.inputs import quote
 from p4gen.net.collectives.config import MAX_DATA
 from p4gen.net.runs import FamilyOption
 from p4gen.papers.multiwrite.ranks.calls import Choice, Dispatch, Gather, SharedCall, choose
@@ -31,7 +31,7 @@ _WIDTHS: Final = (32, 64, 128, 256, 512, 1024)
 def _count(text: str) -> int:
     value = units.size(text)
     if not 1 <= value <= 1 << 20:
-        raise ValueError(f"a number from 1 to {1 << 20:,}, not {shown(text)}")
+        raise ValueError(f"a number from 1 to {1 << 20:,}, not {quote(text)}")
     return value
 
 
