@@ -24,7 +24,7 @@ from p4gen.labs.network.impairments import check_withstood, links_at
 from p4gen.labs.runs.calls import check_calls, room
 from p4gen.labs.runs.membercalls import LabMembers, members_of
 from p4gen.labs.runs.peercalls import ALLTOALL, COLLECTIVES, PeerCall
-from p4gen.labs.runs.scenario import member_call
+from p4gen.labs.runs.ready import member_call
 from p4gen.net.collectives.config import Call
 from p4gen.net.world.faults import parse_place
 from p4gen.plan.placement.network import contexts_needed

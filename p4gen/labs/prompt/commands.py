@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Mapping
 from typing import Final
 
-from p4gen.errors import InputError, P4genError
-from p4gen.families import collective as collective_spec
+from p4gen.errors import InputError
 from p4gen.labs.network import faults
-from p4gen.labs.prompt import membercommands, peercommands, trouble
-from p4gen.labs.prompt.terminal import Command, Session, read_number, read_size, take_option
+from p4gen.labs.prompt import peercommands, running, trouble
+from p4gen.labs.prompt.terminal import Command, Session, read_number
 from p4gen.labs.prompt.tracing import KINDS, Tracer
 from p4gen.labs.prompt.welcome import display_path
-from p4gen.labs.runs.calls import check_calls, run, slow
-from p4gen.labs.runs.report import counts_text, progress, show, size_text, table, to_json, tree_text, without_kernel
-from p4gen.net.collectives.config import Call
+from p4gen.labs.runs.calls import slow
+from p4gen.labs.runs.report import counts_text, table, tree_text, without_kernel
 from p4gen.rocev2.headers import ipv4_text, mac_text
-from p4gen.vocabulary.message import Collective
 
 PING: Final = (sys.executable, "-m", "p4gen.labs.hosts.ping")
 """p4gen's own ping, which is always available."""
@@ -166,56 +162,6 @@ def _shell(session: Session, words: list[str]) -> bool:
     return True
 
 
-def _run(session: Session, words: list[str]) -> bool:
-    lab = session.lab
-    if lab.job.uses_memory:
-        return membercommands.run(session, words)
-    if not lab.job.takes_part:
-        return peercommands.run(session, words)
-    near = [str(each) for each in Collective]
-    if words[0] not in near:
-        raise InputError(f"'{words[0]}' is not a collective; there are {', '.join(near)}")
-    collective = Collective(words[0])
-    rest = words[1:]
-    size = 0
-    if collective is not Collective.BARRIER:
-        if not rest:
-            raise InputError(f"usage: {COMMANDS['run'].usage}")
-        size = read_size(rest.pop(0))
-    repeat, root = take_option(rest, "repeat", 1), take_option(rest, "root", 0)
-    if not repeat:
-        raise InputError("repeat must be at least 1")
-    lab.groups.check_run()
-    calls = [Call(collective, size, root)] * repeat
-    names = {status.spec.name: status for status in lab.groups.all()}
-    named = names[rest[0]] if len(rest) == 1 and rest[0] in names else None
-    ranks = named.spec.ranks if named else lab.topology.rank_hosts if rest in ([], ["all"]) else tuple(rest)
-    lab.check_hosts(ranks)
-    check_calls(calls, collective_spec(lab.job.spec), ranks)  # before a group is created that would be lost
-    group = named or lab.groups.of(ranks)
-    lab.groups.join(group)
-    session.runs += 1
-    with progress(session.console, str(collective)) as tell:
-        outcome = run(
-            lab,
-            group,
-            calls,
-            seed=lab.job.wanted.seed + session.runs,
-            deadline=lab.job.wanted.deadline,
-            progress=tell,
-        )
-    what = f"{collective} of {size_text(size)}" if size else str(collective)
-    session.latest = to_json(outcome)
-    with session.turn:
-        session.console.print(f"{what}, group {group.spec.name}: {tree_text(group)}")
-        show(outcome, session.console)
-        with contextlib.suppress(P4genError):  # after a failure the group is gone
-            now = lab.manager.group(group.spec.name)
-            if now.generation != group.generation:
-                session.console.print(f"placed again meanwhile: generation {now.generation}, {tree_text(now)}")
-    return outcome.ok
-
-
 def _init(session: Session, words: list[str]) -> bool:
     name, rest = words[0], words[1:]
     root: str | None = None
@@ -255,9 +201,7 @@ def _top(session: Session, _words: list[str]) -> bool:
 
 _NET = Command("net", "Switches, hosts, links, faults; 'topology' is the same.", _net, 0, 0)
 COMMANDS: Final[Mapping[str, Command]] = {
-    "run": Command(
-        "run COLLECTIVE [SIZE] [HOST …|GROUP] [root R] [repeat N]", "Run it and check it: run allreduce 1M.", _run, 1
-    ),
+    "run": Command(running.RUN, "Run it and check it: run allreduce 1M.", running.run, 1),
     "connections": Command(
         "connections", "Connections that leaves spray: paths, counters.", peercommands.connections, 0, 0
     ),

@@ -6,54 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from p4gen.errors import InputError
-from p4gen.labs.prompt.terminal import Session, read_size, take_option
-from p4gen.labs.runs.calls import room
-from p4gen.labs.runs.peercalls import COLLECTIVES, PeerCall
-from p4gen.labs.runs.peerruns import run as run_calls
-from p4gen.labs.runs.report import progress, show, size_text, to_json
+from p4gen.labs.prompt.terminal import Session
 from p4gen.manager.api import ConnectionState, ConnectionStatus
 from p4gen.manager.figures import connection_figures, connection_lines
-from p4gen.vocabulary.message import Collective
 
 SPRAY: Final = "spray on|off"
-_RUN: Final = "run COLLECTIVE [SIZE] [HOST …] [root R] [repeat N]"
-
-
-def run(session: Session, words: list[str]) -> bool:
-    """Runs a collective over connections."""
-    lab, name, rest = session.lab, words[0], words[1:]
-    if name not in COLLECTIVES:
-        raise InputError(f"'{name}' is not a collective; there are {', '.join(COLLECTIVES)}")
-    if name != Collective.BARRIER and not rest:
-        raise InputError(f"usage: {_RUN}")
-    size = 0 if name == Collective.BARRIER else read_size(rest.pop(0))
-    repeat, root = take_option(rest, "repeat", 1), take_option(rest, "root", 0)
-    if not repeat:
-        raise InputError("repeat must be at least 1")
-    call = PeerCall(name, size, root)
-    ranks = lab.topology.rank_hosts if rest in ([], ["all"]) else tuple(rest)
-    lab.check_hosts(ranks)
-    call.check(len(ranks))
-    room(name, size, len(ranks))
-    group = lab.connections.group(ranks, ring=not call.is_alltoall)
-    session.runs += 1
-    with progress(session.console, name) as tell:
-        outcome = run_calls(
-            lab,
-            group,
-            [call] * repeat,
-            seed=lab.job.wanted.seed + session.runs,
-            deadline=lab.job.wanted.deadline,
-            progress=tell,
-        )
-    session.latest = to_json(outcome)
-    with session.turn:
-        what = f"{name} of {size_text(size)}" if size else name
-        session.console.print(f"{what}, {len(ranks)} ranks over {group.name}, {len(group.numbers)} connections")
-        for line in group.not_registered:
-            session.console.print(line, markup=False)
-        show(outcome, session.console)
-    return outcome.ok
 
 
 def spray(session: Session, words: list[str]) -> bool:

@@ -13,28 +13,19 @@ from typing import Any
 from rich.console import Console
 
 from p4gen.errors import InputError, P4genError
-from p4gen.labs.job import LabJob
 from p4gen.labs.network import faults
 from p4gen.labs.prompt.commands import COMMANDS, PING
 from p4gen.labs.prompt.terminal import Command, Session
 from p4gen.labs.prompt.tracing import KINDS
 from p4gen.labs.runs.membercalls import members_of
-from p4gen.labs.runs.peercalls import COLLECTIVES
+from p4gen.labs.runs.ready import collectives
 from p4gen.labs.session import Lab
-from p4gen.vocabulary.message import Collective
 
 PROMPT = "lab> "
 PINGS = "3"
 """Number of echo requests of a ping without a count."""
 _FIRST_WORDS = ("exit", "help", "quit")
 _HOST_COMMANDS = ("ping", "ip addr", "bash")
-
-
-def _collectives(job: LabJob) -> tuple[str, ...]:
-    """What ``run`` can run."""
-    if job.uses_memory:
-        return tuple(members_of(job.spec).collectives)
-    return tuple(map(str, Collective)) if job.takes_part else COLLECTIVES
 
 
 def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
@@ -58,7 +49,7 @@ class Prompt(cmd.Cmd):
         self.use_rawinput = self.interactive
         self.failed = False
         self._console = session.console
-        self._collectives = _collectives(session.lab.job)
+        self._collectives = tuple(collectives(session.lab.job))
         self._hosts = tuple(session.lab.topology.hosts)
         self._nodes = (*session.lab.topology.switches, *self._hosts)
 
