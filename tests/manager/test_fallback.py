@@ -83,7 +83,7 @@ def test_requests_that_no_ring_can_serve_are_refused() -> None:
     with rig.register() as manager:
         for wrong, why in (
             (group("g", "h0", fallback=True), "a ring needs at least two ranks"),
-            (group("g", "h0", "h1", fallback=True, memories=(Memory(0, 1, 64),) * 2), "cannot do so on a ring"),
+            (group("g", "h0", "h1", fallback=True, memories=(Memory(0, 1, 64),) * 2), "cannot call on a ring"),
         ):
             with pytest.raises(ManagerError, match=why):
                 manager.init_group(wrong)
