@@ -17,11 +17,13 @@ from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.inputs import SEEDS, drawn, parsed, quote
 from p4gen.library.options import NicRecovery, Options, Text, Texts, option
 from p4gen.library.programs import Described, spec_of
+from p4gen.net.collectives.config import Call, Work
 from p4gen.net.job import Job
 from p4gen.net.result import RunResult
-from p4gen.net.runs import AskedCall, AskedGroup, RunOrder, Runs
+from p4gen.net.runs import RunOrder, Runs
 from p4gen.net.world.faults import MAX_BURST, Faults, Impairment, Script, parse_outage, parse_place
 from p4gen.vocabulary import ProgramSpec, units
+from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 DEFAULT_TIMEOUT, DEFAULT_SIZE = "50us", "1M"
@@ -77,6 +79,8 @@ class RunOptions(Options):
 
 _OF_GROUPS: Final = ("root", "sync", "concurrent", "calls")
 """Options that not all families have."""
+_OF_ONE_CALL: Final = ("collective", "size", "root", "repeat")
+"""Options that say what all groups call."""
 
 
 def simulate(
@@ -126,6 +130,9 @@ def run_order(
     for name in _OF_GROUPS:
         if getattr(o, name) != RunOptions.model_fields[name].default and name not in runs.also:
             raise InputError(Diagnostic(Option(name), f"is for collectives of IncTrees, not for {spec.family}"))
+    for name in _OF_ONE_CALL if o.calls else ():
+        if getattr(o, name) != RunOptions.model_fields[name].default:
+            raise InputError(Diagnostic(Option(name), "does not go with calls, which say what each group calls"))
     given = size if o.size is None else o.size
     return RunOrder(
         topology,
@@ -148,7 +155,7 @@ def run_order(
     )
 
 
-def _group(text: str, topology: TopologySpec, runs: Runs[Any]) -> AskedGroup:
+def _group(text: str, topology: TopologySpec, runs: Runs[Any]) -> Work:
     """A group and its calls, as in "h0,h1: reduce 64K root 1, barrier". Raises ``ValueError``."""
     named, colon, asked = text.partition(":")
     hosts = tuple(host.strip() for host in named.split(","))
@@ -159,10 +166,10 @@ def _group(text: str, topology: TopologySpec, runs: Runs[Any]) -> AskedGroup:
             if colon
             else f"hosts and calls are separated by a colon, as in 'h0,h1: barrier', not {quote(text)}"
         )
-    return AskedGroup(hosts, tuple(_call(one.split(), runs) for one in asked.split(",")))
+    return Work(tuple(_call(one.split(), runs) for one in asked.split(",")), hosts)
 
 
-def _call(words: list[str], runs: Runs[Any]) -> AskedCall:
+def _call(words: list[str], runs: Runs[Any]) -> Call:
     collective, *rest = words or [""]
     if collective not in runs.collectives:
         raise ValueError(f"{quote(collective)} is none of {', '.join(runs.collectives)}")
@@ -173,7 +180,7 @@ def _call(words: list[str], runs: Runs[Any]) -> AskedCall:
         raise ValueError(
             f"a call is a collective, a size and a root, as in 'reduce 64K root 1', not {quote(' '.join(words))}"
         )
-    return AskedCall(collective, units.size(rest[0]) if rest else None, root)
+    return Call(Collective(collective), units.size(rest[0]) if rest else 0, root)
 
 
 def network_faults(o: RunOptions, topology: TopologySpec, *, in_order: bool = False) -> Faults:

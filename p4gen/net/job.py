@@ -12,6 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from typing_extensions import override
+
+from p4gen.errors import InputError
+from p4gen.groups.group import PlacedEdge
 from p4gen.host.transport.clock import duration_text
 from p4gen.host.transport.rc import QueuePair
 from p4gen.net.result import RunResult, link_uses
@@ -139,6 +143,17 @@ class Job(ABC, Generic[TaskT_co, ResultT_co]):
                 progress(*self.progress())
         return None
 
+    def start_ticks(
+        self, edges: Iterable[PlacedEdge], port: int, used: Callable[[str, int], bool] = lambda _switch, _context: True
+    ) -> None:
+        """Have the edges' timers ticked; ``used`` is whether a switch's context has been used at all, ``port`` where
+        ticks arrive."""
+        network = self.network
+        latency = network.topology.switch_latency
+        self.ticker = Ticker(
+            network.nodes, edges, network.loop, used, self.longest_wait, network.packets_sent, latency, port
+        )
+
     def wake(self) -> None:
         """Have patience and ticks begin anew: what starts now has losses of its own."""
         self._patience.begin()
@@ -179,7 +194,6 @@ class Job(ABC, Generic[TaskT_co, ResultT_co]):
     def counted(self, duration: int) -> dict[str, Any]:
         """The fields of ``RunResult`` that links and hosts' connections have counted in ``duration`` ps."""
         senders = [pair.requester.stats for pair in self.pairs]
-        directions = self.network.directions.values()
         totals = {
             name: sum(getattr(stats, name) for stats in senders)
             for name in ("sent", "resent", "timeouts", "naks", "cnps")
@@ -188,8 +202,8 @@ class Job(ABC, Generic[TaskT_co, ResultT_co]):
             **totals,
             "duration": duration,
             "drops": self.drops(),
-            "links": link_uses(directions, duration),
-            "packet_hops": sum(direction.packets for direction in directions),
+            "links": link_uses(self.network.directions.values(), duration),
+            "packet_hops": self.network.packets_sent(),
             "events": self.network.loop.handled,
             "silent": self.network.silent_scripts(),
         }
@@ -212,6 +226,29 @@ class Job(ABC, Generic[TaskT_co, ResultT_co]):
         """Return to a state of this job, or of another one with the same configuration. Not allowed during ``run``.
         Invocations are made anew. Raises ``ValueError`` for a state with other parts."""
         restore(self.parts(), frozen)
+
+
+class DrivenJob(Job[TaskT_co, RunResult]):
+    """A job whose caller waits for its end, and sees by itself what it came to."""
+
+    STEP: ClassVar = 64
+
+    @property
+    @override
+    def title(self) -> str:
+        topology, programs = self.network.topology, sorted({spec.program for spec in self.specs.values()})
+        return f"{len(topology.rank_hosts)} ranks on {topology.name}, {', '.join(programs)}"
+
+    @override
+    def result(self, stuck: Stuck | None) -> RunResult:
+        return RunResult(errors=(), stuck=() if stuck is None else stuck.reasons, **self.counted(self.network.loop.now))
+
+    def finished(self) -> int:
+        """Run to the end. Returns the time, ps. Raises ``InputError``, with the reason, for a run that does not end."""
+        stuck = self.finish()
+        if stuck is not None:
+            raise InputError(*stuck.reasons)
+        return self.network.loop.now
 
 
 def parts_of(tasks: Iterable[Task]) -> dict[str, object]:

@@ -12,6 +12,7 @@ from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Recovery
 from p4gen.inputs import quote
 from p4gen.model import EngineName
+from p4gen.net.collectives.config import Work
 from p4gen.net.job import Job
 from p4gen.net.result import RunResult
 from p4gen.net.world.faults import Faults
@@ -39,23 +40,6 @@ class FamilyOption:
 def yes_or_no(description: str, default: str) -> FamilyOption:
     """An option whose value is True or False."""
     return FamilyOption(description, default, lambda text: text == "yes", ("yes", "no"))
-
-
-@dataclass(frozen=True)
-class AskedCall:
-    """A call of one of several groups: the collective, bytes (None: it has no data), and the root."""
-
-    collective: str
-    size: int | None = None
-    root: int = 0
-
-
-@dataclass(frozen=True)
-class AskedGroup:
-    """A group among several: its hosts by rank, and what they call, one after the other."""
-
-    hosts: tuple[str, ...]
-    calls: tuple[AskedCall, ...]
 
 
 @dataclass(frozen=True)
@@ -87,7 +71,7 @@ class RunOrder(Generic[OwnSpec]):
     """How many groups of all ranks there are at once; likewise."""
     sync: PsnSync = PsnSync.SUBGROUPS
     """How PSNs are kept synchronised; likewise."""
-    groups: tuple[AskedGroup, ...] = ()
+    groups: tuple[Work, ...] = ()
     """Groups at the same time, each with calls of its own, in place of ``collective``, ``size`` and ``root``; likewise.
     """
 

@@ -161,7 +161,7 @@ run allreduce 4K
         ("--collective allreduce --root 1", "allreduce has no option root; it has in_place"),
         ("--collective reduce --root 4", "root 4 is not a rank of this group of 4"),
         ("--collective allreduce --set in_place=maybe", "in_place: must be one of yes, no, not 'maybe'"),
-        ("--waves 32 --suite", "NICs answer their 16 newest READs again: 16 at most"),
+        ("--waves 32 --suite", "NICs answer their 16 newest READs again: with losses 16 at most"),
         ("--measure", "--measure goes with other programs"),
     ],
 )

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -211,6 +212,12 @@ def test_groups_with_calls_of_their_own_run_at_once() -> None:
 def test_calls_that_groups_cannot_make(calls: str, cause: str) -> None:
     with pytest.raises(p4gen.errors.InputError, match=cause):
         p4gen.simulate("star-4", p4gen.generate(mode="II", lanes=8), calls=calls)
+
+
+@pytest.mark.parametrize("option", [{"size": "4K"}, {"collective": "barrier"}, {"root": 1}, {"repeat": 2}], ids=str)
+def test_calls_say_all_that_groups_call(option: dict[str, Any]) -> None:
+    with pytest.raises(p4gen.errors.InputError, match="does not go with calls"):
+        p4gen.simulate("star-4", p4gen.generate(mode="II", lanes=8), calls="h0,h1: allreduce 4K", **option)
 
 
 def test_other_families_have_no_groups_with_calls_of_their_own() -> None:

@@ -12,7 +12,7 @@ from p4gen.cli.sim.options import STUDIED_SIZE
 from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.inputs import parsed, quote
 from p4gen.library.simulation import RunOptions, run_order
-from p4gen.net.collectives.config import SimConfig, group_run
+from p4gen.net.collectives.simulation import SimConfig, group_run
 from p4gen.net.figures.study import Axis
 from p4gen.vocabulary import units
 from p4gen.vocabulary.topology import load_topology

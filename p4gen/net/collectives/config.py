@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from dataclasses import dataclass, field
+from typing import Final
 
-from p4gen.errors import Diagnostic, InputError, Option
+from p4gen.errors import InputError
 from p4gen.families import load_collective
 from p4gen.groups.ranks import recovery_of
 from p4gen.host.collectives.arrays import check_root
@@ -14,7 +14,6 @@ from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Recovery
 from p4gen.model import EngineName
-from p4gen.net.runs import AskedGroup, RunOrder
 from p4gen.net.world.faults import Faults
 from p4gen.plan.placement.network import contexts_needed
 from p4gen.plan.placement.placed import GroupRequest
@@ -23,7 +22,6 @@ from p4gen.vocabulary import CollectiveSpec, DType, Op
 from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.topology import TopologySpec
 
-C = TypeVar("C", bound=CollectiveSpec)
 MAX_DATA: Final = 1 << 30
 """Upper limit for the data of all ranks in one call, in bytes. The data is held in memory, and so are NumPy's
 results."""
@@ -189,35 +187,3 @@ class SimConfig:
         if needed <= spec.groups:
             return spec
         return load_collective(None, spec.model_dump(mode="json", exclude_unset=True) | {"groups": needed})
-
-
-def group_run(order: RunOrder[C]) -> SimConfig:
-    """The run of groups of all ranks that an order asks for. Raises ``InputError``."""
-    collective, size = Collective(order.collective), order.size
-    if collective is Collective.BARRIER:
-        if size:
-            raise InputError(Diagnostic(Option("size"), "a barrier has no data"))
-        size = 0
-    config = SimConfig(
-        order.topology,
-        order.program,
-        collective,
-        SimConfig.size if size is None else size,
-        order.repeat,
-        order.faults,
-        order.seed,
-        order.recovery,
-        SimConfig.timeout if order.timeout is None else order.timeout,
-        order.retry_count,
-        dcqcn=order.dcqcn,
-        engine=order.engine,
-        root=order.root,
-        sync=order.sync,
-    )
-    jobs = tuple(_work(group) for group in order.groups) or config.jobs
-    return replace(config, work=jobs * order.concurrent) if len(jobs) * order.concurrent > 1 or order.groups else config
-
-
-def _work(group: AskedGroup) -> Work:
-    calls = tuple(Call(Collective(call.collective), call.size or 0, call.root) for call in group.calls)
-    return Work(calls, group.hosts)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from typing_extensions import override
 
-from p4gen.errors import InputError
+from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.groups.ranks import host_config
 from p4gen.host.collectives.arrays import agreement
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
@@ -23,8 +24,8 @@ from p4gen.net.collectives.state import group_reader
 from p4gen.net.collectives.values import Member, draw
 from p4gen.net.job import Job, Stuck
 from p4gen.net.result import LinkUse, RunResult
+from p4gen.net.runs import RunOrder
 from p4gen.net.world.network import Network
-from p4gen.net.world.ticks import Ticker
 from p4gen.p4.compile import program_from
 from p4gen.plan.placement.network import place
 from p4gen.plan.placement.placed import PlacedGroup
@@ -32,6 +33,7 @@ from p4gen.program.compilation import compile_spec
 from p4gen.vocabulary import CollectiveSpec
 from p4gen.vocabulary.message import Collective
 
+C = TypeVar("C", bound=CollectiveSpec)
 __all__ = ["Call", "LinkUse", "SimConfig", "SimResult", "Simulation", "Work", "simulate"]
 
 
@@ -92,7 +94,8 @@ class Simulation(Job[RankTask, SimResult]):
             for rank in range(len(hosts)):
                 self.network.loop.at(chance.randrange(config.skew + 1), self._begin, (number, rank))
         self.tasks = [task for group in self.groups for task in group.ranks]
-        self.ticker = self._start_ticks() if spec.wants_ticks and config.ticks else None
+        if spec.wants_ticks and config.ticks:
+            self.start_ticks(self.placement.edges, spec.architecture.cpu_port, self._used())
 
     @property
     @override
@@ -129,23 +132,15 @@ class Simulation(Job[RankTask, SimResult]):
             window=config.rank_window,
         )
 
-    def _start_ticks(self) -> Ticker:
+    def _used(self) -> Callable[[str, int], bool]:
+        """Whether ranks have sent anything to a switch's context."""
         pairs: dict[tuple[str, int], list[QueuePair]] = {}
         for group in self.groups:
             for channel in group.placed.channels:
                 mine = [c.channels[channel.key].pair for c in group.communicators if isinstance(c, Communicator)]
                 for node, context in channel.contexts.items():
                     pairs[node.switch, context.context] = mine
-        network, latency = self.network, self.config.topology.switch_latency
-
-        def used(switch: str, context: int) -> bool:
-            return any(pair.requester.high for pair in pairs[switch, context])
-
-        def sent() -> int:
-            return sum(direction.packets for direction in network.directions.values())
-
-        port = self.spec.architecture.cpu_port
-        return Ticker(network.nodes, self.placement.edges, network.loop, used, self.longest_wait, sent, latency, port)
+        return lambda switch, context: any(pair.requester.high for pair in pairs[switch, context])
 
     @override
     def longest_wait(self) -> int:
@@ -221,3 +216,30 @@ class Simulation(Job[RankTask, SimResult]):
 def simulate(config: SimConfig, progress: Callable[[int, int], None] | None = None) -> SimResult:
     """Simulate a configuration."""
     return Simulation(config).run(progress)
+
+
+def group_run(order: RunOrder[C]) -> SimConfig:
+    """The run of groups of all ranks that an order asks for. Raises ``InputError``."""
+    collective, size = Collective(order.collective), order.size
+    if collective is Collective.BARRIER:
+        if size:
+            raise InputError(Diagnostic(Option("size"), "a barrier has no data"))
+        size = 0
+    config = SimConfig(
+        order.topology,
+        order.program,
+        collective,
+        SimConfig.size if size is None else size,
+        order.repeat,
+        order.faults,
+        order.seed,
+        order.recovery,
+        SimConfig.timeout if order.timeout is None else order.timeout,
+        order.retry_count,
+        dcqcn=order.dcqcn,
+        engine=order.engine,
+        root=order.root,
+        sync=order.sync,
+    )
+    jobs = order.groups or config.jobs
+    return replace(config, work=jobs * order.concurrent) if len(jobs) * order.concurrent > 1 or order.groups else config

@@ -175,6 +175,10 @@ class Network:
         if self.reports_losses:
             self.loop.at(max(passage.sent, self.loop.now), sender.on_loss, frame)
 
+    def packets_sent(self) -> int:
+        """Packets sent so far, counted on every link, including lost ones."""
+        return sum(direction.packets for direction in self.directions.values())
+
     def lost(self, by_switches: Mapping[str, Mapping[str, int]]) -> Counter[str]:
         """Number of packets lost so far, by ``where module.reason``: on links, at NICs, for ports without a link, and
         ``by_switches``, what each switch's program dropped."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from p4gen.net.collectives.config import group_run
-from p4gen.net.collectives.simulation import Simulation
+from p4gen.net.collectives.simulation import Simulation, group_run
 from p4gen.net.runs import Runs
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.vocabulary.message import Collective

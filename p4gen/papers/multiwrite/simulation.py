@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from typing_extensions import override
 
@@ -15,11 +15,10 @@ from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Recovery
 from p4gen.model import EngineName
-from p4gen.net.job import Job, Progress, Stuck
-from p4gen.net.result import RunResult
+from p4gen.net.job import DrivenJob
 from p4gen.net.world.faults import Faults
 from p4gen.net.world.network import Network
-from p4gen.net.world.ticks import UNIT, Ticker
+from p4gen.net.world.ticks import UNIT
 from p4gen.papers.multiwrite.control import edge_index
 from p4gen.papers.multiwrite.placing import Addresses, Waypoint, WritePlacement, straight
 from p4gen.papers.multiwrite.ranks.hosts import Member
@@ -109,10 +108,8 @@ class WriteConfig:
     engine: EngineName = "interp"
 
 
-class WriteSimulation(Job[Calls[Any], RunResult]):
+class WriteSimulation(DrivenJob[Calls[Any]]):
     """A group of all ranks of a topology. Raises ``InputError`` if the program cannot serve it."""
-
-    STEP: ClassVar = 64
 
     def __init__(self, config: WriteConfig) -> None:
         self.config = config
@@ -141,7 +138,8 @@ class WriteSimulation(Job[Calls[Any], RunResult]):
         for switch, held in placement.switches.items():
             held.install(self.network.switches[switch])
         self._ticked = placement.ticked if spec.wants_ticks else ()
-        self.ticker = self._start_ticks(placement) if spec.wants_ticks else None
+        if spec.wants_ticks:
+            self.start_ticks(self._ticked, spec.architecture.cpu_port)
 
     @property
     def members(self) -> list[Member]:
@@ -177,21 +175,6 @@ class WriteSimulation(Job[Calls[Any], RunResult]):
         self.layers.append(members)
         return placement
 
-    def _start_ticks(self, placement: WritePlacement) -> Ticker:
-        network, spec = self.network, self.config.spec
-        edges = placement.ticked
-
-        return Ticker(
-            network.nodes,
-            edges,
-            network.loop,
-            lambda _switch, _context: True,
-            self.longest_wait,
-            lambda: sum(direction.packets for direction in network.directions.values()),
-            self.config.topology.switch_latency,
-            spec.architecture.cpu_port,
-        )
-
     @override
     def longest_wait(self) -> int:
         spec, switches = self.config.spec, self.network.switches
@@ -203,32 +186,18 @@ class WriteSimulation(Job[Calls[Any], RunResult]):
 
     # --- running ---
 
-    @property
-    @override
-    def title(self) -> str:
-        topology = self.config.topology
-        return f"{len(topology.rank_hosts)} ranks on {topology.name}, {self.config.spec.program}"
-
     def run_calls(self, *calls: Callable[[Member], None]) -> int:
         """The ranks on the first layer make these calls; see ``drive``."""
         return self.drive(self.members, calls)
 
-    def drive(
-        self,
-        callers: Sequence[AnyCaller],
-        calls: Sequence[Callable[[AnyCaller], None]],
-        progress: Progress | None = None,
-    ) -> int:
+    def drive(self, callers: Sequence[AnyCaller], calls: Sequence[Callable[[AnyCaller], None]]) -> int:
         """All callers make these calls, each as soon as it is done with the one before. Returns the time of the last
         event, ps.
 
         Raises ``InputError``, with the reason, for a run that does not end, and for errors of connections.
         """
         self.tasks = [Calls(f"caller {number}", caller, calls) for number, caller in enumerate(callers)]
-        stuck = self.finish(progress)
-        if stuck is not None:
-            raise InputError(*stuck.reasons)
-        return self.network.loop.now
+        return self.finished()
 
     @override
     def advance(self) -> bool:
@@ -238,13 +207,10 @@ class WriteSimulation(Job[Calls[Any], RunResult]):
                 self.wake()
         return self.done
 
+    @override
     def failures(self) -> Sequence[str]:
         """Errors of connections: what they carried does not come any more."""
         return [problem for task in self.tasks for problem in task.caller.problems]
-
-    @override
-    def result(self, stuck: Stuck | None) -> RunResult:
-        return RunResult(errors=(), stuck=() if stuck is None else stuck.reasons, **self.counted(self.network.loop.now))
 
     def copies(self) -> Counter[str]:
         """Packets on each direction of the links so far, by name."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from p4gen.errors import Diagnostic, InputError, Option
+from p4gen.errors import InputError
 from p4gen.groups.group import Memory
 from p4gen.host.collectives.arrays import check_root
 from p4gen.host.transport.memory import MemoryRegion
@@ -17,15 +17,14 @@ from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import QpConfig
 from p4gen.labs.runs.membercalls import ROOT, Asked, LabMembers
 from p4gen.manager.api import RankConfig
-from p4gen.net.collectives.config import MAX_DATA
 from p4gen.net.runs import FamilyOption
 from p4gen.papers.scin.codes import Status
 from p4gen.papers.scin.control import Pattern, flag_offset, memory_size, pattern_of, roles
-from p4gen.papers.scin.ranks.calls import DIVIDED, Drawn, PullCall, draw, sized
+from p4gen.papers.scin.ranks.calls import Drawn, PullCall, draw, sized
 from p4gen.papers.scin.ranks.collectives import Communicator, Operand
 from p4gen.papers.scin.ranks.hosts import Member
 from p4gen.papers.scin.ranks.memory import Layout
-from p4gen.papers.scin.runs import OPTIONS, fitted
+from p4gen.papers.scin.runs import OPTIONS, check_waves, fitted
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.topology import TopologySpec
@@ -176,21 +175,11 @@ def _plan(spec: ScinSpec, ranks: int, collective: str, size: int | None, options
     check_root(root, ranks)
     everybody = (1 << ranks) - 1
     asked = PullCall(collective, ranks, 0, root, Pattern(everybody, everybody), options.get(_IN_PLACE, True))
-    call = sized(asked, size or 0, spec.unit_bytes)
-    if call is None or bool(size) != (collective != Collective.BARRIER):
-        unit = spec.unit_bytes * (ranks if collective in DIVIDED else 1)
-        raise InputError(f"{collective} of {size} bytes: it has to be a positive multiple of {unit}")
-    if (size or 0) * ranks > MAX_DATA:
-        raise InputError(f"{collective} of {size} bytes: all ranks' data together have {MAX_DATA >> 20:,} MiB at most")
-    return Plan(spec, call, size or 0)
+    return Plan(spec, sized(asked, size or 0, spec), size or 0)
 
 
 def _fitted(spec: ScinSpec, topology: TopologySpec) -> ScinSpec:
-    remembered = QpConfig.max_dest_rd_atomic
-    if spec.waves > remembered:
-        raise InputError(
-            Diagnostic(Option("waves"), f"NICs answer their {remembered} newest READs again: {remembered} at most")
-        )
+    check_waves(spec)
     ranks = len(topology.rank_hosts)
     return fitted(spec, topology, min(_GROUPS * (1 + 2 * ranks), 256))
 

@@ -13,14 +13,13 @@ from p4gen.host.collectives.arrays import check_root
 from p4gen.host.transport.clock import MS, SECOND, US
 from p4gen.host.transport.verbs import QpConfig, Recovery, Resumption
 from p4gen.inputs import quote
-from p4gen.net.collectives.config import MAX_DATA
 from p4gen.net.job import Progress, Stuck
 from p4gen.net.result import MEMORY_RIGHT, RunResult, ending
 from p4gen.net.runs import FamilyOption, RunOrder, Runs, yes_or_no
 from p4gen.net.world.faults import Faults
 from p4gen.papers.scin.codes import Status
 from p4gen.papers.scin.control import Pattern
-from p4gen.papers.scin.ranks.calls import CALL, DIVIDED, Drawn, PullCall, draw, sized
+from p4gen.papers.scin.ranks.calls import CALL, Drawn, PullCall, draw, sized
 from p4gen.papers.scin.ranks.collectives import Communicator
 from p4gen.papers.scin.ranks.memory import Layout
 from p4gen.papers.scin.simulation import PullConfig, PullSimulation
@@ -88,6 +87,14 @@ def fitted(spec: ScinSpec, topology: TopologySpec, contexts: int) -> ScinSpec:
     return ScinSpec.model_validate(wanted | spec.model_dump(mode="json", exclude_unset=True))
 
 
+def check_waves(spec: ScinSpec) -> None:
+    """Raises ``InputError`` if NICs do not answer as many READs again as are outstanding, so that a loss stays one."""
+    remembered = QpConfig.max_dest_rd_atomic
+    if spec.waves > remembered:
+        why = f"NICs answer their {remembered} newest READs again: with losses {remembered} at most"
+        raise InputError(Diagnostic(Option("waves"), why))
+
+
 def _round_trip(topology: TopologySpec) -> int:
     """The longest one between a switch and its ranks, without queues, ps."""
     delay: int = max(topology.setting(topology.ports[host][0], "delay") for host in topology.rank_hosts)
@@ -108,14 +115,8 @@ class PullRun(PullSimulation):
         self.collective = self._call()
         contexts = len(self.collective.patterns)
         spec = fitted(order.program, topology, contexts * order.concurrent)
-        remembered = QpConfig.max_dest_rd_atomic
-        if spec.waves > remembered and order.faults != Faults():
-            raise InputError(
-                Diagnostic(
-                    Option("waves"),
-                    f"NICs answer their {remembered} newest READs again: with losses {remembered} at most",
-                )
-            )
+        if order.faults != Faults():
+            check_waves(spec)
         super().__init__(
             PullConfig(
                 topology,
@@ -158,25 +159,9 @@ class PullRun(PullSimulation):
             if mask >> ranks:
                 raise InputError(Diagnostic(Option(name), f"there are the ranks 0 to {ranks - 1}"))
             masks.append(mask)
-        barrier = o.collective == Collective.BARRIER
-        if barrier and o.size:
-            raise InputError(Diagnostic(Option("size"), "a barrier has no data"))
-        size = 0 if barrier else _SIZE if o.size is None else o.size
-        call = sized(
-            PullCall(o.collective, ranks, 0, o.root, Pattern(*masks), o.options["in_place"]), size, self._bytes
-        )
-        if call is None or not (size or barrier):
-            unit = self._bytes * (ranks if o.collective in DIVIDED else 1)
-            raise InputError(
-                Diagnostic(
-                    Option("size"), f"{o.collective} of {size} bytes: it has to be a positive multiple of {unit}"
-                )
-            )
-        if size * ranks * o.concurrent > MAX_DATA:
-            raise InputError(
-                Diagnostic(Option("size"), f"all ranks' data together have {MAX_DATA >> 20:,} MiB at most")
-            )
-        return call
+        size = _SIZE if o.size is None and o.collective != Collective.BARRIER else o.size or 0
+        asked = PullCall(o.collective, ranks, 0, o.root, Pattern(*masks), o.options["in_place"])
+        return sized(asked, size, o.program, o.concurrent)
 
     @property
     @override

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,7 @@ from p4gen.host.collectives.arrays import array_type
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import QpConfig, Recovery, Resumption
 from p4gen.model import EngineName
-from p4gen.net.job import Job, Stuck, Task
-from p4gen.net.result import RunResult
+from p4gen.net.job import DrivenJob, Task
 from p4gen.net.world.faults import Faults
 from p4gen.net.world.network import Network
 from p4gen.papers.scin.codes import Status
@@ -55,10 +54,8 @@ class PullConfig:
     engine: EngineName = "interp"
 
 
-class PullSimulation(Job[Task, RunResult]):
+class PullSimulation(DrivenJob[Task]):
     """Contexts of all ranks of a star. Raises ``InputError`` if the program cannot serve them."""
-
-    STEP: ClassVar = 64
 
     def __init__(self, config: PullConfig) -> None:
         self.config = config
@@ -125,11 +122,6 @@ class PullSimulation(Job[Task, RunResult]):
             self._ticking = True
             self.network.loop.at(self.network.loop.now + self.config.tick, self._round)
 
-    @property
-    @override
-    def title(self) -> str:
-        return f"{len(self._hosts)} ranks on {self.config.topology.name}, {self.config.spec.program}"
-
     def communicators(self, contexts: range) -> list[Communicator]:
         """A group of all ranks, whose calls are those of these contexts."""
         patterns = {self.config.patterns[context]: self.members[context] for context in contexts}
@@ -175,10 +167,7 @@ class PullSimulation(Job[Task, RunResult]):
         Raises ``InputError``, with the reason, for a run that does not end, and for errors of connections.
         """
         self._until = until or self._all_flagged
-        stuck = self.finish()
-        if stuck is not None:
-            raise InputError(*stuck.reasons)
-        return self.network.loop.now
+        return self.finished()
 
     @override
     def advance(self) -> bool:
@@ -187,19 +176,17 @@ class PullSimulation(Job[Task, RunResult]):
     def _all_flagged(self) -> bool:
         return all(member.done for members in self.members for member in members.values())
 
+    @override
     def failures(self) -> Sequence[str]:
         """Errors of connections: what they carried does not come any more."""
         return [problem for members in self.members for member in members.values() for problem in member.problems]
 
+    @override
     def longest_wait(self) -> int:
         """For how long the switch has waited for something new, ps: until it acts, it waits as long again at most."""
         switch = self.network.switches[self._switch]
         counts = (WATCHED.unpack(switch.register("watched", at))["count"] for at in range(len(self.config.patterns)))
         return max(counts, default=0) * self.config.tick
-
-    @override
-    def result(self, stuck: Stuck | None) -> RunResult:
-        return RunResult(errors=(), stuck=() if stuck is None else stuck.reasons, **self.counted(self.network.loop.now))
 
     def timed_call(self, context: int, packets: int, data: Mapping[int, Buffer]) -> int:
         """A call in place, which must succeed. Returns the time until the last rank has its flag, ps.

@@ -9,7 +9,9 @@ from typing import Final
 
 import numpy as np
 
+from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.host.collectives.arrays import Array, array_type
+from p4gen.net.collectives.config import MAX_DATA
 from p4gen.papers.scin.control import Pattern
 from p4gen.papers.scin.ranks.collectives import Communicator, Operand
 from p4gen.papers.scin.ranks.memory import Layout, joined, quantised
@@ -233,8 +235,19 @@ def _blocks(count: int, spec: ScinSpec, chance: np.random.Generator) -> Array:
     return np.where(chance.integers(0, 2, count), usual, odd)
 
 
-def sized(call: PullCall, size: int, element: int) -> PullCall | None:
-    """The call with ``size`` bytes at each rank, of which an element has some; None if they are no whole elements, or
-    do not divide among ranks."""
-    unit = element * (call.ranks if call.name in DIVIDED else 1)
-    return None if size % unit else replace(call, elements=size // element)
+def sized(call: PullCall, size: int, spec: ScinSpec, groups: int = 1) -> PullCall:
+    """The call with ``size`` bytes at each rank, made by so many groups at once.
+
+    Raises ``InputError`` if they are no whole elements, do not divide among ranks, or take too much memory.
+    """
+    barrier, unit = call.name == Collective.BARRIER, spec.unit_bytes * (call.ranks if call.name in DIVIDED else 1)
+    wrong = ""
+    if barrier and size:
+        wrong = "a barrier has no data"
+    elif size % unit or not (size or barrier):
+        wrong = f"{call.name} of {size} bytes: it has to be a positive multiple of {unit}"
+    elif size * call.ranks * groups > MAX_DATA:
+        wrong = f"{call.name} of {size} bytes: all ranks' data together have {MAX_DATA >> 20:,} MiB at most"
+    if wrong:
+        raise InputError(Diagnostic(Option("size"), wrong))
+    return replace(call, elements=size // spec.unit_bytes)
