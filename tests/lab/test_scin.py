@@ -158,6 +158,7 @@ run allreduce 4K
     [
         ("--collective dispatch", "has no dispatch; there are allreduce, reduce, broadcast, barrier"),
         ("--collective allreduce --size 10", "it has to be a positive multiple of 4"),
+        ("--lanes 8 --collective allreduce --size 256M", "8,388,608 packets; a call has 8,388,607 at most"),
         ("--collective allreduce --root 1", "allreduce has no option root; it has in_place"),
         ("--collective reduce --root 4", "root 4 is not a rank of this group of 4"),
         ("--collective allreduce --set in_place=maybe", "in_place: must be one of yes, no, not 'maybe'"),

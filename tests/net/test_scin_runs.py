@@ -380,6 +380,7 @@ def test_the_program_is_fitted_to_the_run_unless_it_says_otherwise() -> None:
         (Collective.ALLGATHER, {"size": 20}, "allgather of 20 bytes: it has to be a positive multiple of 16"),
         (Collective.ALLREDUCE, {"size": 0}, "a positive multiple of 4"),
         (Collective.BARRIER, {"size": 4}, "a barrier has no data"),
+        (Collective.ALLREDUCE, {"size": 1 << 28}, "size: error: 8,388,608 packets; a call has 8,388,607 at most"),
         (Collective.ALLREDUCE, {"size": 1 << 29}, "all ranks' data together have 1,024 MiB at most"),
         (Collective.REDUCE, {"root": 4}, "root 4 is not a rank"),
         (Collective.REDUCE, {"options": {"sources": "1"}}, "sources: error: is for call, not for reduce"),

@@ -29,8 +29,6 @@ from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.topology import TopologySpec
 
 _SIZE: Final = 1 << 20
-_MOST_PACKETS: Final = 1 << 23
-"""Of a call: PSNs of further ones could not be told from earlier ones."""
 _MOST_RANKS: Final = 32
 _MOST_CONTEXTS: Final = 256
 _LATEST: Final = 10 * MS
@@ -139,12 +137,6 @@ class PullRun(PullSimulation):
             for first in range(0, contexts * order.concurrent, contexts)
         ]
         self.tasks = self.callers = [caller for group in self.groups for caller in group.callers]
-        if self.groups[0].packets >= _MOST_PACKETS:
-            raise InputError(
-                Diagnostic(
-                    Option("size"), f"{self.groups[0].packets:,} packets; a call has {_MOST_PACKETS - 1:,} at most"
-                )
-            )
 
     def _call(self) -> PullCall:
         """What ranks call. Raises ``InputError``."""

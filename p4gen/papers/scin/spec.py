@@ -205,6 +205,11 @@ class ScinSpec(MemorySpec):
         return 2 * self.scale_block if self.scaled else self.element_bytes
 
     @property
+    def packet_units(self) -> int:
+        """Units of a packet, as ``unit_bytes`` counts them: elements, or blocks."""
+        return self.blocks if self.scaled else self.lanes
+
+    @property
     def slots(self) -> int:
         """N: slots of a context, which is what k waves need."""
         return self.waves * self.wave

@@ -25,6 +25,8 @@ CALL: Final = "call"
 _UNREDUCED: Final = (Collective.BROADCAST, Collective.ALLGATHER)
 _SCALES: Final = 8
 """Powers of two by which drawn numbers differ, up and down."""
+_MOST_PACKETS: Final = 1 << 23
+"""Of a call: PSNs of further ones could not be told from earlier ones."""
 DIVIDED: Final = (Collective.REDUCE_SCATTER, Collective.ALLGATHER)
 """Collectives whose data have a part for each rank."""
 
@@ -238,9 +240,12 @@ def _blocks(count: int, spec: ScinSpec, chance: np.random.Generator) -> Array:
 def sized(call: PullCall, size: int, spec: ScinSpec, groups: int = 1) -> PullCall:
     """The call with ``size`` bytes at each rank, made by so many groups at once.
 
-    Raises ``InputError`` if they are no whole elements, do not divide among ranks, or take too much memory.
+    Raises ``InputError`` if they are no whole elements, do not divide among ranks, or take too much memory or too many
+    packets.
     """
-    barrier, unit = call.name == Collective.BARRIER, spec.unit_bytes * (call.ranks if call.name in DIVIDED else 1)
+    barrier, parts = call.name == Collective.BARRIER, call.ranks if call.name in DIVIDED else 1
+    unit = spec.unit_bytes * parts
+    packets = -(-(size // unit) // spec.packet_units)
     wrong = ""
     if barrier and size:
         wrong = "a barrier has no data"
@@ -248,6 +253,8 @@ def sized(call: PullCall, size: int, spec: ScinSpec, groups: int = 1) -> PullCal
         wrong = f"{call.name} of {size} bytes: it has to be a positive multiple of {unit}"
     elif size * call.ranks * groups > MAX_DATA:
         wrong = f"{call.name} of {size} bytes: all ranks' data together have {MAX_DATA >> 20:,} MiB at most"
+    elif packets >= _MOST_PACKETS:
+        wrong = f"{packets:,} packets; a call has {_MOST_PACKETS - 1:,} at most"
     if wrong:
         raise InputError(Diagnostic(Option("size"), wrong))
     return replace(call, elements=size // spec.unit_bytes)

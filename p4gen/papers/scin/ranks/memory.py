@@ -92,8 +92,7 @@ class Layout:
 
     def packets(self, array: Array, parts: int) -> int:
         """Packets of a part of an array."""
-        a_packet = self.spec.blocks if self.spec.scaled else self.spec.lanes
-        return -(-(array.size // parts) // a_packet)
+        return -(-(array.size // parts) // self.spec.packet_units)
 
     def wire(self, array: Array, parts: int) -> bytes:
         """An array in parts of equal size. Raises ``InputError`` unless it has them."""
