@@ -12,7 +12,6 @@ from pathlib import Path
 
 from p4.config.v1 import p4info_pb2
 
-from p4gen.dataflow import undeclared
 from p4gen.errors import Diagnostic, FailedError, InputError
 from p4gen.p4 import p4c
 from p4gen.p4.compile import Compiled, compile_text
@@ -21,7 +20,8 @@ from p4gen.p4.info.text import differences, parse_text, to_text
 from p4gen.p4.resources import Resources
 from p4gen.p4.toolchain import Toolchain
 from p4gen.plugins import answers
-from p4gen.program import Composition, Manifest, compose, manifest, render, undeclared_features
+from p4gen.program import Composition, Manifest, compose, manifest, render
+from p4gen.program.dataflow import problems
 from p4gen.program.manifest import to_json
 from p4gen.program.room import fitting
 from p4gen.scratch import scratch
@@ -86,12 +86,10 @@ def build(
             reports = fitting(spec, compiled.program) if measured else ()
             if measured:
                 second_opinion = beside.submit(run) if run is not None else None
-            false = f"{name}'s modules do not say what they do"
-            _refuse(undeclared_features(composition, rendered), false)
-            _refuse(undeclared(composition, compiled.program), false)
+            _refuse(problems(composition, compiled.program), f"{name}'s modules do not fit together")
             info = generate(compiled.program)
             (folder / f"{name}.p4info.txtpb").write_text(to_text(info), encoding="utf-8")
-            content = manifest(composition, rendered, reports)
+            content = manifest(composition, rendered, compiled.program, reports)
             (folder / "manifest.json").write_text(to_json(content), encoding="utf-8")
             version, refusal = None, None
             try:

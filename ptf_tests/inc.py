@@ -23,7 +23,7 @@ from p4gen.host.collectives.control import Control
 from p4gen.p4rt.session import RequestError
 from p4gen.p4rt.status import Code
 from p4gen.program import compose
-from p4gen.program.module import Register, Size
+from p4gen.program.module import Register
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, HeaderError, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Ack, Opcode, ends_message
@@ -388,13 +388,12 @@ class IncTest(P4genTest):
             self.skipTest("the switch lets no controller write registers")
 
     def _some(self, register: Register) -> list[str]:
-        instances, parts = register.instances.of(self.spec), register.name.split("*")
+        instances, parts = int(register.instances), register.name.split("*")
         if len(parts) == 1:
             return [register.name]
-        count = min(instances, STATE_ARRAYS, STATE_WORDS // register.entries.of(self.spec))
+        count = min(instances, STATE_ARRAYS, STATE_WORDS // int(register.entries))
         chosen = sorted({i * instances // count for i in range(count)}) if count else []
-        sizes = [Size(factor).of(self.spec) for factor in register.instances.factors]
-        places = (np.unravel_index(i, sizes) for i in chosen)
+        places = (np.unravel_index(i, register.instances.values) for i in chosen)
         return ["".join(chain(*zip(parts, map(str, place), strict=False), parts[-1:])) for place in places]
 
     def refused(self, group: GroupContext, rank: int, frame: RocePacket | bytes, reason: str) -> None:

@@ -37,7 +37,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("p4.mutate",),
     # programs: from a spec to a folder
     ("program",),
-    ("dataflow",),
     ("builder",),
     # what runs programs
     ("model",),

@@ -10,7 +10,8 @@ import pytest
 
 from p4gen import stored
 from p4gen.papers.epic.spec import EpicSpec
-from p4gen.program import compose, render, text
+from p4gen.program import compose, render
+from p4gen.program import templates as templates_of
 
 CONTENT = bytes(range(256)) * 5
 
@@ -59,14 +60,14 @@ def test_names_depend_on_all_parts_and_where_they_end() -> None:
 def templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder of compiled templates, empty, of a process that has rendered nothing."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    text._environment.cache_clear()
+    templates_of._environment.cache_clear()
     yield tmp_path / "cache" / "p4gen" / "templates"
-    text._environment.cache_clear()
+    templates_of._environment.cache_clear()
 
 
 def again(spec: EpicSpec) -> str:
     """The spec's program, as a process renders it that has rendered nothing before."""
-    text._environment.cache_clear()
+    templates_of._environment.cache_clear()
     return render(compose(spec)).text
 
 
@@ -90,7 +91,7 @@ def test_a_template_that_changes_is_compiled_again(templates: Path, tmp_path: Pa
     source = tmp_path / "some.p4.j2"
     for content in ("// one\n", "// two\n"):
         source.write_text(content)
-        text._environment.cache_clear()
-        environment = text._environment((("own", tmp_path),), ())
+        templates_of._environment.cache_clear()
+        environment = templates_of._environment((("own", tmp_path),), ())
         assert environment.get_template("own/some.p4.j2").render().partition("\x00")[0] == content.strip()
     assert len([*templates.iterdir()]) == 2

@@ -101,13 +101,13 @@ def _report(built: Built, written: Sequence[Path], console: Console) -> None:
     table.add_column("state", justify="right")
     for module in built.composition.modules:
         registers = [
-            f"{r.name} {r.instances.of(spec)} x {r.entries.of(spec)} x {r.width_of(spec)} bit"
-            if r.instances.of(spec) > 1
-            else f"{r.name} {r.entries.of(spec)} x {r.width_of(spec)} bit"
+            f"{r.name} {int(r.instances)} x {int(r.entries)} x {r.width} bit"
+            if int(r.instances) > 1
+            else f"{r.name} {int(r.entries)} x {r.width} bit"
             for r in module.keeps
         ]
-        tables = [f"{t.name} {t.entries.of(spec)}" for t in module.tables]
-        bits = module.state_bits(spec)
+        tables = [f"{t.name} {int(t.entries)}" for t in module.tables]
+        bits = module.state_bits
         table.add_row(
             module.name, module.gress, ", ".join(registers), ", ".join(tables), f"{bits // 8:,} B" if bits else ""
         )

@@ -14,7 +14,7 @@ from p4gen.cli.verb import verb
 from p4gen.errors import Diagnostic, InputError
 from p4gen.families import families
 from p4gen.inputs import quote
-from p4gen.program.text import COMMON
+from p4gen.program.templates import COMMON
 from p4gen.resources import resource
 from p4gen.scratch import scratch
 

@@ -98,7 +98,7 @@ class Program(CompiledProgram):
     def manifest(self) -> Mapping[str, Any]:
         """Modules, registers, tables and state: what ``manifest.json`` has."""
         composition = compose(self.spec)
-        return manifest(composition, render(composition), ())
+        return manifest(composition, render(composition), self.compiled.program)
 
     def write(self, out: str | Path = "build") -> tuple[Path, ...]:
         """Build the program into ``out/<name>/``, all or nothing, as ``p4gen build`` does. Returns the files.

@@ -1,11 +1,11 @@
 """Programs: modules, how they are composed, and the P4 text and manifest that come of it."""
 
 from p4gen.program.common import Ipv4Checksum
-from p4gen.program.compose import Composition, DropReason, Flows, ProgramParts, compose
+from p4gen.program.compose import Composition, Flows, ProgramParts, compose
 from p4gen.program.flow import Apply, Do, Flow, When, when
 from p4gen.program.manifest import Manifest, manifest
-from p4gen.program.module import Drop, Metadata, Module, Register, Size, Table
-from p4gen.program.text import Rendered, render, undeclared_features
+from p4gen.program.module import Drop, DropReason, Metadata, Module, Register, Size, Table
+from p4gen.program.text import Rendered, render
 
 __all__ = [
     "Apply",
@@ -28,6 +28,5 @@ __all__ = [
     "compose",
     "manifest",
     "render",
-    "undeclared_features",
     "when",
 ]

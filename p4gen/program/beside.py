@@ -19,7 +19,6 @@ from p4gen.errors import InputError
 from p4gen.families import Facet, OwnSpec
 from p4gen.layout import Header
 from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, When
-from p4gen.program.module import Module, Register, Size
 from p4gen.vocabulary import ProgramSpec
 
 
@@ -60,7 +59,7 @@ class Beside(Facet, Generic[OwnSpec]):
             case Ordinary():
                 return routed
             case Apply():
-                return (replace(step, arguments=self.renamed(step.arguments)),)
+                return (replace(step, arguments=self.renamed(step.arguments), guest=True),)
             case Do():
                 return (replace(step, text=self.renamed(step.text)),)
             case When():
@@ -83,20 +82,6 @@ def put_beside(facet: Beside[Any], spec: ProgramSpec, ingress: Flow, egress: Flo
     )
 
 
-def joined(own: tuple[Module, ...], others: tuple[Module, ...], routing: tuple[Module, ...]) -> tuple[Module, ...]:
-    """The modules of both families; those of the second one before the first of those that route.
-
-    A shared module that both have is there once. Raises ``InputError`` if two others have one name.
-    """
-    there = {module.name: module for module in own}
-    for module in others:
-        if module.name in there and (module.folder, there[module.name].folder) != ("shared", "shared"):
-            raise InputError(f"two families in one program have a module called {module.name}")
-    added = tuple(module for module in others if module.name not in there)
-    first = min(own.index(module) for module in routing)
-    return (*own[:first], *added, *own[first:])
-
-
 def check_headers(spec: ProgramSpec, own: Iterable[Header], others: Iterable[Header]) -> None:
     """Raises ``InputError`` unless the program's parser knows all headers of the second family."""
     there = {header.name: header for header in own}
@@ -105,50 +90,3 @@ def check_headers(spec: ProgramSpec, own: Iterable[Header], others: Iterable[Hea
             raise InputError(f"{spec.program}: programs of the family {spec.family} parse no {header.name}")
         if there[header.name] != header:
             raise InputError(f"{spec.program}: two families in one program have different headers {header.name}")
-
-
-def as_guest(module: Module, facet: Beside[Any], family: str) -> Module:
-    """A module of the second family as part of a program, whose spec is the first family's.
-
-    Metadata of the second family is named after it where modules declare what they need.
-    """
-
-    def named(names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(name if name.startswith("hdr.") else f"{family}.{name}" for name in names)
-
-    uses = module.uses
-    return replace(
-        module,
-        guest=family,
-        part=facet.parts.get(module.part, module.part),
-        needs=named(module.needs),
-        may_need=named(module.may_need),
-        changes=named(module.changes),
-        provides=tuple(
-            replace(one, type=facet.names.get(one.type, one.type), wanted=_of_guest(one.wanted))
-            for one in module.provides
-        ),
-        keeps=tuple(map(_register, module.keeps)),
-        tables=tuple(replace(table, entries=_size(table.entries)) for table in module.tables),
-        drops=tuple(replace(drop, wanted=_of_guest(drop.wanted)) for drop in module.drops),
-        uses=_of_guest(uses) if callable(uses) else uses,
-        wanted=_of_guest(module.wanted),
-    )
-
-
-def _of_guest(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda spec: function(spec.beside)
-
-
-def _register(register: Register) -> Register:
-    word = register.word
-    return replace(
-        register,
-        word=_of_guest(word) if callable(word) else word,
-        entries=_size(register.entries),
-        instances=_size(register.instances),
-    )
-
-
-def _size(size: Size) -> Size:
-    return Size(*(factor if isinstance(factor, int) else f"beside.{factor}" for factor in size.factors))

@@ -1,23 +1,29 @@
-"""How a family's modules make a program, and the checks of a composition."""
+"""How a family's modules make a program: the flows say which there are, the modules' templates what they are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any, ClassVar, Generic
+from typing import Any, ClassVar, Final, Generic
 
 from p4gen.arch import Architecture, Feature
 from p4gen.errors import InputError
 from p4gen.families import Facet, OwnSpec, family_of
 from p4gen.layout import Header, Word
-from p4gen.program.beside import Beside, as_guest, check_headers, joined, put_beside
-from p4gen.program.common import Ipv4Checksum
+from p4gen.program.beside import Beside, check_headers, put_beside
+from p4gen.program.common import BODIES, Ipv4Checksum
+from p4gen.program.declared import declared
 from p4gen.program.flow import Apply, Do, Flow, walk
-from p4gen.program.module import Drop, Gress, Metadata, Module
+from p4gen.program.module import DropReason, Gress, Module, Part, snake
+from p4gen.program.templates import Recorded, Templates
 from p4gen.resources import resource
+from p4gen.rocev2 import codes, layouts
 from p4gen.vocabulary import ProgramSpec
+
+_INSTANCE: Final = re.compile(r"\s+([A-Z]\w*)\(\) \w+;")
+"""The instance of a control."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +42,16 @@ class ProgramParts(Facet, Generic[OwnSpec]):
 
     headers: Callable[[OwnSpec], tuple[Header, ...]]
     """Headers that the parser knows, outermost first. ``p4gen.rocev2.layouts`` has those of RoCEv2."""
-    modules: Callable[[OwnSpec], tuple[Module, ...]]
-    """The modules of a program, in the order in which a packet meets them."""
     flows: Callable[[OwnSpec], Flows]
-    """The flows of its pipelines."""
+    """The flows of its pipelines. Raises ``InputError`` for a spec that has no program."""
     templates: Callable[[Composition], tuple[str, ...]]
-    """The templates of a program, in their order in its text."""
+    """The templates in front of its modules, in their order in the text: the preamble first, the parser last."""
     names: Callable[[Composition], dict[str, Any]]
-    """What its templates may refer to, beside what every family's templates may (``p4gen.program.text``)."""
+    """What its templates may refer to, beside what every family's templates may (``Composition.context``)."""
+    words: Callable[[OwnSpec], Mapping[str, Word]] = lambda _: {}
+    """The layouts of words of state, by the last part of their registers' names."""
+    folders: Callable[[OwnSpec], tuple[str, ...]] = lambda _: ()
+    """Folders in which its modules' templates are looked for before its own folder, such as ``multiwrite/hop``."""
     ticks: Callable[[OwnSpec], dict[str, Any] | None] = lambda _: None
     """The manifest's entry about the ticks that a program needs."""
     figures: Callable[[Composition], dict[str, Any]] = lambda _: {}
@@ -60,79 +68,55 @@ class ProgramParts(Facet, Generic[OwnSpec]):
         ``after``.
         """
 
-        def modules(spec: OwnSpec) -> tuple[Module, ...]:
-            found = self.modules(spec)
-            at = next((i for i, module in enumerate(found, start=1) if module.name == after), None)
-            if at is None:
-                raise InputError(f"{spec.program}: there is no {after}, which {step.module.name} is to come after")
-            return (*found[:at], step.module, *found[at:])
-
         def flows(spec: OwnSpec) -> Flows:
             found = self.flows(spec)
-            try:
-                if step.module.gress == "ingress":
-                    return replace(found, ingress=found.ingress.with_after(after, step))
-                return replace(found, egress=found.egress.with_after(after, step))
-            except ValueError as error:
-                raise InputError(f"{spec.program}: {step.module.gress}: {error}") from None
+            there = [flow for flow in (found.ingress, found.egress) if flow.applies(after)]
+            if not there:
+                raise InputError(f"{spec.program}: there is no {after}, which {step.module} is to come after")
+            return Flows(found.ingress.with_after(after, step), found.egress.with_after(after, step))
 
-        return replace(self, modules=modules, flows=flows)
+        return replace(self, flows=flows)
 
 
 @dataclass(frozen=True)
-class DropReason:
-    """A counted drop: ``index`` is its place in the program's drop counters (0 is unused)."""
-
-    index: int
-    module: Module
-    drop: Drop
-
-    @property
-    def symbol(self) -> str:
-        """The reason's name in the program's ``drop_t``."""
-        return f"{self.module.name}_{self.drop.reason}"
-
-
-@dataclass(frozen=True)
-class Part:
-    """A struct in metadata_t: what one module, or modules that work as one, tell the others about a packet."""
+class Control:
+    """A control of a program with a template of its own: that of a module, or one that modules share."""
 
     name: str
-    modules: tuple[Module, ...]
-    fields: tuple[Metadata, ...]
-
-    @property
-    def type(self) -> str:
-        """The struct's name in the program."""
-        return f"{self.name}_info_t"
-
-    @property
-    def guest(self) -> str:
-        """The start of its fields' names in ``Composition.fields``."""
-        family = self.modules[0].guest
-        return f"{family}." if family else ""
-
-    @property
-    def purpose(self) -> str:
-        """A line that says whose it is."""
-        names = " and ".join(module.name for module in self.modules)
-        return f"What {names} {'tells' if len(self.modules) == 1 else 'tell'} later modules."
+    template: str
+    lines: tuple[tuple[str, int], ...]
+    """Its P4, each line with its line in the template."""
+    module: Module | None
 
 
 @dataclass(frozen=True)
 class Composition:
-    """The modules of one program, in order."""
+    """A program as its flows, and the templates of the modules that they apply."""
 
     spec: ProgramSpec
     parts: ProgramParts[Any]
-    modules: tuple[Module, ...]
     flows: Flows
     guest: Guest | None = None
     """The family beside the program's own, if there is one."""
 
     def has(self, name: str) -> bool:
-        """Whether it contains a module of that name."""
-        return any(module.name == name for module in self.modules)
+        """Whether its flows apply a module of that name."""
+        return self.flows.ingress.applies(name) or self.flows.egress.applies(name)
+
+    @cached_property
+    def controls(self) -> tuple[Control, ...]:
+        """Its modules, and controls that they share, in the order of the text: as the flows apply modules first, and
+        each control behind those that it applies.
+
+        Raises ``InputError`` if a template is missing or wrong, or the architecture does not have a feature that
+        modules or flows use.
+        """
+        return tuple(_Controls(self).found.values())
+
+    @cached_property
+    def modules(self) -> tuple[Module, ...]:
+        """Its modules, in order."""
+        return tuple(control.module for control in self.controls if control.module is not None)
 
     def of(self, gress: Gress) -> tuple[Module, ...]:
         """The modules in ingress, or in egress."""
@@ -144,43 +128,28 @@ class Composition:
 
     @cached_property
     def metadata(self) -> tuple[Part, ...]:
-        """The parts of metadata_t, in the order of the modules that provide them.
+        """The parts of metadata_t, in the order of the modules that tell them.
 
-        Raises ``InputError`` if two families have parts of the same name.
+        Raises ``InputError`` if two families have parts of the same name, or two modules tell a field of the same name.
         """
         found: dict[str, Part] = {}
         for module in self.modules:
-            fields = tuple(field for field in module.provides if field.wanted(self.spec))
-            if fields:
-                before = found.get(module.part, Part(module.part, (), ()))
+            for field in module.tells:
+                before = found.get(field.part, Part(field.part, (), ()))
                 if before.modules and before.modules[0].guest != module.guest:
                     raise InputError(
-                        f"{self.spec.program}: both families have a part of metadata_t called {module.part}"
+                        f"{self.spec.program}: both families have a part of metadata_t called {field.part}"
                     )
-                found[module.part] = Part(module.part, (*before.modules, module), before.fields + fields)
+                if any(field.name == other.name for other in before.fields):
+                    raise InputError(f"{self.spec.program}: two fields of metadata_t are {field.part}.{field.name}")
+                modules = tuple(dict.fromkeys((*before.modules, module)))
+                found[field.part] = Part(field.part, modules, (*before.fields, field))
         return tuple(found.values())
-
-    @cached_property
-    def fields(self) -> dict[str, str]:
-        """The fields of metadata_t by name, with their parts: ``psn`` is in ``order.psn``. The names of fields of a
-        family beside the program's own begin with its name: ``themis.psn``.
-
-        Raises ``InputError`` if two modules provide a field of the same name.
-        """
-        found: dict[str, str] = {}
-        for part in self.metadata:
-            for field in part.fields:
-                path, name = f"{part.name}.{field.name}", f"{part.guest}{field.name}"
-                if name in found:
-                    both = f"{found[name]} and {path}"
-                    raise InputError(f"{self.spec.program}: two fields of metadata_t are called {name}: {both}")
-                found[name] = path
-        return found
 
     @cached_property
     def drops(self) -> tuple[DropReason, ...]:
         """All drop reasons, numbered from 1."""
-        pairs = [(module, drop) for module in self.modules for drop in module.drops if drop.wanted(self.spec)]
+        pairs = [(module, drop) for module in self.modules for drop in module.drops]
         return tuple(DropReason(i, module, drop) for i, (module, drop) in enumerate(pairs, start=1))
 
     @cached_property
@@ -189,22 +158,23 @@ class Composition:
         return {header.name: header for header in self.parts.headers(self.spec)}
 
     @cached_property
-    def words(self) -> dict[str, Word]:
-        """The layouts of words of state, by the last part of their registers' names.
+    def layouts(self) -> dict[str, Word]:
+        """The layouts of words of state that its families know, by the last part of registers' names."""
+        others = self.guest.alone.layouts if self.guest is not None else {}
+        return others | dict(self.parts.words(self.spec))
 
-        Raises ``InputError`` if two registers of one name have different layouts.
-        """
-        found: dict[str, Word] = {}
-        for register in (register for module in self.modules for register in module.keeps):
-            word = register.word_of(self.spec)
-            if word is not None and found.setdefault(register.short, word) != word:
-                raise InputError(f"{self.spec.program}: registers called {register.short} have different words")
-        return found
+    @cached_property
+    def words(self) -> dict[str, Word]:
+        """The layouts of the words of its registers, by the last part of their names."""
+        kept = (register for module in self.modules for register in module.keeps)
+        return {register.short: register.word for register in kept if register.word is not None}
 
     @cached_property
     def uses(self) -> frozenset[Feature]:
         """The features of architectures that the program uses."""
-        return frozenset(feature for _, features in _users(self.spec, self.modules, self.flows) for feature in features)
+        steps = (step for flow in (self.flows.ingress, self.flows.egress) for step in walk(flow.steps))
+        used = (step.uses for step in steps if isinstance(step, Do))
+        return frozenset().union(*used, *(module.uses for module in self.modules))
 
     @property
     def arch(self) -> Architecture:
@@ -225,29 +195,85 @@ class Composition:
         return others | names
 
     @cached_property
-    def templates(self) -> tuple[str, ...]:
-        """The templates of the program, in their order in its text; the first is the preamble."""
+    def context(self) -> dict[str, Any]:
+        """What the templates of modules may refer to: what every family's may, and what its own may."""
+        return {"spreads": False, "cited": {}} | self.names | {
+            "spec": self.spec,
+            "beside": False,
+            "bodies": [name for name in BODIES if name in self.headers],
+            "headers": self.headers,
+            "layouts": layouts,
+            "codes": codes,
+            "words": self.layouts,
+            "has": self.has,
+        }  # fmt: skip
+
+    @cached_property
+    def guest_context(self) -> dict[str, Any]:
+        """What the templates of the family beside the program's own find under other names than the others."""
+        if self.guest is None:
+            return {}
+        alone = self.guest.alone
+        return alone.names | {"spec": alone.spec, "words": alone.layouts, "beside": True}
+
+    def rendered(self, *, line_directives: bool) -> Iterator[tuple[str, Iterator[tuple[str, int]]]]:
+        """The templates of the program in the order of its text, each with its lines and their lines in it."""
+        context = self.context | {
+            "uses": self.uses,
+            "modules": self.modules,
+            "ingress": self.of("ingress"),
+            "egress": self.of("egress"),
+            "metadata": self.metadata,
+            "drops": self.drops,
+            "words": self.words,
+            "flows": self.flows,
+            "line_directives": line_directives,
+            "arch": self.arch,
+        }
+        guests = self.guest_context
+        front, back = self.around
+        for template in front:
+            if self.of_guest(template):
+                assert self.guest is not None
+                lines = self.templates.render(template, context | guests)
+                yield template, ((self.guest.facet.renamed(text), line) for text, line in lines)
+            else:
+                yield template, self.templates.render(template, context)
+        yield from ((control.template, iter(control.lines)) for control in self.controls)
+        yield from ((template, self.templates.render(template, context)) for template in back)
+
+    @cached_property
+    def around(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The templates in front of its controls, the preamble first, and those behind them."""
         first, *rest = self.parts.templates(self)
-        found = (first, *(self.guest.facet.preamble if self.guest is not None else ()), *rest)
-        return tuple(map(self.form, found))
+        front = (first, *(self.guest.facet.preamble if self.guest is not None else ()), *rest)
+        back = (self.arch.template("pipelines"), self.arch.template("deparser"))
+        return tuple(self.templates.form(each) or each for each in front), back
 
-    def form(self, template: str) -> str:
-        """The form of a family's or common template for the architecture, such as ``epic/tna/parser.p4.j2``; the
-        template itself if it has none."""
-        place, _, name = template.partition("/")
-        folder = dict(self.template_folders).get(place)
-        if folder is not None:
-            for arch, _ in self.arch.template_folders:
-                if (folder / arch / name).is_file():
-                    return f"{place}/{arch}/{name}"
-        return template
-
-    @property
-    def template_folders(self) -> tuple[tuple[str, Path], ...]:
-        """The folders of its families' templates, and of the common ones; the first part of templates' names."""
+    @cached_property
+    def templates(self) -> Templates:
+        """Its families' templates, the common ones, and those of its architecture."""
         specs = (self.spec, *((self.spec.beside,) if self.spec.beside is not None else ()))
         own = (folder for spec in specs for folder in family_of(spec).template_folders)
-        return (*own, ("shared", resource("templates") / "shared"))
+        return Templates((*own, ("shared", resource("templates") / "shared")), self.arch.template_folders)
+
+    def template_of(self, control: str, *, guest: bool) -> str | None:
+        """The template of a control, of the family beside the program's own if ``guest``, in the form for the
+        architecture; None if there is none."""
+        others = () if self.guest is None else self.guest.alone.places
+        places = (*others, *self.places) if guest else (*self.places, *others)
+        forms = (self.templates.form(f"{place}/{snake(control)}.p4.j2") for place in places)
+        return next((form for form in forms if form is not None), None)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The folders that may have the templates of its own family's modules, the first one first."""
+        return (*self.parts.folders(self.spec), *(name for name, _ in family_of(self.spec).template_folders), "shared")
+
+    def of_guest(self, template: str) -> bool:
+        """Whether a template is one of the family beside the program's own."""
+        beside = self.spec.beside
+        return beside is not None and template.split("/", maxsplit=1)[0] in dict(family_of(beside).template_folders)
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -268,7 +294,82 @@ class Composition:
     @property
     def state_bits(self) -> int:
         """All registers together, in bits."""
-        return sum(module.state_bits(self.spec) for module in self.modules)
+        return sum(module.state_bits for module in self.modules)
+
+
+class _Controls:
+    """Renders the controls that the flows of a program apply, and those that these apply in turn."""
+
+    def __init__(self, composition: Composition) -> None:
+        self.found: dict[str, Control] = {}
+        self._composition = composition
+        self._begun: dict[str, str] = {}
+        self._users: dict[Feature, dict[str, None]] = {}
+        flows = composition.flows
+        sides: tuple[tuple[Gress, Flow], ...] = (("ingress", flows.ingress), ("egress", flows.egress))
+        for gress, flow in sides:
+            for applied in flow.applied:
+                self._add(applied.module, gress, "", guest=applied.guest)
+            for step in walk(flow.steps):
+                if isinstance(step, Do):
+                    self._note(f"the flow of {gress}", step.uses)
+        self._check_features()
+
+    def _add(self, name: str, gress: Gress, within: str, *, guest: bool) -> None:
+        composition = self._composition
+        template = composition.template_of(name, guest=guest)
+        if template is None:
+            places = " or ".join(composition.places)
+            raise InputError(f"{composition.spec.program}: there is no template {snake(name)}.p4.j2 in {places}")
+        if name in self._begun:
+            if template != self._begun[name]:
+                raise InputError(f"{composition.spec.program}: two modules are called {name}")
+            return
+        self._begun[name] = template
+        beside = composition.guest if composition.of_guest(template) else None
+        arch = Recorded(composition.arch)
+        context = composition.context | (composition.guest_context if beside else {}) | {"arch": arch}
+        try:
+            lines = composition.templates.render(template, context)
+            if beside is not None:
+                lines = ((beside.facet.renamed(text), line) for text, line in lines)
+            one = beside.alone if beside is not None else composition
+            told = declared(template, lines, one.spec, one.layouts)
+        except InputError:
+            # Features say more than a statement that the architecture does not have.
+            self._note(name, arch.used)
+            if arch.used <= composition.arch.features:
+                raise
+            return
+        for text, _ in told.lines:
+            inner = _INSTANCE.match(text)
+            if inner and composition.template_of(inner[1], guest=guest) is not None:
+                self._add(inner[1], gress, name, guest=guest)
+        uses = frozenset(told.uses | arch.used)
+        self._note(name, uses)
+        parts = beside.facet.parts if beside is not None else {}
+        module = Module(
+            name, gress, template, told.paper, told.purpose, within,
+            tuple(replace(field, part=parts.get(field.part, field.part)) for field in told.tells),
+            tuple(told.keeps), tuple(told.tables), tuple(told.drops), uses,
+            beside.alone.spec.family if beside is not None else "",
+        )  # fmt: skip
+        self.found[name] = Control(name, template, tuple(told.lines), module if told.purpose else None)
+
+    def _note(self, user: str, uses: Iterable[Feature]) -> None:
+        for feature in uses:
+            self._users.setdefault(feature, {})[user] = None
+
+    def _check_features(self) -> None:
+        spec, arch = self._composition.spec, self._composition.arch
+        missing = [
+            f"{spec.program}: {' and '.join(users)} {'needs' if len(users) == 1 else 'need'} {feature}, "
+            f"which the architecture {arch.name} does not have"
+            for feature, users in self._users.items()
+            if feature not in arch.features
+        ]
+        if missing:
+            raise InputError(*missing)
 
 
 @dataclass(frozen=True)
@@ -280,35 +381,24 @@ class Guest:
 
 
 def compose(spec: ProgramSpec) -> Composition:
-    """The modules that make ``spec``'s program, each with what it needs provided before it.
+    """The modules that make ``spec``'s program.
 
-    Raises ``InputError`` if a module's needs are not met, the flows do not apply the modules that there are, the
-    architecture does not have a feature that is used, or the family beside it cannot be there.
+    Raises ``InputError`` if a module has no template, a declaration is wrong, the architecture does not have a feature
+    that is used, or the family beside it cannot be there.
     """
     parts = family_of(spec).facet(ProgramParts)
-    modules = tuple(module for module in parts.modules(spec) if module.wanted(spec))
+    flows = parts.flows(spec)
     guest = _guest(spec)
-    try:
-        flows = parts.flows(spec)
-    except InputError:
-        # Modules say more than a statement that the architecture does not have.
-        _check_features(spec, modules, Flows(Flow(()), Flow(())))
-        raise
     if guest is None:
         flows = Flows(flows.ingress.settled(), flows.egress.settled())
     else:
-        routing = tuple(module for place in flows.ingress.ordinary() for module in Flow(place.steps).modules)
         flows = Flows(*put_beside(guest.facet, spec, flows.ingress, flows.egress))
-        others = (as_guest(module, guest.facet, guest.alone.spec.family) for module in guest.alone.modules)
-        modules = joined(modules, tuple(others), routing)
-    _check_flows(spec, modules, flows)
-    _check_features(spec, modules, flows)
-    composition = Composition(spec, parts, modules, flows, guest)
+    composition = Composition(spec, parts, flows, guest)
     if guest is not None:
         check_headers(spec, composition.headers.values(), guest.alone.headers.values())
-    known = {f"hdr.{name}" for name in composition.headers}
-    known.update(_provided(composition, flows.ingress, known))
-    _provided(composition, flows.egress, known)
+    # What is wrong is found here, not where a part is first asked for.
+    assert composition.controls is not None
+    assert composition.metadata is not None
     return composition
 
 
@@ -323,65 +413,3 @@ def _guest(spec: ProgramSpec) -> Guest | None:
     if problems:
         raise InputError(*problems)
     return Guest(facet, compose(spec.beside))
-
-
-def _check_flows(spec: ProgramSpec, modules: tuple[Module, ...], flows: Flows) -> None:
-    for gress, flow in (("ingress", flows.ingress), ("egress", flows.egress)):
-        there = {module.name for module in modules if module.gress == gress and not module.within}
-        applied = {module.name for module in flow.modules}
-        for name in sorted(there ^ applied):
-            what = "is never applied" if name in there else "is applied, but is not one of its modules"
-            raise InputError(f"{spec.program}: in {gress}, {name} {what}")
-
-
-def _check_features(spec: ProgramSpec, modules: tuple[Module, ...], flows: Flows) -> None:
-    arch = spec.architecture
-    lacking: dict[Feature, list[str]] = {}
-    for user, features in _users(spec, modules, flows):
-        for feature in features:
-            if feature not in arch.features and user not in lacking.setdefault(feature, []):
-                lacking[feature].append(user)
-    if lacking:
-        raise InputError(
-            *(
-                f"{spec.program}: {' and '.join(users)} {'needs' if len(users) == 1 else 'need'} {feature}, "
-                f"which the architecture {arch.name} does not have"
-                for feature, users in lacking.items()
-            )
-        )
-
-
-def _users(spec: ProgramSpec, modules: tuple[Module, ...], flows: Flows) -> Iterator[tuple[str, tuple[Feature, ...]]]:
-    """Modules and flows, and the features of architectures that they use."""
-    for module in modules:
-        yield module.name, module.used(spec)
-    for name, flow in (("the flow of ingress", flows.ingress), ("the flow of egress", flows.egress)):
-        for step in walk(flow.steps):
-            if isinstance(step, Do) and step.uses:
-                yield name, step.uses
-
-
-def _provided(composition: Composition, flow: Flow, known: set[str]) -> set[str]:
-    """What there is after a flow; ``InputError`` if a module needs what no earlier step can provide."""
-    spec, there, known = composition.spec, composition.fields, set(known)
-    named = {path: name for name, path in there.items()}
-    for step in walk(flow.steps):
-        if isinstance(step, Do) and step.assigned:
-            known.add(named.get(step.assigned, step.assigned))
-        if isinstance(step, Apply):
-            applied = composition.within(step.module.name)
-            provides = {
-                named[f"{module.part}.{field.name}"]
-                for module in applied
-                for field in module.provides
-                if field.wanted(spec)
-            }
-            for module in applied:
-                needs = (*module.needs, *(need for need in module.may_need if need in there))
-                missing = [need for need in needs if need not in known and need not in provides]
-                if missing:
-                    raise InputError(
-                        f"{spec.program}: {module.name} needs {', '.join(missing)}, which no earlier module provides"
-                    )
-            known |= provides
-    return known

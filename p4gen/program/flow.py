@@ -1,40 +1,40 @@
 """The flow of a program: the steps of its pipelines, as data.
 
 A control of a pipeline (``IncIngress``, ``IncEgress``) applies modules under conditions. A family writes that down as
-steps, which cite the paper; ``lines`` renders them, ``p4gen.program.compose`` checks that what a module needs is there
-before it, and ``p4gen.dataflow`` that what modules declare is what they read and write.
+steps, which cite the paper; ``lines`` renders them.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from p4gen.arch import Feature
-from p4gen.program.module import Module
+from p4gen.program.module import snake
 
 _NOTES = 70
 """The column of notes."""
 _WIDE = 110
 """Columns that a condition and its only step may take on one line."""
-_ASSIGNED = re.compile(r"\s*meta\.([\w.]+) = ")
 
 
 @dataclass(frozen=True)
 class Apply:
     """A step of a flow: ``module.apply(arguments);``."""
 
-    module: Module
+    module: str
+    """The module's name: CheckOrder."""
     arguments: str
     """P4 expressions, as the module's control takes them."""
     note: str = ""
     """The lines of the paper that this implements, or the reason."""
+    guest: bool = False
+    """Whether the module is of the family beside the program's own."""
 
     @property
     def text(self) -> str:
         """The step as a P4 statement."""
-        return f"{self.module.snake}.apply({self.arguments});"
+        return f"{snake(self.module)}.apply({self.arguments});"
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,6 @@ class Do:
     text: str
     note: str = ""
     uses: tuple[Feature, ...] = ()
-
-    @property
-    def assigned(self) -> str | None:
-        """The field of metadata that it gives a value, such as ``order.accepted``."""
-        found = _ASSIGNED.match(self.text)
-        return found[1] if found else None
 
 
 @dataclass(frozen=True)
@@ -78,20 +72,25 @@ class Flow:
     """The flow of one control."""
 
     steps: tuple[Step, ...]
+    last: tuple[str, ...] = ()
+    """Modules whose controls stand behind all others: those that only handle packets of others."""
 
     @property
-    def modules(self) -> tuple[Module, ...]:
-        """The modules that it applies, each once, in the order in which a packet may first meet them."""
-        return tuple(dict.fromkeys(step.module for step in walk(self.steps) if isinstance(step, Apply)))
+    def applied(self) -> tuple[Apply, ...]:
+        """The first step that applies each module, in the order in which a packet may meet them, but for ``last``."""
+        found: dict[str, Apply] = {}
+        for step in walk(self.steps):
+            if isinstance(step, Apply):
+                found.setdefault(step.module, step)
+        return tuple(sorted(found.values(), key=lambda step: step.module in self.last))
+
+    def applies(self, module: str) -> bool:
+        """Whether it applies the module of that name."""
+        return any(isinstance(step, Apply) and step.module == module for step in walk(self.steps))
 
     def with_after(self, module: str, step: Step) -> Flow:
-        """This flow with one step more, after each place where a module is applied.
-
-        Raises ``ValueError`` if it does not apply a module of that name.
-        """
-        if module not in (applied.name for applied in self.modules):
-            raise ValueError(f"the flow does not apply {module}")
-        return Flow(_with_after(self.steps, module, step))
+        """This flow with one step more, after each place where a module is applied."""
+        return replace(self, steps=_with_after(self.steps, module, step))
 
     def ordinary(self) -> tuple[Ordinary, ...]:
         """The places where it handles packets that are not its family's."""
@@ -99,7 +98,8 @@ class Flow:
 
     def settled(self, put: Callable[[Ordinary], tuple[Step, ...]] = lambda place: place.steps) -> Flow:
         """This flow with steps in place of each ``Ordinary``: by default its own."""
-        return Flow(_settled(self.steps, put))
+        routing = Flow(tuple(step for place in self.ordinary() for step in place.steps))
+        return Flow(_settled(self.steps, put), tuple(step.module for step in routing.applied))
 
     def lines(self, indent: int = 8) -> Iterator[str]:
         """The P4 text of its steps, indented by this number of columns."""
@@ -123,7 +123,7 @@ def _with_after(steps: tuple[Step, ...], module: str, added: Step) -> tuple[Step
             made.append(replace(step, then=inner[0], otherwise=inner[1]))
             continue
         made.append(step)
-        if isinstance(step, Apply) and step.module.name == module:
+        if isinstance(step, Apply) and step.module == module:
             made.append(added)
     return tuple(made)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from p4gen.layout import Word
+from p4gen.p4 import ir
 from p4gen.p4.resources import Report
 from p4gen.program.compose import Composition
+from p4gen.program.dataflow import DROP, Accesses, accesses
+from p4gen.program.module import Module
 from p4gen.program.text import Rendered
 from p4gen.version import __version__
 
@@ -18,10 +21,12 @@ Manifest = dict[str, Any]
 state_bits, line_directives, and digest; where there is an estimate of a chip's resources also target and resources."""
 
 
-def manifest(composition: Composition, rendered: Rendered, reports: Sequence[Report] = ()) -> Manifest:
-    """What the program of ``composition`` is made of; ``digest`` is the SHA-256 of its text, ``#line`` directives
-    included if it has them. ``reports`` estimate what each pipe takes of the chip."""
-    spec = composition.spec
+def manifest(
+    composition: Composition, rendered: Rendered, program: ir.Program, reports: Sequence[Report] = ()
+) -> Manifest:
+    """What the program of ``composition`` is made of. ``program`` is its IR, ``reports`` estimate what it takes of each
+    pipe. ``digest`` is the SHA-256 of its text, ``#line`` directives included if it has them."""
+    spec, done = composition.spec, accesses(program)
     return {
         "p4gen": __version__,
         "program": spec.program,
@@ -42,20 +47,19 @@ def manifest(composition: Composition, rendered: Rendered, reports: Sequence[Rep
                 "gress": module.gress,
                 "paper": module.paper,
                 "purpose": module.purpose,
-                "template": composition.form(module.template),
-                "needs": [*module.needs, *(name for name in module.may_need if name in composition.fields)],
-                "changes": [name for name in module.changes if name.startswith("hdr.") or name in composition.fields],
-                "provides": [field.name for field in module.provides],
+                "template": module.template,
+                **_accesses(module, done),
+                "provides": [field.name for field in module.tells],
                 "registers": [
                     {
                         "name": register.name,
                         "purpose": register.purpose,
-                        "instances": register.instances.of(spec),
-                        "entries": register.entries.of(spec),
-                        "width": register.width_of(spec),
-                        "fields": _fields(register.word_of(spec)),
-                        "formula": f"{register.instances} x ({register.entries}) x {register.width_of(spec)} bit",
-                        "bits": register.bits(spec),
+                        "instances": int(register.instances),
+                        "entries": int(register.entries),
+                        "width": register.width,
+                        "fields": _fields(register.word),
+                        "formula": f"{register.instances} x ({register.entries}) x {register.width} bit",
+                        "bits": register.bits,
                     }
                     for register in module.keeps
                 ],
@@ -63,12 +67,12 @@ def manifest(composition: Composition, rendered: Rendered, reports: Sequence[Rep
                     {
                         "name": table.name,
                         "purpose": table.purpose,
-                        "entries": table.entries.of(spec),
+                        "entries": int(table.entries),
                         "formula": str(table.entries),
                     }
                     for table in module.tables
                 ],
-                "state_bits": module.state_bits(spec),
+                "state_bits": module.state_bits,
             }
             for module in composition.modules
         ],
@@ -90,6 +94,13 @@ def manifest(composition: Composition, rendered: Rendered, reports: Sequence[Rep
         "line_directives": rendered.line_directives,
         "digest": hashlib.sha256(rendered.text.encode()).hexdigest(),
     }
+
+
+def _accesses(module: Module, done: Mapping[str, Accesses]) -> dict[str, list[str]]:
+    """What a module reads, ``needs``, and what of others it writes, ``changes``: headers and fields of metadata."""
+    own = {f"{field.part}.{field.name}" for field in module.tells} | {DROP}
+    found = done[module.snake]
+    return {"needs": sorted(found.reads - own), "changes": sorted(found.writes - own)}
 
 
 def _fields(word: Word | None) -> list[dict[str, Any]]:

@@ -1,73 +1,65 @@
-"""IncEngine modules: a template, and what it needs, provides, keeps and drops (EPIC 4.1)."""
+"""IncEngine modules (EPIC 4.1): what their templates declare, which ``p4gen.program.declared`` reads."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Literal
 
 from p4gen.arch import Feature
 from p4gen.layout import Word
-from p4gen.vocabulary import ProgramSpec
 
 Gress = Literal["ingress", "egress"]
 
 
 @dataclass(frozen=True)
 class Size:
-    """A size as a formula: the product of its factors, each a number or a field of the spec, or of the one beside it.
+    """A number of things as a formula: the product of its factors, each a number or a field of a spec.
 
-    >>> str(Size("groups", "slots_per_group"))
-    'groups x slots_per_group'
+    >>> str(Size(("groups", "2"), (4, 2))), int(Size(("groups", "2"), (4, 2)))
+    ('groups x 2', 8)
     """
 
-    factors: tuple[str | int, ...]
+    factors: tuple[str, ...] = ()
+    values: tuple[int, ...] = ()
+    """The factors' values in the program."""
 
-    def __init__(self, *factors: str | int) -> None:
-        object.__setattr__(self, "factors", factors)
+    @classmethod
+    def of(cls, formula: str, spec: Any) -> Size:
+        """The size that a formula such as ``groups x 2`` gives for a spec. Raises ``AttributeError`` for a factor that
+        is neither a number nor a field of the spec."""
+        factors = tuple(formula.split(" x "))
+        return cls(factors, tuple(int(f) if f.isdecimal() else int(attrgetter(f)(spec)) for f in factors))
 
-    def of(self, spec: ProgramSpec) -> int:
-        """The size for a spec."""
-        return math.prod(f if isinstance(f, int) else int(attrgetter(f)(spec)) for f in self.factors)
+    def __int__(self) -> int:
+        return math.prod(self.values)
 
     def __str__(self) -> str:
-        return " x ".join(map(str, self.factors))
+        return " x ".join(self.factors) or "1"
 
 
 @dataclass(frozen=True)
 class Register:
-    """State that a module keeps from packet to packet: ``instances`` arrays of ``entries`` words."""
+    """State that a module keeps from packet to packet: ``instances`` arrays of ``entries`` words of ``width`` bits."""
 
     name: str
-    word: int | Word | Callable[[Any], Word | int]
-    """The bits of a plain number, or the layout of a word, which may depend on the spec."""
+    width: int
+    word: Word | None
+    """The layout of a word; None for a plain number."""
     entries: Size
+    instances: Size
     purpose: str
-    instances: Size = Size(1)
 
     @property
     def short(self) -> str:
-        """The name by which templates find the layout of its words: the last part of its own."""
+        """The name by which the layout of its words is found: the last part of its own."""
         return self.name.rpartition(".")[2]
 
-    def word_of(self, spec: ProgramSpec) -> Word | None:
-        """What a word consists of in a program with this spec; None for a plain number."""
-        found = self._kept(spec)
-        return found if isinstance(found, Word) else None
-
-    def width_of(self, spec: ProgramSpec) -> int:
-        """Bits in a word of a program with this spec."""
-        found = self._kept(spec)
-        return found.bits if isinstance(found, Word) else found
-
-    def _kept(self, spec: ProgramSpec) -> Word | int:
-        return self.word if isinstance(self.word, Word | int) else self.word(spec)
-
-    def bits(self, spec: ProgramSpec) -> int:
+    @property
+    def bits(self) -> int:
         """All instances together, in bits."""
-        return self.instances.of(spec) * self.entries.of(spec) * self.width_of(spec)
+        return int(self.instances) * int(self.entries) * self.width
 
 
 @dataclass(frozen=True)
@@ -81,15 +73,15 @@ class Table:
 
 @dataclass(frozen=True)
 class Metadata:
-    """A value that a module provides to later ones; a field of the program's metadata_t."""
+    """A value that a module tells later ones; a field of the program's metadata_t."""
 
+    part: str
+    """The struct in metadata_t that it is in."""
     name: str
     type: str
     purpose: str
     kept: bool = False
     """Whether v1model's clones and recirculated packets keep it."""
-    wanted: Callable[[Any], bool] = field(default=lambda _: True)
-    """Whether a program with this spec has the field."""
 
 
 @dataclass(frozen=True)
@@ -100,59 +92,75 @@ class Drop:
     meaning: str
     loss: bool = True
     """False if the packet has done its work."""
-    wanted: Callable[[Any], bool] = field(default=lambda _: True)
-    """Whether a program with this spec has the reason."""
 
 
 @dataclass(frozen=True)
 class Module:
-    """An IncEngine module.
-
-    ``needs`` are metadata that earlier modules must provide, or ``hdr.x`` headers that the parser must know.
-    ``compose`` checks both; every build checks that a module reads and writes what it declares (``p4gen.dataflow``).
-    """
+    """An IncEngine module of one program. What it reads and writes is found in its P4 (``p4gen.program.dataflow``)."""
 
     name: str
     """CamelCase, the name of its ``control`` in the program."""
     gress: Gress
+    template: str
+    """Its template, below ``templates``."""
     paper: str
     purpose: str
-    part: str = ""
-    """Its part of metadata_t, if it provides any."""
     within: str = ""
     """The module whose control applies it, if the flow does not."""
-    needs: tuple[str, ...] = ()
-    provides: tuple[Metadata, ...] = ()
-    may_need: tuple[str, ...] = ()
-    """The same, in programs that have it."""
-    changes: tuple[str, ...] = ()
-    """Metadata that others provide, and ``hdr.x`` headers, that it gives another value."""
+    tells: tuple[Metadata, ...] = ()
     keeps: tuple[Register, ...] = ()
     tables: tuple[Table, ...] = ()
     drops: tuple[Drop, ...] = ()
-    uses: tuple[Feature, ...] | Callable[[Any], tuple[Feature, ...]] = ()
-    """The features of architectures without which it cannot work; they may depend on the spec."""
-    wanted: Callable[[Any], bool] = field(default=lambda _: True)
-    """Whether a program with this spec has the module at all."""
-    folder: str = "shared"
-    """The folder of its template: ``shared``, or a family's name."""
+    uses: frozenset[Feature] = frozenset()
+    """The features of architectures without which it cannot work."""
     guest: str = ""
     """The family that it belongs to, if that is beside the program's own."""
 
     @property
     def snake(self) -> str:
-        """The name of its instance and of its template."""
-        return "".join("_" + c.lower() if c.isupper() else c for c in self.name).lstrip("_")
+        """The name of its instance."""
+        return snake(self.name)
 
     @property
-    def template(self) -> str:
-        """Its template, below ``templates``."""
-        return f"{self.folder}/{self.snake}.p4.j2"
-
-    def used(self, spec: ProgramSpec) -> tuple[Feature, ...]:
-        """The features of architectures that it uses in a program with this spec."""
-        return self.uses(spec) if callable(self.uses) else self.uses
-
-    def state_bits(self, spec: ProgramSpec) -> int:
+    def state_bits(self) -> int:
         """What its registers take, in bits."""
-        return sum(register.bits(spec) for register in self.keeps)
+        return sum(register.bits for register in self.keeps)
+
+
+@dataclass(frozen=True)
+class DropReason:
+    """A counted drop: ``index`` is its place in the program's drop counters (0 is unused)."""
+
+    index: int
+    module: Module
+    drop: Drop
+
+    @property
+    def symbol(self) -> str:
+        """The reason's name in the program's ``drop_t``."""
+        return f"{self.module.name}_{self.drop.reason}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A struct in metadata_t: what one module, or modules that work as one, tell the others about a packet."""
+
+    name: str
+    modules: tuple[Module, ...]
+    fields: tuple[Metadata, ...]
+
+    @property
+    def type(self) -> str:
+        """The struct's name in the program."""
+        return f"{self.name}_info_t"
+
+    @property
+    def purpose(self) -> str:
+        """A line that says whose it is."""
+        names = " and ".join(module.name for module in self.modules)
+        return f"What {names} {'tells' if len(self.modules) == 1 else 'tell'} later modules."
+
+
+def snake(name: str) -> str:
+    """The name of a control's instance, and of its template: ``check_order`` of CheckOrder."""
+    return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")

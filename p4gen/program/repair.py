@@ -13,9 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from p4gen.arch import Feature
 from p4gen.layout import Field, Word
-from p4gen.program.module import Metadata, Module, Register, Size
 from p4gen.rocev2.layouts import PSN_BITS
 
 CURSOR: Final = 0xC1
@@ -54,32 +52,3 @@ def wait(word: int) -> int:
     if timer["counts_down"]:
         return max(1, timer["time"])
     return max(timer["time"], 2 * timer["vain"]) if 0 < timer["time"] < GIVEN_UP else 0
-
-
-def resend_timer(edges: Size, *needs: str) -> Module:
-    """The module ResendTimer of a program that has a timer for each of ``edges``. ``needs`` is metadata of the family's
-    own."""
-    return Module(
-        name="ResendTimer",
-        gress="ingress",
-        paper="EPIC Algorithm 2, line 14; Algorithm 3, lines 3 and 14: resend",
-        purpose="when an edge that acknowledges nothing is sent it again, and when it is given up",
-        part="progress",
-        needs=("hdr.bth", "hdr.aeth", "kind", "edge_index", "epoch", "acked", *needs),
-        provides=(
-            Metadata("stalled", "bit<1>", "1: a tick that sends again what is outstanding"),
-            Metadata("probes", "bit<1>", "1: and of that one packet, since answers may only be late"),
-        ),
-        keeps=(Register("timers", TIMER, edges, "the timer of what each edge has not acknowledged"),),
-    )
-
-
-ADVANCE_CURSOR: Final = Module(
-    name="AdvanceCursor",
-    gress="egress",
-    paper="EPIC Algorithm 3, line 9",
-    purpose="a cursor goes round once for each slot",
-    needs=("hdr.bth", "goes_round"),
-    changes=("hdr.bth",),
-    uses=(Feature.RECIRCULATION,),
-)

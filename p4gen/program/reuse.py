@@ -14,7 +14,7 @@ from itertools import groupby
 
 from p4gen.families import family_of
 from p4gen.program.compose import Composition, ProgramParts, compose
-from p4gen.program.text import render, source_of
+from p4gen.program.text import render
 from p4gen.vocabulary import ProgramSpec
 
 _PIPELINES = "IncIngress, IncEgress"
@@ -173,7 +173,7 @@ def compare(before: ProgramSpec, after: ProgramSpec) -> Reuse:
 
 
 def _parts(composition: Composition) -> Iterator[Part]:
-    names = {composition.form(module.template): module.name for module in composition.modules}
+    names = {module.template: module.name for module in composition.modules}
     rendered = render(composition)
     texts = zip(rendered.text.splitlines(), rendered.origins, strict=True)
     for template, lines in groupby(texts, key=lambda line: line[1][0]):
@@ -182,7 +182,7 @@ def _parts(composition: Composition) -> Iterator[Part]:
             text.pop()
         stem = template.rpartition("/")[2].partition(".")[0]
         name = names.get(template) or _AROUND.get(stem, stem) + _owner(composition, template)
-        template_lines = len(source_of(composition, template).splitlines())
+        template_lines = len(composition.templates.source(template).splitlines())
         yield Part(name, template in names, template, template_lines, tuple(text))
 
 

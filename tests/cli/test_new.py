@@ -20,7 +20,6 @@ from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.program import compose
 from p4gen.program.compose import ProgramParts
 from p4gen.program.flow import Apply
-from p4gen.program.module import Module
 from p4gen.resources import resource
 
 
@@ -207,17 +206,19 @@ def test_the_wheel_has_what_is_copied() -> None:
         ast.parse((folder / name).read_text())
 
 
-COUNT = Module("CountContributions", "ingress", "", "counts")
-
-
 def test_a_module_after_one_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = EpicSpec(mode=Mode.II)
-    epic = family_of(spec).facet(ProgramParts)
-    for after, cause in (
-        ("SendAck", "there is no SendAck, which CountContributions is to come after"),
-        ("TranslateHeader", "ingress: the flow does not apply TranslateHeader"),
+    parts = family_of(spec).facet(ProgramParts).with_module(Apply("CountContributions", "meta"), after="SendAck")
+    monkeypatch.setattr("p4gen.papers.epic.program.FACET", parts)
+    with pytest.raises(InputError, match="there is no SendAck, which CountContributions is to come after"):
+        compose(spec)
+
+
+def test_a_module_without_a_template_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = EpicSpec(mode=Mode.II)
+    parts = family_of(spec).facet(ProgramParts).with_module(Apply("CountContributions", "meta"), after="Forward")
+    monkeypatch.setattr("p4gen.papers.epic.program.FACET", parts)
+    with pytest.raises(
+        InputError, match=r"modeii_sum_int32_x64: there is no template count_contributions\.p4\.j2 in epic or shared"
     ):
-        parts = epic.with_module(Apply(COUNT, "meta"), after=after)
-        monkeypatch.setattr("p4gen.papers.epic.program.FACET", parts)
-        with pytest.raises(InputError, match=cause):
-            compose(spec)
+        compose(spec)

@@ -18,12 +18,10 @@ from p4gen.arch import Feature
 from p4gen.arch.registry import FOLDERS, registry
 from p4gen.builder import build
 from p4gen.choices import ENGINES
-from p4gen.errors import FailedError
 from p4gen.families import load_spec
 from p4gen.p4.compile import compile_file
-from p4gen.papers.epic import modules
 from p4gen.papers.epic.spec import EpicSpec, Mode
-from p4gen.program import compose, render, undeclared_features
+from p4gen.program import compose
 from p4gen.ptf.family import conformance_of
 from p4gen.switch.device import Device
 from p4gen.vocabulary import Reliability
@@ -288,10 +286,7 @@ def test_an_architecture_without_clones_need_not_say_how_they_are_written(plain:
     write(tmp_path / "bare", init=text)
     done = p4gen("build", "--arch", "./bare", "--mode", "III", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.splitlines() == [
-        "p4gen: error: modeiii_sum_int32_x64_bare: Retransmission and SendAck need clones of arriving packets, "
-        "which the architecture bare does not have"
-    ]
+    assert done.stderr.splitlines() == ["p4gen: error: the architecture bare does not have clones of arriving packets"]
 
 
 WRONG = {
@@ -342,23 +337,13 @@ def test_what_to_type_next_names_the_folder(plain: Path, tmp_path: Path) -> None
     assert f"ptf run --mode II --arch {plain} --lanes 8" in done.stdout, done.stderr
 
 
-def test_a_module_must_declare_the_features_that_its_template_uses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spec = EpicSpec(mode=Mode.III, lanes=8)
-    composition = compose(spec)
-    assert undeclared_features(composition, render(composition)) == []
-    monkeypatch.setitem(vars(modules.SEND_ACK), "uses", ())
-    message = "SendAck uses clones of arriving packets, which it does not declare"
-    composition = compose(spec)
-    assert undeclared_features(composition, render(composition)) == [message]
-    with pytest.raises(FailedError, match="modules do not say what they do") as caught:
-        build(spec, tmp_path / "build")
-    assert message in str(caught.value.diagnostics)
+def test_features_that_templates_use_count_as_their_modules_own() -> None:
+    (send_ack,) = (m for m in compose(EpicSpec(mode=Mode.III, lanes=8)).modules if m.name == "SendAck")
+    assert send_ack.uses == {Feature.CLONE}
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_what_programs_use_is_declared_by_someone(mode: Mode) -> None:
+def test_programs_use_the_features_of_their_modules_and_flows(mode: Mode) -> None:
     both = {Feature.MULTICAST, Feature.PACKET_CRC}
     answering = {Feature.CLONE, Feature.EGRESS_CLONE, Feature.RECIRCULATION, Feature.TICKS}
     assert compose(EpicSpec(mode=mode, lanes=8)).uses == (both | answering if mode.augmented else both)

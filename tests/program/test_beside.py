@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from p4gen import generate
 from p4gen.builder import build
 from p4gen.cli.options import arguments_of
-from p4gen.dataflow import undeclared
 from p4gen.errors import InputError
 from p4gen.families import load_spec, parse_spec
 from p4gen.groups import configure
@@ -19,7 +19,8 @@ from p4gen.p4.lint.rules import lint
 from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.papers.themis.spec import Mode as Half
 from p4gen.papers.themis.spec import ThemisSpec
-from p4gen.program import compose, manifest, render, undeclared_features
+from p4gen.program import compose, render
+from p4gen.program.dataflow import problems
 from p4gen.vocabulary import ProgramSpec
 
 SMALL: dict[str, Any] = {"lanes": 8, "window": 2, "message": 2, "fan_in": 4, "ports": 8}
@@ -54,8 +55,7 @@ def test_programs_of_both_compile_and_keep_the_rules(spec: EpicSpec) -> None:
     compiled = compile_text(rendered.text, "program.p4")
     assert compiled.warnings == ()
     assert lint(compiled.program, spec.pipelines) == []
-    assert undeclared(composition, compiled.program) == []
-    assert undeclared_features(composition, rendered) == []
+    assert problems(composition, compiled.program) == []
 
 
 @pytest.mark.skipif(p4c.find() is None, reason=f"{p4c.COMPILER} is not on PATH")
@@ -90,7 +90,7 @@ def _controls(text: str) -> dict[str, str]:
 def test_the_manifest_names_both() -> None:
     spec = both()
     composition = compose(spec)
-    found = manifest(composition, render(composition))
+    found = generate(composition.spec).manifest
     assert found["program"] == "modeiii_sum_int32_x8_beside_themis_n4_q4x16k4w16"
     assert (found["spec"]["mode"], found["spec"]["beside"]["mode"]) == ("III", "themis")
     assert found["themis"]["memory"]["paper"] == 2 * 4 + (20 + 16) * 4
@@ -98,7 +98,7 @@ def test_the_manifest_names_both() -> None:
     (tails,) = [r for m in found["modules"] for r in m["registers"] if r["name"] == "tails"]
     assert (tails["entries"], tails["bits"]) == (4, 4 * (8 + 5 + 4))
     assert {"CheckOrder", "BlockedNack"} <= {drop["module"] for drop in found["drops"]}
-    alone = manifest(compose(EpicSpec()), render(compose(EpicSpec())))
+    alone = generate(EpicSpec()).manifest
     assert "beside" not in alone["spec"]
 
 

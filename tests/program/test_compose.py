@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+from typing import Any
 
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.papers.epic import modules as m
-from p4gen.papers.epic.program import MODES
 from p4gen.papers.epic.spec import EpicSpec, Fold, Mode
-from p4gen.program import Metadata, Size, compose
+from p4gen.program import Size, compose
+from p4gen.program.declared import Declared, declared
 from p4gen.vocabulary import Icrc, Op, Overflow, Reliability
+
+composing = importlib.import_module("p4gen.program.compose")
 
 
 def in_order(spec: EpicSpec, *names: str) -> bool:
@@ -65,19 +68,14 @@ def test_without_icrc_its_modules_are_gone() -> None:
     assert "CheckIcrc_bad_icrc" not in {drop.symbol for drop in composition.drops}
 
 
-def test_a_module_before_its_provider_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    order = tuple(module for module in MODES[Mode.II] if module is not m.RECYCLE_BUFFER)
-    monkeypatch.setitem(MODES, Mode.II, order)
-    with pytest.raises(InputError, match="AggregateData needs slot_use"):
-        compose(EpicSpec())
-
-
 def test_two_fields_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    twin = dataclasses.replace(m.SET_ICRC, part="icrc", provides=(Metadata("slot", "bit<1>", "another slot"),))
-    order = tuple(twin if module is m.SET_ICRC else module for module in MODES[Mode.II])
-    monkeypatch.setitem(MODES, Mode.II, order)
-    monkeypatch.setattr(m, "SET_ICRC", twin)
-    with pytest.raises(InputError, match=r"two fields of metadata_t are called slot: flow\.slot and icrc\.slot"):
+    def twice(*given: Any) -> Declared:
+        found = declared(*given)
+        found.tells += [field for field in found.tells if field.name == "slot"]
+        return found
+
+    monkeypatch.setattr(composing, "declared", twice)
+    with pytest.raises(InputError, match=r"two fields of metadata_t are flow\.slot"):
         compose(EpicSpec())
 
 
@@ -135,11 +133,11 @@ def test_every_pipeline_has_a_bank_of_everything() -> None:
 
 
 def test_sizes_are_products_and_say_so() -> None:
-    size = Size("groups", "fan_in", 2)
-    assert size.of(EpicSpec(groups=3, fan_in=5)) == 30
-    assert str(size) == "groups x fan_in x 2"
+    size = Size.of("groups x fan_in x 2", EpicSpec(groups=3, fan_in=5))
+    assert (int(size), str(size), size.values) == (30, "groups x fan_in x 2", (3, 5, 2))
+    assert (int(Size()), str(Size())) == (1, "1")
 
 
 def test_descriptors_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        m.FORWARD.name = "Backward"  # type: ignore[misc]
+        compose(EpicSpec()).modules[0].name = "Backward"  # type: ignore[misc]

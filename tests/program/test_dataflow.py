@@ -1,23 +1,20 @@
-"""Modules declare what they read and write: checked on the typed IR, for all kinds of programs."""
+"""What modules read, write and drop, found on the typed IR of all kinds of programs."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from p4gen import builder
 from p4gen.builder import build
-from p4gen.dataflow import accesses, undeclared, unused
 from p4gen.errors import FailedError
 from p4gen.p4.compile import compile_text
 from p4gen.papers.epic.conformance.matrix import every_program
 from p4gen.papers.epic.spec import EpicSpec, Fold, Mode, Variant
-from p4gen.program import Composition, compose, render
+from p4gen.program import compose, render
 from p4gen.program.compilation import compile_spec
-from p4gen.vocabulary import ProgramSpec
+from p4gen.program.dataflow import accesses, problems
 
 SPECS = [
     *(spec for mode in Mode for spec in every_program(mode)[::29]),
@@ -26,46 +23,33 @@ SPECS = [
 ]
 
 
-def without(composition: Composition, module: str, **lost: str) -> Composition:
-    """The composition with a module that forgets to declare something."""
-    found = {m.name: m for m in composition.modules}
-    for name, value in lost.items():
-        fields: dict[str, Any] = {name: tuple(v for v in getattr(found[module], name) if v != value)}
-        found[module] = replace(found[module], **fields)
-    return replace(composition, modules=tuple(found.values()))
-
-
 @pytest.mark.long
-def test_every_module_declares_what_it_reads_and_writes_and_nothing_else() -> None:
-    declared: set[tuple[str, str]] = set()
-    used: set[tuple[str, str]] = set()
+def test_modules_fit_together_and_every_declared_drop_is_in_the_program() -> None:
     for spec in SPECS:
         composition = compose(spec)
         program = compile_text(render(composition).text).program
-        assert undeclared(composition, program) == [], spec.program
+        assert problems(composition, program) == [], spec.program
         dropping = {reason for found in accesses(program).values() for reason in found.drops}
         assert dropping == {reason.index for reason in composition.drops}, spec.program
-        mine = {(m.name, name) for m in composition.modules for name in (*m.needs, *m.may_need, *m.changes)}
-        declared |= mine
-        used |= mine - unused(composition, program)
-    assert declared == used
 
 
-@pytest.mark.parametrize(
-    ("module", "lost", "said"),
-    [
-        ("CheckOrder", {"may_need": "passes"}, "CheckOrder reads progress.passes"),
-        ("SetIcrc", {"needs": "hdr.aeth"}, "SetIcrc reads hdr.aeth"),
-        ("TrackInvocation", {"changes": "code"}, "TrackInvocation writes invocation.code"),
-        ("MakeAck", {"changes": "hdr.payload"}, "MakeAck writes hdr.payload"),
-        ("RecycleBuffer", {"needs": "epoch"}, None),  # CheckDuplicate, whose control it is within, declares it too
-    ],
-)
-def test_what_is_not_declared_is_found(module: str, lost: dict[str, str], said: str | None) -> None:
-    composition = compose(EpicSpec(mode=Mode.III, lanes=8))
-    program = compile_text(render(composition).text).program
-    found = undeclared(without(composition, module, **lost), program)
-    assert found == ([f"{said}, which it does not declare"] if said else [])
+def moved(spec: EpicSpec, line: str, before: str) -> str:
+    """The text of a program in whose ingress a line stands in front of another one."""
+    text = render(compose(spec), line_directives=False).text
+    assert text.count(line) == 1
+    text = text.replace(line, "")
+    assert text.count(before) == 1
+    return text.replace(before, line + before)
+
+
+def test_a_field_that_nothing_has_written_yet_is_found() -> None:
+    spec = EpicSpec(lanes=8)
+    text = render(compose(spec), line_directives=False).text
+    (line,) = [each + "\n" for each in text.split("\n") if "classify_traffic.apply" in each]
+    text = moved(spec, line, "        lookup_table.apply(")
+    found = problems(compose(spec), compile_text(text).program)
+    assert "ClassifyTraffic reads lookup.kind, which nothing writes before it" in found
+    assert all(line.startswith("ClassifyTraffic reads ") for line in found)
 
 
 TWICE = """
@@ -116,21 +100,16 @@ def test_a_control_applied_again_has_its_new_arguments(arguments: tuple[str, ...
 def test_a_reason_of_another_module_is_found() -> None:
     composition = compose(EpicSpec(lanes=8))
     text = render(composition).text.replace("drop_t.FindContext_not_served;", "drop_t.Forward_no_route;")
-    assert undeclared(composition, compile_text(text).program) == [
+    assert problems(composition, compile_text(text).program) == [
         "FindContext drops for Forward_no_route, which it does not declare"
     ]
 
 
-def test_a_build_refuses_a_module_that_does_not_say_what_it_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def forgetful(spec: ProgramSpec) -> Composition:
-        return without(compose(spec), "FindContext", needs="context")
-
-    monkeypatch.setattr(builder, "compose", forgetful)
-    with pytest.raises(FailedError, match="modules do not say what they do") as caught:
+def test_a_build_refuses_modules_that_do_not_fit_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builder, "problems", lambda *_: ["FindContext reads lookup.context"])
+    with pytest.raises(FailedError, match="modules do not fit together") as caught:
         build(EpicSpec(lanes=8), tmp_path, use_p4c=False)
-    assert "FindContext reads lookup.context, which it does not declare" in str(caught.value)
+    assert "FindContext reads lookup.context" in str(caught.value)
     assert not list(tmp_path.iterdir())
 
 

@@ -25,7 +25,7 @@ from p4gen.families.registry import FOLDERS, forget
 from p4gen.groups.family import GroupEntries
 from p4gen.model import Model
 from p4gen.model.entries import Action, Entry, Exact
-from p4gen.program import ProgramParts
+from p4gen.program import ProgramParts, compose
 from p4gen.ptf.family import Conformance
 from p4gen.rocev2.headers import Ethernet, IPv4
 
@@ -57,41 +57,26 @@ PROGRAM = '''
     """A gate's only module, and its flow."""
 
     from p4gen.program import (
-        Apply, Do, Drop, Flow, Flows, Ipv4Checksum, Module, ProgramParts, Size, Table, when,
+        Apply, Do, Flow, Flows, Ipv4Checksum, ProgramParts, when,
     )
     from p4gen.rocev2 import layouts
 
-    GATE = Module(
-        "Gate",
-        "ingress",
-        "",
-        "lets packets for known hosts pass",
-        needs=("hdr.ipv4",),
-        changes=("hdr.ipv4",),
-        tables=(Table("hosts", Size("known"), "hosts, and the ports that they are at"),),
-        drops=(Drop("unknown", "a packet for a host that the gate does not know"),),
-        folder="gate",
-    )
     COUNT = Do("drops.count((bit<32>)(bit<8>)meta.drop);")
     INGRESS = Flow((
         Do("meta.drop = drop_t.NONE;"),
-        Apply(GATE, "hdr, meta, std_meta"),
+        Apply("Gate", "hdr, meta, std_meta"),
         when("meta.drop != drop_t.NONE", COUNT, Do("mark_to_drop(std_meta);")),
     ))
     EGRESS = Flow((when("meta.drop != drop_t.NONE", COUNT),))
 
     FACET = ProgramParts(
         headers=lambda spec: (layouts.ETHERNET, layouts.IPV4),
-        modules=lambda spec: (GATE,),
         flows=lambda spec: Flows(INGRESS, EGRESS),
         templates=lambda composition: (
             "gate/start.p4.j2",
             "shared/headers.p4.j2",
             "gate/parser.p4.j2",
             composition.arch.template("checksum"),
-            GATE.template,
-            composition.arch.template("pipelines"),
-            composition.arch.template("deparser"),
         ),
         names=lambda composition: {
             "arrival": "A gate",
@@ -141,6 +126,8 @@ PARSER = """
 """
 
 GATE = """
+    //@ purpose lets packets for known hosts pass
+    //@ drops unknown: a packet for a host that the gate does not know
     control Gate(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t std_meta) {
         action unknown() { meta.drop = drop_t.Gate_unknown; }
 
@@ -346,15 +333,37 @@ def test_a_missing_template_and_a_wrong_one_are_named(gate: Path, tmp_path: Path
     assert (done.returncode, done.stderr) == (2, f"{gate}/templates/gate.p4.j2:2:1: error: 'nothing' is undefined\n")
     (gate / "templates" / "gate.p4.j2").unlink()
     done = p4gen("build", "--family", gate, cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (2, "p4gen: error: there is no template gate/gate.p4.j2\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "p4gen: error: gate: there is no template gate.p4.j2 in gate or shared\n",
+    )
 
 
-def test_a_module_that_writes_what_it_does_not_declare_is_named(gate: Path, tmp_path: Path) -> None:
-    (gate / "program.py").write_text(dedent(PROGRAM).replace('changes=("hdr.ipv4",)', "changes=()"))
+@pytest.mark.long
+def test_a_drop_that_is_not_declared_is_named(gate: Path, tmp_path: Path) -> None:
+    (gate / "templates" / "gate.p4.j2").write_text(dedent(GATE).replace("drops unknown", "drops other"))
     done = p4gen("build", "--family", gate, cwd=tmp_path)
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == "p4gen: error: Gate writes hdr.ipv4, which it does not declare"
+    assert done.returncode == 2
+    assert "enum drop_t has no member 'Gate_unknown'" in done.stderr
     assert not (tmp_path / "build" / "gate").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("//@ drop unknown: it", "no declaration is called 'drop': paper, purpose, tells, drops, uses, table, keeps"),
+        ("//@ drops unknown", "'unknown' is not of the form of //@ drops (p4gen/program/declared.py)"),
+        ("//@ table hosts[many]: hosts", "size 'many': 'GateSpec' object has no attribute 'many'"),
+        ("//@ keeps seen[known]: hosts", "the family says no layout of words of seen: write bit<...> for a number"),
+        ("//@ uses magic", "there is no feature 'magic' of architectures"),
+    ],
+)
+def test_a_wrong_declaration_is_named_with_its_line(gate: Path, line: str, cause: str) -> None:
+    (gate / "templates" / "gate.p4.j2").write_text(f"\n{line}\n{dedent(GATE)}")
+    add_folder(gate)
+    with pytest.raises(InputError) as caught:
+        compose(load_spec(flags={"family": "gate"}))
+    assert str(caught.value.diagnostics[0]) == f"gate/gate.p4.j2:2:1: error: {cause}"
 
 
 MODULES = {"Conformance": "conformance", "Traffic": "traffic", "Benchmark": "bench"}

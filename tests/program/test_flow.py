@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import pytest
-
-from p4gen.errors import InputError
-from p4gen.families import family_of
-from p4gen.papers.epic import modules as m
-from p4gen.papers.epic import program as epic
-from p4gen.papers.epic.spec import EpicSpec, Mode
-from p4gen.program import compose
-from p4gen.program.compose import Flows, ProgramParts
-from p4gen.program.flow import Apply, Do, Flow, Step, When, when
+from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, When, when
 
 
 def text(*steps: Step) -> list[str]:
@@ -21,7 +10,7 @@ def text(*steps: Step) -> list[str]:
 
 
 def test_steps_read_as_p4() -> None:
-    forward = Apply(m.FORWARD, "hdr, meta")
+    forward = Apply("Forward", "hdr, meta")
     assert text(forward) == ["forward.apply(hdr, meta);"]
     assert text(when("x == 1", forward)) == ["if (x == 1) { forward.apply(hdr, meta); }"]
     assert text(when("x == 1", forward, Do("x = 0;"))) == [
@@ -47,42 +36,22 @@ def test_notes_stand_in_one_column_and_after_what_is_longer() -> None:
     assert text(when("c", Do("d;", "inside"))) == ["if (c) {", f"{'    d;':<70}// inside", "}"]
 
 
-def test_what_a_step_assigns_is_known() -> None:
-    assert Do("meta.order.accepted = 0;").assigned == "order.accepted"
-    assert Do("bit<1> cursor = 0;").assigned is None
+def test_modules_are_applied_in_order_and_routing_comes_last() -> None:
+    flow = Flow(
+        (
+            Ordinary((Apply("Forward", ""),)),
+            When("a", (Apply("Check", "1"),), (Apply("AnswerArp", ""),)),
+            Apply("Check", "2"),
+        )
+    )
+    assert [step.module for step in flow.applied] == ["Forward", "Check", "AnswerArp"]
+    assert [(step.module, step.arguments) for step in flow.settled().applied] == [
+        ("Check", "1"), ("AnswerArp", ""), ("Forward", ""),
+    ]  # fmt: skip
+    assert flow.applies("AnswerArp")
+    assert not flow.applies("SendAck")
 
 
-def refused(monkeypatch: pytest.MonkeyPatch, flows: Flows) -> str:
-    """Why a program of these flows is refused."""
-    spec = EpicSpec(mode=Mode.III)
-    monkeypatch.setattr(epic, "FACET", replace(epic.FACET, flows=lambda _: flows))
-    with pytest.raises(InputError) as caught:
-        compose(spec)
-    return caught.value.reason
-
-
-def test_a_flow_that_leaves_a_module_out_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    flows = compose(EpicSpec(mode=Mode.III)).flows
-    egress = Flow((Do("meta.drop = drop_t.NONE;"), Apply(m.TRANSLATE_HEADER, "hdr, meta, std_meta")))
-    said = refused(monkeypatch, Flows(flows.ingress, egress))
-    assert said == "modeiii_sum_int32_x64: in egress, AdvanceCursor is never applied"
-
-
-def test_a_flow_with_a_module_of_the_other_mode_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    flows = compose(EpicSpec(mode=Mode.III)).flows
-    more = Flow((*flows.ingress.steps, Apply(m.COMBINE_ACKS, "hdr, meta")))
-    said = refused(monkeypatch, Flows(more, flows.egress))
-    assert said.endswith("in ingress, CombineAcks is applied, but is not one of its modules")
-
-
-def test_a_module_before_what_it_needs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    flows = compose(EpicSpec(mode=Mode.III)).flows
-    early = Flow((Apply(m.RECEIVE_ACK, "hdr, meta"), *flows.ingress.steps))
-    said = refused(monkeypatch, Flows(early, flows.egress))
-    assert "ReceiveAck needs kind, context_index" in said
-
-
-def test_steps_of_both_branches_count() -> None:
-    flow = Flow((When("a", (Apply(m.FORWARD, ""),), (Apply(m.ANSWER_ARP, ""),)),))
-    assert flow.modules == (m.FORWARD, m.ANSWER_ARP)
-    assert family_of(EpicSpec()).facet(ProgramParts) is epic.FACET
+def test_a_step_is_added_after_each_place_of_another() -> None:
+    flow = Flow((when("a", Apply("Check", "")), Ordinary((Apply("Check", ""),)))).with_after("Check", Do("b;"))
+    assert list(flow.lines(0)) == ["if (a) {", "    check.apply();", "    b;", "}", "check.apply();", "b;"]

@@ -6,9 +6,10 @@ import re
 
 import pytest
 
+from p4gen import generate
 from p4gen.papers.epic.memory import buffers, formulas
 from p4gen.papers.epic.spec import EpicSpec, Fold, Mode
-from p4gen.program import compose, manifest, render
+from p4gen.program import compose
 from p4gen.vocabulary import Op
 
 SPEC = EpicSpec(mode=Mode.I, lanes=64, window=16, message=4, fan_in=8)
@@ -43,9 +44,9 @@ def test_the_registers_hold_what_is_reported(spec: EpicSpec) -> None:
     lanes = [
         register for module in composition.modules for register in module.keeps if register.name.startswith("lane_*")
     ]
-    bits = sum(register.bits(spec) for register in lanes)
+    bits = sum(register.bits for register in lanes)
     assert bits == 8 * spec.pipelines * spec.bank_slots // (2 * spec.slots_per_group) * buffers(spec).kept
-    found = manifest(composition, render(composition))["memory"]
+    found = generate(composition.spec).manifest["memory"]
     assert found["group"]["kept"] == buffers(spec).kept
     assert found["paper"]["mode_i"] == (spec.fan_in + 1) * buffers(spec).window
 

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from p4gen import generate
 from p4gen.layout import Header, HeaderField, Word
 from p4gen.papers.epic import headers as epic_headers
 from p4gen.papers.epic.spec import EpicSpec, Mode
-from p4gen.program import compose, manifest, render
+from p4gen.program import compose, render
 from p4gen.rocev2 import layouts
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, RnrNak
 from p4gen.vocabulary import DType
@@ -32,7 +33,7 @@ def text_of(spec: EpicSpec) -> str:
 @each_mode
 def test_the_manifest_has_the_headers(mode: Mode) -> None:
     composition = compose(EpicSpec(mode=mode, lanes=16))
-    content = {header["name"]: header for header in manifest(composition, render(composition))["headers"]}
+    content = {header["name"]: header for header in generate(composition.spec).manifest["headers"]}
     assert list(content)[:6] == ["ethernet", "vlan", "arp", "ipv4", "udp", "bth"]
     assert (content["bth"]["bits"], content["payload"]["bits"], content["payload"]["elements"]) == (96, 512, 16)
     (syndrome,) = (field for field in content["aeth"]["fields"] if field["name"] == "syndrome")

@@ -54,7 +54,7 @@ def test_every_program_builds(tmp_path: Path, fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("completion", "more"), [("strict", 0), ("ordered", 24)])
 def test_state_is_what_the_formula_says(completion: str, more: int) -> None:
     spec = ScinSpec.model_validate({"lanes": 256, "completion": completion})
-    bits = sum(module.state_bits(spec) for module in compose(spec).modules)
+    bits = sum(module.state_bits for module in compose(spec).modules)
     contexts, ranks, slots, lanes = 4, 8, 64, 256
     assert bits == contexts * (slots * (64 + 32 * lanes) + 89 + more + 96 + 32 + 48 + 64 + 54 + (32 + 192 + 32) * ranks)
     assert abs(bits / 8 / 266_000 - 1) < 0.05
@@ -67,7 +67,7 @@ def test_state_is_what_the_formula_says(completion: str, more: int) -> None:
 def test_state_with_scales_is_what_the_formula_says(dtype: str, block: int | None, bytes_of_scales: int) -> None:
     spec = ScinSpec.model_validate({"dtype": dtype, "block": block, "lanes": 1024})
     size = 2 if dtype == "int8_float16" else 1
-    bits = sum(module.state_bits(spec) for module in compose(spec).modules)
+    bits = sum(module.state_bits for module in compose(spec).modules)
     contexts, ranks, waves, slots, lanes, scales = 4, 8, 16, 64, 1024, 4096 // spec.scale_block
     plain = slots * (64 + 32 * lanes) + 89 + 96 + 32 + 48 + 64 + 54 + (32 + 192 + 32) * ranks
     assert bits == contexts * (plain + waves * (64 + 8 * size * scales * (ranks + 2)) + 48 + 24)

@@ -9,8 +9,9 @@ import sys
 
 import pytest
 
+from p4gen import generate
 from p4gen.papers.epic.spec import Congestion, EpicSpec, Fold, Mode, Variant
-from p4gen.program import compose, manifest, render
+from p4gen.program import compose, render
 from p4gen.resources import resource
 from p4gen.vocabulary import DType, Icrc, Op, Overflow, Reliability
 
@@ -147,7 +148,7 @@ def test_origins_name_the_template_of_every_line() -> None:
 def test_the_manifest_counts_every_register_and_drop(spec: EpicSpec) -> None:
     composition = compose(spec)
     rendered = render(composition)
-    content = manifest(composition, rendered)
+    content = generate(composition.spec).manifest
     bits = [register["bits"] for module in content["modules"] for register in module["registers"]]
     assert sum(bits) == content["state_bits"] == composition.state_bits
     declared = re.findall(r"^    (\w+)_(\w+) = (\d+),?$", rendered.text, re.MULTILINE)
@@ -163,9 +164,9 @@ def test_without_icrc_the_program_does_not_hash_a_payload() -> None:
 
 def test_the_manifest_says_how_often_the_program_wants_ticks() -> None:
     one, two, three = (compose(EpicSpec(mode=mode)) for mode in Mode)
-    assert manifest(two, render(two))["ticks"] is None
-    assert manifest(one, render(one))["ticks"] == manifest(three, render(three))["ticks"]
-    assert manifest(three, render(three))["ticks"] == {"every_us": 20, "opcode": "0xc0", "port": 510}
+    assert generate(two.spec).manifest["ticks"] is None
+    assert generate(one.spec).manifest["ticks"] == generate(three.spec).manifest["ticks"]
+    assert generate(three.spec).manifest["ticks"] == {"every_us": 20, "opcode": "0xc0", "port": 510}
 
 
 @pytest.mark.parametrize("variant", Variant)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from pathlib import Path
 
@@ -13,12 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p4gen.errors import InputError
+from p4gen import generate
 from p4gen.layout import Field, Word
-from p4gen.papers.epic.program import MODES
 from p4gen.papers.epic.spec import EpicSpec, Fold, Mode
 from p4gen.papers.epic.words import receive, reorder_window, slot
-from p4gen.program import Module, Register, Size, compose, manifest, render
+from p4gen.program import compose, render
 from p4gen.vocabulary import Op, Reliability
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "state.md"
@@ -147,7 +145,7 @@ def test_every_field_is_read_by_the_program(spec: EpicSpec) -> None:
     composition = compose(spec)
     text = render(composition, line_directives=False).text
     for module in composition.modules:
-        for word in (register.word_of(spec) for register in module.keeps):
+        for word in (register.word for register in module.keeps):
             for field in word.fields if word is not None else ():
                 taken = word[field.name] if word is not None else ""
                 assert f"[{taken}]" in text, (module.name, field.name)
@@ -155,7 +153,7 @@ def test_every_field_is_read_by_the_program(spec: EpicSpec) -> None:
 
 def test_the_manifest_has_the_fields() -> None:
     composition = compose(EpicSpec())
-    content = manifest(composition, render(composition))
+    content = generate(composition.spec).manifest
     registers = {r["name"]: r for module in content["modules"] for r in module["registers"]}
     slots = registers["slots"]
     assert [(f["name"], f["bits"]) for f in slots["fields"]][:2] == [("epoch", 8), ("psn", 24)]
@@ -163,14 +161,6 @@ def test_the_manifest_has_the_fields() -> None:
     (immediate,) = (f for f in registers["newest.announcement"]["fields"] if f["name"] == "immediate")
     assert [f["name"] for f in immediate["fields"]] == ["collective", "numbers", "root", "packets"]
     assert registers["lane_*.partial"]["fields"] == []
-
-
-def test_registers_of_one_name_have_one_layout() -> None:
-    """Templates find a layout by the last part of a register's name."""
-    composition = compose(EpicSpec())
-    other = Module("Other", "ingress", "", "", keeps=(Register("other.slots", WORD, Size(1), ""),))
-    with pytest.raises(InputError, match="registers called slots have different words"):
-        _ = dataclasses.replace(composition, modules=(*composition.modules, other)).words
 
 
 def tables() -> str:
@@ -186,12 +176,13 @@ def tables() -> str:
             fields = {"mode": mode, "op": Op.DYNAMIC, "reliability": reliability}
             # Mode I takes packets in order, and has one op.
             spec = EpicSpec(mode=mode) if mode.stores else EpicSpec.model_validate(fields)
-            for module in MODES[mode]:
-                for register in module.keeps if module.wanted(spec) else ():
-                    word = register.word_of(spec)
+            others = compose(spec.model_copy(update={"reliability": other})).layouts
+            for module in compose(spec).modules:
+                for register in module.keeps:
+                    word = register.word
                     if word is not None:
                         title = f"Mode {mode}, {module.name}"
-                        if word != register.word_of(spec.model_copy(update={"reliability": other})):
+                        if word != others[register.short]:
                             title += f", {order}"
                         text = f"{word.bits} bits.\n\n{word.table}"
                         found.setdefault((title, text), {})[register.name] = register.purpose

@@ -10,9 +10,9 @@ from p4gen.layout import Word
 from p4gen.net.collectives.config import Work
 from p4gen.papers.epic import state
 from p4gen.papers.epic.spec import EpicSpec
-from p4gen.program import Register, repair
+from p4gen.papers.epic.words import layouts
+from p4gen.program import repair
 from p4gen.program.compilation import compile_spec
-from p4gen.vocabulary import ProgramSpec
 
 from .runs import all_six, run, scripted, tiny, trouble
 
@@ -33,16 +33,14 @@ def reverse(word: Word) -> Word:
 @pytest.fixture
 def reversed_words(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """All registers have their fields the other way round."""
-    of_register = Register.word_of
 
-    def word_of(register: Register, spec: ProgramSpec) -> Word | None:
-        word = of_register(register, spec)
-        return word and reverse(word)
+    def reversed_layouts(spec: EpicSpec) -> dict[str, Word]:
+        return {name: reverse(word) for name, word in layouts(spec).items()}
 
     def turned(layout: Callable[[EpicSpec], Word]) -> Callable[[EpicSpec], Word]:
         return lambda spec: reverse(layout(spec))
 
-    monkeypatch.setattr(Register, "word_of", word_of)
+    monkeypatch.setattr("p4gen.papers.epic.program.layouts", reversed_layouts)
     for module, name in ((state, "ANNOUNCEMENT"), (state, "PROGRESS"), (repair, "TIMER")):
         monkeypatch.setattr(module, name, reverse(getattr(module, name)))
     for name in ("slot", "receive"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from p4gen.arch import Architecture, Feature, Stage
-from p4gen.papers.epic import modules as m
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, when
 
@@ -15,7 +14,7 @@ IN_ITS_BANK = "always in the bank of its pipeline"
 def ordinary(arch: Architecture) -> Ordinary:
     """The handling of packets that no endpoint claims, in both modes."""
     arguments = f"hdr, meta, {arch.arguments('inout')}"
-    routed = when("hdr.arp.isValid()", Apply(m.ANSWER_ARP, arguments), otherwise=(Apply(m.FORWARD, arguments),))
+    routed = when("hdr.arp.isValid()", Apply("AnswerArp", arguments), otherwise=(Apply("Forward", arguments),))
     return Ordinary((routed,))
 
 
@@ -37,7 +36,7 @@ def ingress(spec: EpicSpec, first_slot: str) -> Flow:
             Do("meta.drop = drop_t.NONE;"),
             Do("meta.flow.takes_slot = 0;"),
             *((Do("meta.path.goes_round = 0;"),) if several else ()),
-            Apply(m.LOOKUP_TABLE, f"hdr, meta, {arch.arguments('in')}", "line 16"),
+            Apply("LookupTable", f"hdr, meta, {arch.arguments('in')}", "line 16"),
             *((Do(f"meta.flow.slot = {first_slot};", IN_ITS_BANK),) if several else ()),
             when("meta.lookup.kind == kind_t.ORDINARY", ordinary(arch), otherwise=_collective(spec, filters=filters)),
             when(DROPPED, *drop(arch, "ingress")),
@@ -47,30 +46,30 @@ def ingress(spec: EpicSpec, first_slot: str) -> Flow:
 
 def _collective(spec: EpicSpec, *, filters: bool) -> tuple[Step, ...]:
     arch = spec.architecture
-    track = Apply(m.TRACK_INVOCATION, "hdr, meta")
-    check = Apply(m.CHECK_DUPLICATE, "hdr.bth, hdr.ipv4.ecn, meta", "line 20; recycles lazily, line 24")
+    track = Apply("TrackInvocation", "hdr, meta")
+    check = Apply("CheckDuplicate", "hdr.bth, hdr.ipv4.ecn, meta", "line 20; recycles lazily, line 24")
     return (
-        Apply(m.VALIDATE_PACKET, f"hdr, meta, {arch.arguments('in')}"),
-        *((Apply(m.CHECK_ICRC, "hdr, meta"),) if spec.icrc.checked else ()),
-        when(OURS, Apply(m.FIND_CONTEXT, "hdr, meta")),
+        Apply("ValidatePacket", f"hdr, meta, {arch.arguments('in')}"),
+        *((Apply("CheckIcrc", "hdr, meta"),) if spec.icrc.checked else ()),
+        when(OURS, Apply("FindContext", "hdr, meta")),
         when(OURS, when("meta.lookup.kind != kind_t.CONTROL", track)),
-        when(OURS, Apply(m.CLASSIFY_TRAFFIC, "hdr.bth, meta", "line 16")),
+        when(OURS, Apply("ClassifyTraffic", "hdr.bth, meta", "line 16")),
         when(OURS, when("meta.lookup.kind == kind_t.CONTROL", track), note="refused announcements are not stored"),
         when(
             OURS,
             when(
                 "meta.flow.task == task_t.AGGREGATE",
-                *((Apply(m.FILTER_ORDER, "hdr.bth, meta"), when(OURS, check)) if filters else (check,)),
+                *((Apply("FilterOrder", "hdr.bth, meta"), when(OURS, check)) if filters else (check,)),
                 when(
                     OURS,
-                    Apply(m.AGGREGATE_DATA, "hdr.payload, meta", "lines 21 and 23"),
-                    Apply(m.REPLICATE_DATA, f"meta, {arch.arguments('inout')}", "lines 22 and 25"),
+                    Apply("AggregateData", "hdr.payload, meta", "lines 21 and 23"),
+                    Apply("ReplicateData", f"meta, {arch.arguments('inout')}", "lines 22 and 25"),
                 ),
                 note="line 19",
                 otherwise=(
                     when(
                         "meta.flow.task == task_t.REFLECT",
-                        Apply(m.REFLECT_ACK, arch.arguments("inout")),
+                        Apply("ReflectAck", arch.arguments("inout")),
                         otherwise=_passed_on(arch),
                     ),
                 ),
@@ -81,13 +80,13 @@ def _collective(spec: EpicSpec, *, filters: bool) -> tuple[Step, ...]:
 
 def _passed_on(arch: Architecture) -> tuple[Step, ...]:
     return (
-        when("meta.flow.takes_slot == 1", Apply(m.CHECK_DUPLICATE, "hdr.bth, hdr.ipv4.ecn, meta")),
+        when("meta.flow.takes_slot == 1", Apply("CheckDuplicate", "hdr.bth, hdr.ipv4.ecn, meta")),
         Do("bit<1> combines = meta.invocation.begins;", "a control message: the ACKs start afresh"),
         when(
             "meta.flow.task == task_t.COMBINE",
             when("meta.lookup.kind == kind_t.ANSWER", Do("combines = 1;")),
         ),
-        when("combines == 1", Apply(m.COMBINE_ACKS, "hdr, meta")),
+        when("combines == 1", Apply("CombineAcks", "hdr, meta")),
         when(OURS, Do(arch.multicast("meta.flow.out_group"), "line 25", (Feature.MULTICAST,))),
     )
 
@@ -95,7 +94,7 @@ def _passed_on(arch: Architecture) -> tuple[Step, ...]:
 def egress(spec: EpicSpec) -> Flow:
     """The handling of each copy of a packet in egress; ordinary traffic passes unchanged."""
     arch = spec.architecture
-    sealed = (Apply(m.SET_ICRC, "hdr"),) if spec.icrc.right else ()
+    sealed = (Apply("SetIcrc", "hdr"),) if spec.icrc.right else ()
     round_again = (recirculate(arch),) if spec.pipelines > 1 else ()
     leaves = departure(arch, *sealed, *round_again, gone=drop(arch, "egress"))
     return Flow((when("meta.lookup.kind != kind_t.ORDINARY", *leaves, otherwise=(Ordinary(),)),))
@@ -104,5 +103,5 @@ def egress(spec: EpicSpec) -> Flow:
 def departure(arch: Architecture, *steps: Step, gone: tuple[Do, Do]) -> tuple[Step, ...]:
     """What a copy that is not ordinary traffic goes through in egress: TranslateHeader, ``steps``, and ``gone`` if it
     has a reason to be dropped."""
-    translate = Apply(m.TRANSLATE_HEADER, f"hdr, meta, {arch.arguments('in', 'egress')}", "line 26")
+    translate = Apply("TranslateHeader", f"hdr, meta, {arch.arguments('in', 'egress')}", "line 26")
     return (translate, *steps, when(DROPPED, *gone))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from p4gen.arch import Architecture, Feature
-from p4gen.papers.epic import modules as m
 from p4gen.papers.epic.flow_ii import DROPPED, IN_ITS_BANK, OURS, drop, ordinary, recirculate
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.papers.epic.words import names_holes
 from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, when
-from p4gen.program.module import Module
 
 ANSWER = "meta.lookup.kind == kind_t.ANSWER"
 CURSOR = "meta.lookup.kind == kind_t.CURSOR"
@@ -29,7 +27,7 @@ def ingress(spec: EpicSpec, first_slot: str) -> Flow:
             Do("bit<1> reports = 0;", "an answer, or a tick"),
             Do("bit<1> timed = 0;"),
             *((Do("bit<1> may_notify = 0;"),) if spec.notifies else ()),
-            Apply(m.LOOKUP_TABLE, f"hdr, meta, {arch.arguments('in')}", "line 21"),
+            Apply("LookupTable", f"hdr, meta, {arch.arguments('in')}", "line 21"),
             *((Do(f"meta.flow.slot = {first_slot};", IN_ITS_BANK),) if spec.pipelines > 1 else ()),
             when(
                 "meta.lookup.kind == kind_t.ORDINARY",
@@ -49,25 +47,25 @@ def ingress(spec: EpicSpec, first_slot: str) -> Flow:
 def _accepted(spec: EpicSpec) -> tuple[Step, ...]:
     """Validates the packet, and finds its group and collective."""
     return (
-        Apply(m.VALIDATE_PACKET, f"hdr, meta, {spec.architecture.arguments('in')}"),
-        *((Apply(m.CHECK_ICRC, "hdr, meta"),) if spec.icrc.checked else ()),
-        *((when(OURS, Apply(m.FIND_POSITION, "hdr.bth, meta")),) if spec.mode.stores else ()),
-        when(OURS, Apply(m.LEARN_TAG, "hdr, meta")),
-        when(OURS, Apply(m.FIND_CONTEXT, "hdr, meta")),
-        when(OURS, when("meta.lookup.kind != kind_t.CONTROL", Apply(m.TRACK_INVOCATION, "hdr, meta"))),
+        Apply("ValidatePacket", f"hdr, meta, {spec.architecture.arguments('in')}"),
+        *((Apply("CheckIcrc", "hdr, meta"),) if spec.icrc.checked else ()),
+        *((when(OURS, Apply("FindPosition", "hdr.bth, meta")),) if spec.mode.stores else ()),
+        when(OURS, Apply("LearnTag", "hdr, meta")),
+        when(OURS, Apply("FindContext", "hdr, meta")),
+        when(OURS, when("meta.lookup.kind != kind_t.CONTROL", Apply("TrackInvocation", "hdr, meta"))),
         when(
             OURS,
-            when("meta.lookup.kind != kind_t.TICK", Apply(m.CLASSIFY_TRAFFIC, "hdr.bth, meta", "line 21")),
+            when("meta.lookup.kind != kind_t.TICK", Apply("ClassifyTraffic", "hdr.bth, meta", "line 21")),
             _outstanding(spec),
         ),
-        when(OURS, when(ANSWER, Apply(m.EMIT_MESSAGE if spec.mode.stores else m.TRACK_SENT, _sent(spec)))),
+        when(OURS, when(ANSWER, Apply("EmitMessage" if spec.mode.stores else "TrackSent", _sent(spec)))),
     )
 
 
 def _outstanding(spec: EpicSpec) -> Step:
     return when(
         CURSOR,
-        *(() if spec.mode.stores else (when(OURS, Apply(m.TRACK_SENT, "hdr.bth, meta")),)),
+        *(() if spec.mode.stores else (when(OURS, Apply("TrackSent", "hdr.bth, meta")),)),
         when(DROPPED, Do("meta.drop = drop_t.Retransmission_done;")),
         note="of a tick: nothing need be outstanding",
     )
@@ -80,7 +78,7 @@ def _sent(spec: EpicSpec) -> str:
 def _by_kind(spec: EpicSpec) -> tuple[Step, ...]:
     """Updates of ranges, orders and progress by each kind of packet."""
     may_notify = Do("may_notify = 1;")
-    room = m.CHECK_MESSAGES if spec.mode.stores else m.CHECK_RANGE
+    room = "CheckMessages" if spec.mode.stores else "CheckRange"
     from_now_on = Do("may_notify = 1;", "from now on")
     kinds = (
         when(
@@ -99,16 +97,16 @@ def _by_kind(spec: EpicSpec) -> tuple[Step, ...]:
         ),
         when(
             "reports == 1",
-            Apply(m.RECEIVE_ACK, "hdr, meta", "line 24"),
+            Apply("ReceiveAck", "hdr, meta", "line 24"),
             when(
                 ANSWER,
                 Apply(room, "hdr.bth, meta", "lines 27 and 28"),
-                *(() if spec.mode.stores else (Apply(m.CHECK_ORDER, "hdr, meta", "moves a reverse flow along"),)),
+                *(() if spec.mode.stores else (Apply("CheckOrder", "hdr, meta", "moves a reverse flow along"),)),
             ),
             otherwise=(
                 when(
                     "meta.lookup.kind == kind_t.NOTIFICATION",
-                    Apply(m.RELAY_NOTIFICATION, f"meta, {spec.architecture.arguments('inout')}"),
+                    Apply("RelayNotification", f"meta, {spec.architecture.arguments('inout')}"),
                     otherwise=(
                         when(
                             CURSOR,
@@ -116,8 +114,8 @@ def _by_kind(spec: EpicSpec) -> tuple[Step, ...]:
                             Do("timed = 1;"),
                             otherwise=(
                                 Apply(room, "hdr.bth, meta", "line 31"),
-                                Apply(m.CHECK_ORDER, "hdr, meta", "lines 33-35"),
-                                Apply(m.COUNT_MESSAGES, "hdr.bth, meta"),
+                                Apply("CheckOrder", "hdr, meta", "lines 33-35"),
+                                Apply("CountMessages", "hdr.bth, meta"),
                                 *((may_notify,) if spec.notifies else ()),
                             ),
                         ),
@@ -126,13 +124,13 @@ def _by_kind(spec: EpicSpec) -> tuple[Step, ...]:
             ),
         ),
     )
-    notify = when("may_notify == 1", Apply(m.NOTIFY_CONGESTION, "hdr.ipv4, meta"))
+    notify = when("may_notify == 1", Apply("NotifyCongestion", "hdr.ipv4, meta"))
     return (when(OURS, *kinds), *((notify,) if spec.notifies else ()))
 
 
-def _buffer(spec: EpicSpec) -> Module:
+def _buffer(spec: EpicSpec) -> str:
     """What keeps contributions, or their sum."""
-    return m.STORE_DATA if spec.folds else m.AGGREGATE_DATA
+    return "StoreData" if spec.folds else "AggregateData"
 
 
 def _in_its_slot(spec: EpicSpec) -> tuple[Step, ...]:
@@ -140,28 +138,28 @@ def _in_its_slot(spec: EpicSpec) -> tuple[Step, ...]:
     inout = spec.architecture.arguments("inout")
     return (
         Do("bit<1> uses_slot = meta.order.accepted | cursor;"),
-        when("uses_slot == 1", Apply(m.CHECK_DUPLICATE, "hdr.bth, hdr.ipv4.ecn, meta")),
-        when("timed == 1", Apply(m.RESEND_TIMER, "hdr, meta"), note="Algorithm 3, line 3"),
-        *((when("reports == 1", when(ANSWER, Apply(m.REPAIR_HOLES, "hdr, meta"))),) if names_holes(spec) else ()),
-        when("reports == 1", Apply(m.START_CURSOR, f"hdr, meta, {inout}")),
+        when("uses_slot == 1", Apply("CheckDuplicate", "hdr.bth, hdr.ipv4.ecn, meta")),
+        when("timed == 1", Apply("ResendTimer", "hdr, meta"), note="Algorithm 3, line 3"),
+        *((when("reports == 1", when(ANSWER, Apply("RepairHoles", "hdr, meta"))),) if names_holes(spec) else ()),
+        when("reports == 1", Apply("StartCursor", f"hdr, meta, {inout}")),
         when(
             "uses_slot == 1",
-            when("cursor == 1", Apply(m.RETRANSMISSION, f"hdr, meta, {inout}")),
+            when("cursor == 1", Apply("Retransmission", f"hdr, meta, {inout}")),
             when(
                 OURS,
-                when("meta.lookup.kind == kind_t.CONTROL", Apply(m.TRACK_INVOCATION, "hdr, meta")),
+                when("meta.lookup.kind == kind_t.CONTROL", Apply("TrackInvocation", "hdr, meta")),
                 note="refused announcements are not stored",
             ),
             when(
                 OURS,
                 Apply(_buffer(spec), "hdr.payload, meta", "lines 37 and 39"),
-                when("cursor == 0", Apply(m.REPLICATE_DATA, f"meta, {inout}", "lines 38 and 40")),
+                when("cursor == 0", Apply("ReplicateData", f"meta, {inout}", "lines 38 and 40")),
             ),
             when(
                 OURS,
                 when(
                     "meta.lookup.kind != kind_t.ANSWER",
-                    when("meta.lookup.kind != kind_t.CURSOR", Apply(m.TRACK_SENT, "hdr.bth, meta")),
+                    when("meta.lookup.kind != kind_t.CURSOR", Apply("TrackSent", "hdr.bth, meta")),
                     note="line 15: a new result goes out",
                 ),
             ),
@@ -176,30 +174,30 @@ def _stored(spec: EpicSpec) -> tuple[Step, ...]:
         Do("bit<1> uses_slot = meta.order.accepted | cursor;"),
         when(
             "uses_slot == 1",
-            Apply(m.CHECK_DUPLICATE, "hdr.bth, hdr.ipv4.ecn, meta"),
+            Apply("CheckDuplicate", "hdr.bth, hdr.ipv4.ecn, meta"),
             when(
                 OURS,
-                when("meta.lookup.kind == kind_t.CONTROL", Apply(m.TRACK_INVOCATION, "hdr, meta")),
+                when("meta.lookup.kind == kind_t.CONTROL", Apply("TrackInvocation", "hdr, meta")),
                 note="refused announcements are not stored",
             ),
-            when(OURS, when("meta.lookup.kind != kind_t.ANSWER", Apply(m.EMIT_MESSAGE, "hdr, meta"))),
+            when(OURS, when("meta.lookup.kind != kind_t.ANSWER", Apply("EmitMessage", "hdr, meta"))),
         ),
-        when("timed == 1", Apply(m.RESEND_TIMER, "hdr, meta"), note="Algorithm 3, line 3"),
-        when("reports == 1", Apply(m.START_CURSOR, f"hdr, meta, {inout}")),
+        when("timed == 1", Apply("ResendTimer", "hdr, meta"), note="Algorithm 3, line 3"),
+        when("reports == 1", Apply("StartCursor", f"hdr, meta, {inout}")),
         when(
             "uses_slot == 1",
-            when("cursor == 1", Apply(m.RETRANSMISSION, f"hdr, meta, {inout}")),
+            when("cursor == 1", Apply("Retransmission", f"hdr, meta, {inout}")),
             when(
                 OURS,
                 Apply(_buffer(spec), "hdr.payload, meta"),
-                when("cursor == 0", Apply(m.START_CURSOR, f"hdr, meta, {inout}")),
+                when("cursor == 0", Apply("StartCursor", f"hdr, meta, {inout}")),
             ),
         ),
     )
 
 
 def _answered(spec: EpicSpec) -> tuple[Step, ...]:
-    send = Apply(m.SEND_ACK, f"meta, {spec.architecture.arguments('inout')}")
+    send = Apply("SendAck", f"meta, {spec.architecture.arguments('inout')}")
     if not spec.notifies:
         return (when("meta.order.answers == 1", send, note="line 35"),)
     speaks = Do("bit<1> speaks = meta.order.answers | meta.order.notifies;")
@@ -220,15 +218,15 @@ def egress(spec: EpicSpec) -> Flow:
                 when("cloned == 1", Do("meta.path.goes_round = 0;"), note="clones do not keep it"),
                 when(
                     "hdr.bth.opcode == opcode_t.CURSOR",
-                    Apply(m.ADVANCE_CURSOR, "hdr, meta"),
+                    Apply("AdvanceCursor", "hdr, meta"),
                     otherwise=(
                         Do("bit<1> answer = cloned | meta.answer.turns;"),
                         _make_ack(spec),
-                        Apply(m.TRANSLATE_HEADER, f"hdr, meta, {arch.arguments('in', 'egress')}", "line 41"),
+                        Apply("TranslateHeader", f"hdr, meta, {arch.arguments('in', 'egress')}", "line 41"),
                         *((recirculate(arch),) if spec.pipelines > 1 else ()),
                     ),
                 ),
-                *((Apply(m.SET_ICRC, "hdr"),) if spec.icrc.right else ()),
+                *((Apply("SetIcrc", "hdr"),) if spec.icrc.right else ()),
                 when(DROPPED, *drop(arch, "egress")),
                 otherwise=(Ordinary(),),
             ),
@@ -245,12 +243,12 @@ def _notifying(arch: Architecture) -> tuple[Step, ...]:
 
 def _make_ack(spec: EpicSpec) -> Step:
     if not spec.notifies:
-        return when("answer == 1", Apply(m.MAKE_ACK, "hdr, meta"))
+        return when("answer == 1", Apply("MakeAck", "hdr, meta"))
     arch = spec.architecture
     clone = Do(arch.clone_again(arch.session_of(arch.egress_port)), uses=(Feature.EGRESS_CLONE,))
     return when(
         "answer == 1",
         Do("bit<1> both = meta.order.notifies & ~notifies;"),
         when("both == 1", clone),
-        Apply(m.MAKE_ACK, "hdr, meta, notifies"),
+        Apply("MakeAck", "hdr, meta, notifies"),
     )

@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
+from p4gen.errors import InputError
+from p4gen.layout import Word
 from p4gen.papers.epic import flow_ii, flow_iii, memory
-from p4gen.papers.epic import modules as m
 from p4gen.papers.epic import tofino as static
 from p4gen.papers.epic.capabilities import capabilities
 from p4gen.papers.epic.codes import SYNDROMES, OwnOpcode, Traffic
 from p4gen.papers.epic.headers import headers
 from p4gen.papers.epic.spec import EpicSpec, Mode, Variant
 from p4gen.papers.epic.tofino import flow as static_flow
-from p4gen.papers.epic.tofino import folding
+from p4gen.papers.epic.tofino import folding, limits
 from p4gen.papers.epic.tofino import iii as static_iii
 from p4gen.papers.epic.tofino import iii_flow as static_iii_flow
-from p4gen.papers.epic.tofino import modules as static_modules
-from p4gen.papers.epic.words import names_holes, reorder_window
+from p4gen.papers.epic.words import layouts, names_holes, reorder_window
 from p4gen.program.common import Ipv4Checksum
 from p4gen.program.compose import Composition, Flows, ProgramParts
-from p4gen.program.module import Module
 from p4gen.program.repair import GIVEN_UP, Repair
 from p4gen.rocev2.opcodes import Opcode, SyndromeType
 from p4gen.vocabulary import DType, Numbers, ticks
@@ -36,99 +35,6 @@ IPV4_CHECKSUM = Ipv4Checksum(
     packets="Packets that the IncEngine readdressed",
 )
 
-MODES: dict[Mode, tuple[Module, ...]] = {
-    # EPIC Algorithm 1, in the order in which a packet meets the modules. RecycleBuffer stands
-    # before CheckDuplicate because the lazy form decides, on the one access that a pass has to the
-    # slot, whether what the slot holds still counts.
-    Mode.II: (
-        m.LOOKUP_TABLE,
-        m.VALIDATE_PACKET,
-        m.CHECK_ICRC,
-        m.FIND_CONTEXT,
-        m.TRACK_INVOCATION,
-        m.CLASSIFY_TRAFFIC,
-        m.FILTER_ORDER,
-        m.RECYCLE_BUFFER,
-        m.CHECK_DUPLICATE,
-        m.AGGREGATE_DATA,
-        m.REPLICATE_DATA,
-        m.REFLECT_ACK,
-        m.COMBINE_ACKS,
-        m.ANSWER_ARP,
-        m.FORWARD,
-        m.TRANSLATE_HEADER,
-        m.SET_ICRC,
-    ),
-    # EPIC 4.2, on the transport of Algorithms 2 and 3.
-    Mode.I: (
-        m.LOOKUP_TABLE,
-        m.VALIDATE_PACKET,
-        m.CHECK_ICRC,
-        m.FIND_POSITION,
-        m.LEARN_TAG,
-        m.FIND_CONTEXT,
-        m.TRACK_INVOCATION,
-        m.CLASSIFY_TRAFFIC,
-        m.CHECK_MESSAGES,
-        m.CHECK_ORDER,
-        m.COUNT_MESSAGES,
-        m.RECEIVE_ACK,
-        m.RELAY_NOTIFICATION,
-        m.NOTIFY_CONGESTION,
-        m.RECYCLE_BUFFER,
-        m.CHECK_DUPLICATE,
-        m.EMIT_MESSAGE,
-        m.RESEND_TIMER,
-        m.START_CURSOR,
-        m.RETRANSMISSION,
-        m.FOLD_DATA,
-        m.STORE_DATA,
-        m.AGGREGATE_DATA,
-        m.SEND_ACK,
-        m.ANSWER_ARP,
-        m.FORWARD,
-        m.ADVANCE_CURSOR,
-        m.MAKE_ACK,
-        m.TRANSLATE_HEADER,
-        m.SET_ICRC,
-    ),
-    # EPIC Algorithms 2 and 3.
-    Mode.III: (
-        m.LOOKUP_TABLE,
-        m.VALIDATE_PACKET,
-        m.CHECK_ICRC,
-        m.LEARN_TAG,
-        m.FIND_CONTEXT,
-        m.TRACK_INVOCATION,
-        m.CLASSIFY_TRAFFIC,
-        m.TRACK_SENT,
-        m.CHECK_RANGE,
-        m.CHECK_ORDER,
-        m.COUNT_MESSAGES,
-        m.RECEIVE_ACK,
-        m.RELAY_NOTIFICATION,
-        m.NOTIFY_CONGESTION,
-        m.RECYCLE_BUFFER,
-        m.CHECK_DUPLICATE,
-        m.REPAIR_HOLES,
-        m.RESEND_TIMER,
-        m.START_CURSOR,
-        m.RETRANSMISSION,
-        m.FOLD_DATA,
-        m.STORE_DATA,
-        m.AGGREGATE_DATA,
-        m.REPLICATE_DATA,
-        m.SEND_ACK,
-        m.ANSWER_ARP,
-        m.FORWARD,
-        m.ADVANCE_CURSOR,
-        m.MAKE_ACK,
-        m.TRANSLATE_HEADER,
-        m.SET_ICRC,
-    ),
-}
-
-
 ARRIVAL = {
     Mode.I: "EPIC 4.2, and Algorithm 2 for its transport",
     Mode.II: "EPIC Algorithm 1",
@@ -137,13 +43,7 @@ ARRIVAL = {
 """What the ingress of each mode implements."""
 
 
-WITHIN: Final = dict.fromkeys((m.CHECK_RANGE.template, m.CHECK_MESSAGES.template), ("epic/psn_start.p4.j2",))
-"""Templates of controls that modules share, by the templates of these."""
-
-
 def _templates(composition: Composition) -> tuple[str, ...]:
-    arch = composition.arch
-    crc = composition.has("CheckIcrc") or composition.has("SetIcrc")
     return (
         "epic/preamble.p4.j2",
         *(["shared/floats.p4.j2"] if any(DType.FLOAT32 in name for name in _floats(_spec(composition))) else []),
@@ -151,16 +51,7 @@ def _templates(composition: Composition) -> tuple[str, ...]:
         "shared/headers.p4.j2",
         "epic/metadata.p4.j2",
         "epic/parser.p4.j2",
-        arch.template("checksum"),
-        *(["shared/invariant_crc.p4.j2"] if crc else []),
-        *(["epic/payload_crc.p4.j2"] if crc and static.static(_spec(composition)) else []),
-        *(
-            template
-            for module in composition.modules
-            for template in (*WITHIN.get(module.template, ()), module.template)
-        ),
-        arch.template("pipelines"),
-        arch.template("deparser"),
+        composition.arch.template("checksum"),
     )
 
 
@@ -186,6 +77,8 @@ def _names(composition: Composition) -> dict[str, Any]:
     hop_by_hop = static.static(spec) and spec.mode.augmented
     return {
         "arrival": ARRIVAL[spec.mode],
+        "cited": {"Forward": "Algorithm 1, line 27"},
+        "each_edge": "pipelines x bank_edges",
         "ipv4_checksum": IPV4_CHECKSUM,
         "dynamic": numbers is None,
         "reduction": _reduction(spec),
@@ -334,16 +227,19 @@ def _reuse(before: EpicSpec, after: EpicSpec) -> tuple[str, float] | None:
 
 def _flows(spec: EpicSpec) -> Flows:
     if static.static(spec):
+        found = static_iii.problems(spec) if spec.mode.augmented else limits.problems(spec)
+        if messages := [f"{spec.program}: {problem}" for problem in found]:
+            raise InputError(*messages)
         form = static_iii_flow if spec.mode.augmented else static_flow
         return Flows(form.ingress(spec), form.egress(spec))
     flow = flow_iii if spec.mode.augmented else flow_ii
     return Flows(flow.ingress(spec, _banked(spec, "32w0", "slot")), flow.egress(spec))
 
 
-def _modules(spec: EpicSpec) -> tuple[Module, ...]:
-    if static.static(spec):
-        return static_iii.modules(spec) if spec.mode.augmented else static_modules.modules(spec)
-    return MODES[spec.mode]
+def _words(spec: EpicSpec) -> dict[str, Word]:
+    if not static.static(spec):
+        return layouts(spec)
+    return static_iii.layouts() if spec.mode.augmented else {"slots": static.SLOT, "owners": static.OWNER}
 
 
 EXPERIMENT = "Mode III on a Tofino is an experiment: p4gen's model runs it, p4c's back end does not accept it"
@@ -372,10 +268,11 @@ def _figures(composition: Composition) -> dict[str, Any]:
 
 FACET: ProgramParts[EpicSpec] = ProgramParts(
     headers=headers,
-    modules=_modules,
     flows=_flows,
     templates=_templates,
     names=_names,
+    words=_words,
+    folders=lambda spec: ("epic/iii",) if static.static(spec) and spec.mode.augmented else (),
     figures=_figures,
     report=_report,
     ticks=_ticks_of,

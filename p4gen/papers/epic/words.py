@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from p4gen.layout import Field, Word
 from p4gen.papers.epic.spec import EpicSpec
+from p4gen.program.repair import TIMER
 from p4gen.rocev2.layouts import PSN_BITS, SYNDROME
 from p4gen.vocabulary import Op
 from p4gen.vocabulary.formats import NUMBERS_LAYOUT
@@ -107,3 +108,21 @@ def completed(spec: EpicSpec) -> Word:
     """CountMessages' word: how many messages an edge has sent whole."""
     ended = (Field("ended", 24, "ended"),) if selective(spec) else ()
     return Word(EPOCH, *ended, Field("msn", 24, "MSN"))
+
+
+def layouts(spec: EpicSpec) -> dict[str, Word]:
+    """The layouts of all words of programs with wide words, by the last part of their registers' names."""
+    return {
+        "acked": PROGRESS if spec.mode.augmented else ANSWER,
+        "announcement": ANNOUNCEMENT,
+        "completed": completed(spec),
+        "emission": EMISSION,
+        "expected": EXPECTED,
+        "holes": HOLES,
+        "psn_start": PROGRESS,
+        "receive": receive(spec),
+        "sent": sent(spec),
+        "slots": slot(spec),
+        "tags": TAG,
+        "timers": TIMER,
+    }

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from p4gen.arch import Architecture, Stage
-from p4gen.papers.multiwrite import modules as m
-from p4gen.papers.multiwrite.modules import patch
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, when
 
@@ -31,16 +29,16 @@ def ingress(spec: MultiwriteSpec) -> Flow:
         (
             Do("meta.drop = drop_t.NONE;"),
             *(Do(f"meta.{name} = 0;") for name in _NOTHING_YET),
-            Apply(m.LOOKUP_TABLE, f"hdr, meta, {arch.arguments('in')}", "section 4.1"),
+            Apply("LookupTable", f"hdr, meta, {arch.arguments('in')}", "section 4.1"),
             when(
                 "meta.lookup.kind == kind_t.ORDINARY",
                 Ordinary((routed(inout),)),
                 otherwise=(
-                    Apply(m.VALIDATE_PACKET, f"hdr, meta, {arch.arguments('in')}"),
+                    Apply("ValidatePacket", f"hdr, meta, {arch.arguments('in')}"),
                     *_checked(spec),
-                    when(OURS, Apply(m.FIND_CONTEXT, "hdr, meta")),
+                    when(OURS, Apply("FindContext", "hdr, meta")),
                     when(OURS, _by_kind(spec, inout)),
-                    when("meta.copies.answers == 1", Apply(m.SEND_ACK, f"meta, {inout}")),
+                    when("meta.copies.answers == 1", Apply("SendAck", f"meta, {inout}")),
                 ),
             ),
             when(DROPPED, count, when("meta.answer.turns == 0", away)),
@@ -51,23 +49,23 @@ def ingress(spec: MultiwriteSpec) -> Flow:
 def _checked(spec: MultiwriteSpec) -> tuple[Step, ...]:
     """Corrupt packets end here; where ICRCs are patched, writes go on, and stay corrupt."""
     if spec.icrc.patched:
-        return (when(f"!({DATA})", Apply(patch.CHECK_ICRC, "hdr, meta")),)
-    return (Apply(m.CHECK_ICRC, "hdr, meta"),) if spec.icrc.checked else ()
+        return (when(f"!({DATA})", Apply("CheckIcrc", "hdr, meta")),)
+    return (Apply("CheckIcrc", "hdr, meta"),) if spec.icrc.checked else ()
 
 
 def _by_kind(spec: MultiwriteSpec, inout: str) -> Step:
-    range_, order = Apply(m.CHECK_RANGE, "hdr.bth, meta"), Apply(m.CHECK_ORDER, "hdr.bth, meta")
-    numbers, acks = Apply(m.ASSIGN_PSN, "hdr, meta"), Apply(m.COMBINE_ACKS, "hdr, meta")
+    range_, order = Apply("CheckRange", "hdr.bth, meta"), Apply("CheckOrder", "hdr.bth, meta")
+    numbers, acks = Apply("AssignPsn", "hdr, meta"), Apply("CombineAcks", "hdr, meta")
     return when(
         DATA,
-        Apply(m.REACH_PORTS, "hdr, meta", "the union of ports"),
+        Apply("ReachPorts", "hdr, meta", "the union of ports"),
         range_,
         when(OURS, order),
         when(OURS, numbers, acks),
         when(
             OURS,
-            *((Apply(patch.KEEP_HEADER_CRC, "hdr, meta"),) if spec.icrc.patched else ()),
-            Apply(m.REPLICATE_DATA, f"meta, {inout}", "one copy a port"),
+            *((Apply("KeepHeaderCrc", "hdr, meta"),) if spec.icrc.patched else ()),
+            Apply("ReplicateData", f"meta, {inout}", "one copy a port"),
         ),
         otherwise=(
             when(
@@ -76,7 +74,7 @@ def _by_kind(spec: MultiwriteSpec, inout: str) -> Step:
                 numbers,
                 acks,
                 range_,
-                otherwise=(Apply(m.RELAY_NOTIFICATION, f"meta, {inout}"),),
+                otherwise=(Apply("RelayNotification", f"meta, {inout}"),),
             ),
         ),
     )
@@ -87,12 +85,12 @@ def egress(spec: MultiwriteSpec) -> Flow:
     arch = spec.architecture
     rid = arch.replication_id
     copy = (
-        Apply(m.NUMBER_COPY, "hdr.bth, meta"),
-        Apply(m.REWRITE_BITMAP, "hdr, meta"),
-        Apply(m.PLACE_WRITE, "hdr, meta"),
+        Apply("NumberCopy", "hdr.bth, meta"),
+        Apply("RewriteBitmap", "hdr, meta"),
+        Apply("PlaceWrite", "hdr, meta"),
     )
-    pruned = (Apply(m.PRUNE_PORT, "meta"), when(OURS, *copy)) if spec.prunes else copy
-    addressed = Apply(m.TRANSLATE_HEADER, "hdr, meta")
+    pruned = (Apply("PrunePort", "meta"), when(OURS, *copy)) if spec.prunes else copy
+    addressed = Apply("TranslateHeader", "hdr, meta")
     return Flow(
         (
             Do("meta.drop = drop_t.NONE;"),
@@ -101,7 +99,7 @@ def egress(spec: MultiwriteSpec) -> Flow:
                 when(f"{rid} != 0", Do(f"meta.lookup.edge = {rid};"), note="a copy leaves by the edge it is for"),
                 when(
                     "meta.answer.turns == 1",
-                    Apply(m.MAKE_ACK, "hdr, meta"),
+                    Apply("MakeAck", "hdr, meta"),
                     otherwise=(when(DATA, *pruned),),
                 ),
                 *((when(OURS, addressed, *_sealed(spec)),) if spec.prunes else (addressed, *_sealed(spec))),
@@ -118,19 +116,19 @@ def _sealed(spec: MultiwriteSpec) -> tuple[Step, ...]:
         return (
             when(
                 "hdr.payload.isValid()",
-                Apply(patch.PATCH_ICRC, "hdr, meta"),
-                otherwise=(Apply(patch.SET_ICRC, "hdr"),),
+                Apply("PatchIcrc", "hdr, meta"),
+                otherwise=(Apply("SetIcrc", "hdr"),),
             ),
         )
-    return (Apply(m.SET_ICRC, "hdr"),) if spec.icrc.right else ()
+    return (Apply("SetIcrc", "hdr"),) if spec.icrc.right else ()
 
 
 def routed(inout: str) -> Step:
     """What is not the program's own is routed."""
     return when(
         "hdr.arp.isValid()",
-        Apply(m.ANSWER_ARP, f"hdr, meta, {inout}"),
-        otherwise=(Apply(m.FORWARD, f"hdr, meta, {inout}"),),
+        Apply("AnswerArp", f"hdr, meta, {inout}"),
+        otherwise=(Apply("Forward", f"hdr, meta, {inout}"),),
     )
 
 

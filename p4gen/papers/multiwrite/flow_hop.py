@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from p4gen.arch import Feature
-from p4gen.papers.multiwrite import modules as m
 from p4gen.papers.multiwrite.flow import ANSWER, DATA, DROPPED, OURS, drop, routed
-from p4gen.papers.multiwrite.modules import hop
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
-from p4gen.program import repair
 from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, when
 
 CURSOR = "meta.lookup.kind == kind_t.CURSOR"
@@ -36,24 +33,24 @@ def ingress(spec: MultiwriteSpec) -> Flow:
             Do("bit<1> uses_slot = 0;"),
             Do("bit<1> reports = 0;", "an answer, or a tick"),
             Do("bit<1> timed = 0;"),
-            Apply(hop.LOOKUP_TABLE, f"hdr, meta, {arch.arguments('in')}", "section 4.1"),
+            Apply("LookupTable", f"hdr, meta, {arch.arguments('in')}", "section 4.1"),
             when(
                 "meta.lookup.kind == kind_t.ORDINARY",
                 Ordinary((routed(inout),)),
                 otherwise=(
-                    Apply(m.VALIDATE_PACKET, f"hdr, meta, {arch.arguments('in')}"),
-                    *((Apply(m.CHECK_ICRC, "hdr, meta"),) if spec.icrc.checked else ()),
-                    when(OURS, Apply(m.FIND_CONTEXT, "hdr, meta")),
+                    Apply("ValidatePacket", f"hdr, meta, {arch.arguments('in')}"),
+                    *((Apply("CheckIcrc", "hdr, meta"),) if spec.icrc.checked else ()),
+                    when(OURS, Apply("FindContext", "hdr, meta")),
                     when(
                         OURS,
                         when(
                             "meta.lookup.kind == kind_t.NOTIFICATION",
-                            Apply(m.RELAY_NOTIFICATION, f"meta, {inout}"),
+                            Apply("RelayNotification", f"meta, {inout}"),
                             otherwise=_by_kind(),
                         ),
                     ),
                     *_repaired(inout),
-                    when("meta.copies.answers == 1", Apply(hop.SEND_ACK, f"meta, {inout}")),
+                    when("meta.copies.answers == 1", Apply("SendAck", f"meta, {inout}")),
                 ),
             ),
             when(DROPPED, count, when("meta.answer.turns == 0", away)),
@@ -63,11 +60,11 @@ def ingress(spec: MultiwriteSpec) -> Flow:
 
 def _by_kind() -> tuple[Step, ...]:
     """Updates of orders and progress by each kind of packet."""
-    range_ = Apply(hop.CHECK_RANGE, "hdr.bth, meta")
+    range_ = Apply("CheckRange", "hdr.bth, meta")
     return (
-        when(DATA, Apply(m.REACH_PORTS, "hdr, meta", "the union of ports"), range_),
-        Apply(hop.CHECK_ORDER, "hdr.bth, meta"),
-        when(OURS, Apply(hop.ASSIGN_PSN, "hdr, meta"), Apply(hop.COMBINE_ACKS, "hdr, meta")),
+        when(DATA, Apply("ReachPorts", "hdr, meta", "the union of ports"), range_),
+        Apply("CheckOrder", "hdr.bth, meta"),
+        when(OURS, Apply("AssignPsn", "hdr, meta"), Apply("CombineAcks", "hdr, meta")),
         when(
             OURS,
             when(
@@ -91,15 +88,15 @@ def _by_kind() -> tuple[Step, ...]:
 def _repaired(inout: str) -> tuple[Step, ...]:
     """A write goes to its slot and out; a cursor sends what is in one again."""
     return (
-        when("uses_slot == 1", Apply(hop.HOLD_PACKET, "hdr, meta")),
-        when("timed == 1", Apply(hop.RESEND_TIMER, "hdr, meta"), note="EPIC Algorithm 3, line 3"),
-        when("reports == 1", Apply(hop.START_CURSOR, f"hdr, meta, {inout}")),
+        when("uses_slot == 1", Apply("HoldPacket", "hdr, meta")),
+        when("timed == 1", Apply("ResendTimer", "hdr, meta"), note="EPIC Algorithm 3, line 3"),
+        when("reports == 1", Apply("StartCursor", f"hdr, meta, {inout}")),
         when(
             "uses_slot == 1",
             when(
                 CURSOR,
-                Apply(hop.RETRANSMISSION, f"hdr, meta, {inout}"),
-                otherwise=(Apply(m.REPLICATE_DATA, f"meta, {inout}", "one copy a port"),),
+                Apply("Retransmission", f"hdr, meta, {inout}"),
+                otherwise=(Apply("ReplicateData", f"meta, {inout}", "one copy a port"),),
             ),
         ),
     )
@@ -109,9 +106,9 @@ def egress(spec: MultiwriteSpec) -> Flow:
     """The handling of each copy in egress; ordinary traffic passes unchanged."""
     arch = spec.architecture
     rid = arch.replication_id
-    placed = (Apply(m.REWRITE_BITMAP, "hdr, meta"), Apply(m.PLACE_WRITE, "hdr, meta"))
-    numbered = Apply(m.NUMBER_COPY, "hdr.bth, meta")
-    copied = (Apply(m.PRUNE_PORT, "meta"), when(OURS, numbered)) if spec.prunes else (numbered,)
+    placed = (Apply("RewriteBitmap", "hdr, meta"), Apply("PlaceWrite", "hdr, meta"))
+    numbered = Apply("NumberCopy", "hdr.bth, meta")
+    copied = (Apply("PrunePort", "meta"), when(OURS, numbered)) if spec.prunes else (numbered,)
     again = Do(arch.clone_again(arch.session_of(arch.egress_port)), uses=(Feature.EGRESS_CLONE,))
     written: tuple[Step, ...] = (
         when(DATA, *copied),
@@ -130,20 +127,20 @@ def egress(spec: MultiwriteSpec) -> Flow:
                 when(f"{rid} != 0", Do(f"meta.lookup.edge = {rid};"), note="a copy leaves by the edge it is for"),
                 when(
                     "hdr.bth.opcode == opcode_t.CURSOR",
-                    Apply(repair.ADVANCE_CURSOR, "hdr, meta"),
+                    Apply("AdvanceCursor", "hdr, meta"),
                     otherwise=(
                         Do("bit<1> answer = cloned | meta.answer.turns;"),
                         when(
                             "answer == 1",
                             Do("bit<1> both = meta.order.notifies & ~notifies;"),
                             when("both == 1", again, note="an answer, and a notification"),
-                            Apply(hop.MAKE_ACK, "hdr, meta, notifies"),
+                            Apply("MakeAck", "hdr, meta, notifies"),
                             otherwise=written,
                         ),
-                        when(OURS, Apply(m.TRANSLATE_HEADER, "hdr, meta")),
+                        when(OURS, Apply("TranslateHeader", "hdr, meta")),
                     ),
                 ),
-                *((when(OURS, Apply(m.SET_ICRC, "hdr")),) if spec.icrc.right else ()),
+                *((when(OURS, Apply("SetIcrc", "hdr")),) if spec.icrc.right else ()),
                 when(DROPPED, *drop(arch, "egress")),
                 otherwise=(Ordinary(),),
             ),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from p4gen.papers.multiwrite import flow, flow_hop
+from p4gen.papers.multiwrite import flow, flow_hop, words
 from p4gen.papers.multiwrite.headers import VERSION, WORD_BITS, headers
-from p4gen.papers.multiwrite.modules.selection import modules
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.program import repair
 from p4gen.program.common import Ipv4Checksum
@@ -29,18 +28,12 @@ def _spec(composition: Composition) -> MultiwriteSpec:
 
 
 def _templates(composition: Composition) -> tuple[str, ...]:
-    arch = composition.arch
-    crc = _spec(composition).icrc.right
     return (
         "multiwrite/preamble.p4.j2",
         "shared/headers.p4.j2",
         "multiwrite/metadata.p4.j2",
         "multiwrite/parser.p4.j2",
-        arch.template("checksum"),
-        *(["multiwrite/invariant_crc.p4.j2"] if crc else []),
-        *(module.template for module in composition.modules),
-        arch.template("pipelines"),
-        arch.template("deparser"),
+        composition.arch.template("checksum"),
     )
 
 
@@ -56,6 +49,8 @@ def _names(composition: Composition) -> dict[str, Any]:
         "given_up": repair.GIVEN_UP,
         "repair": repair.Repair(epoch="meta.source.epoch", complete="meta.held.complete"),
         "SyndromeType": SyndromeType,
+        "cited": {"Forward": "section 4.1: unicast"},
+        "each_edge": "contexts x edges",
         "ipv4_checksum": CHECKSUM,
         "patches": spec.icrc.patched,
         "behind_data": behind(spec.payload) if spec.icrc.patched else (),
@@ -94,9 +89,10 @@ def _ticks(spec: MultiwriteSpec) -> dict[str, Any] | None:
 
 FACET: ProgramParts[MultiwriteSpec] = ProgramParts(
     headers=headers,
-    modules=modules,
     flows=_flows,
     templates=_templates,
     names=_names,
+    words=words.layouts,
+    folders=lambda spec: ("multiwrite/hop",) if spec.holds else (),
     ticks=_ticks,
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from p4gen.layout import Field, Word
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
+from p4gen.program.repair import TIMER
 from p4gen.rocev2.layouts import PSN_BITS, SYNDROME
 
 _EPOCH = Field("epoch", 8, "epoch")
@@ -45,3 +46,15 @@ def slot(spec: MultiwriteSpec) -> Word:
         Field("address", 64, "offset"),
         Field("bitmap", spec.receivers, "destinations"),
     )
+
+
+def layouts(spec: MultiwriteSpec) -> dict[str, Word]:
+    """The layouts of all words, by the last part of their registers' names."""
+    return {
+        "acked": acked(spec),
+        "next": NEXT,
+        "psn_start": START,
+        "receive": RECEIVE,
+        "slots": slot(spec),
+        "timers": TIMER,
+    }

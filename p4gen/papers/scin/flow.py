@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from p4gen.arch import Architecture, Stage
-from p4gen.papers.scin import modules as m
-from p4gen.papers.scin.modules import calls, leaving, repair, scales
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, When, when
 
@@ -42,30 +40,28 @@ def ingress(spec: ScinSpec) -> Flow:
     """The handling of a packet on arrival."""
     arch = spec.architecture
     inout = arch.arguments("inout")
-    routed = when("hdr.arp.isValid()", Apply(m.ANSWER_ARP, f"hdr, meta, {inout}"),
-                  otherwise=(Apply(m.FORWARD, f"hdr, meta, {inout}"),))  # fmt: skip
+    routed = when("hdr.arp.isValid()", Apply("AnswerArp", f"hdr, meta, {inout}"),
+                  otherwise=(Apply("Forward", f"hdr, meta, {inout}"),))  # fmt: skip
     count, away = _drop(arch, "ingress")
     return Flow(
         (
             Do("meta.drop = drop_t.NONE;"),
             *(Do(f"meta.{name} = {value};") for name, value in _nothing_yet(spec)),
-            Apply(m.LOOKUP_TABLE, f"hdr, meta, {arch.arguments('in')}"),
+            Apply("LookupTable", f"hdr, meta, {arch.arguments('in')}"),
             when(
                 "meta.lookup.kind == kind_t.ORDINARY",
                 Ordinary((routed,)),
                 otherwise=(
                     when(
                         "meta.lookup.kind != kind_t.CURSOR",
-                        Apply(
-                            m.VALIDATE_PACKET, f"hdr, meta, {arch.arguments('in')}", "cursors are this program's own"
-                        ),
-                        *((Apply(m.CHECK_ICRC, "hdr, meta"),) if spec.icrc.checked else ()),
+                        Apply("ValidatePacket", f"hdr, meta, {arch.arguments('in')}", "cursors are this program's own"),
+                        *((Apply("CheckIcrc", "hdr, meta"),) if spec.icrc.checked else ()),
                     ),
-                    when(OURS, Apply(calls.FIND_CONTEXT, "meta")),
-                    when(OURS, Apply(calls.TRACK_CALL, "hdr, meta", "section 3.4.2")),
+                    when(OURS, Apply("FindContext", "meta")),
+                    when(OURS, Apply("TrackCall", "hdr, meta", "section 3.4.2")),
                     when(OURS, *_by_kind(spec)),
-                    when("meta.round.what != cursor_kind_t.NONE", Apply(repair.START_CURSOR, f"meta, {inout}")),
-                    Apply(leaving.REPLICATE_DATA, f"meta, {inout}"),
+                    when("meta.round.what != cursor_kind_t.NONE", Apply("StartCursor", f"meta, {inout}")),
+                    Apply("ReplicateData", f"meta, {inout}"),
                 ),
             ),
             when(DROPPED, count, when("meta.emission.leaves == out_t.NOTHING", away)),
@@ -78,29 +74,29 @@ def _kind(name: str) -> str:
 
 
 def _by_kind(spec: ScinSpec) -> tuple[Step, ...]:
-    acked, issue = Apply(calls.RECEIVE_ACK, "hdr, meta"), Apply(calls.issue_wave(spec), "hdr, meta", "section 3.4.1")
-    slot, release = Apply(calls.CHECK_DUPLICATE, "hdr, meta"), Apply(calls.RELEASE_RESULT, "hdr, meta")
-    flags = Apply(repair.SIGNAL_COMPLETION, "hdr, meta", "section 3.3")
-    again, note = Apply(repair.RETRANSMISSION, "hdr, meta"), Apply(repair.NOTE_PROGRESS, "meta")
+    acked, issue = Apply("ReceiveAck", "hdr, meta"), Apply("IssueWave", "hdr, meta", "section 3.4.1")
+    slot, release = Apply("CheckDuplicate", "hdr, meta"), Apply("ReleaseResult", "hdr, meta")
+    flags = Apply("SignalCompletion", "hdr, meta", "section 3.3")
+    again, note = Apply("Retransmission", "hdr, meta"), Apply("NoteProgress", "meta")
     sends = "meta.emission.leaves == out_t.WRITE"
-    lanes: tuple[Step, ...] = (Apply(calls.AGGREGATE_DATA, "hdr, meta"),)
+    lanes: tuple[Step, ...] = (Apply("AggregateData", "hdr, meta"),)
     asked: tuple[Step, ...] = (issue,)  # what has been asked for
     loads: tuple[Step, ...] = ()  # what is known before a slot's lanes are
-    answer = Apply(repair.ANSWER_NAK, "hdr, meta")
+    answer = Apply("AnswerNak", "hdr, meta")
     kinds: list[tuple[str, tuple[Step, ...]]] = []
     cursors: list[tuple[str, tuple[Step, ...]]] = []
     rounds: tuple[Step, ...] = ()
     if spec.scaled:
-        tracked = Apply(scales.TRACK_SCALES, "hdr, meta", "section 3.4.4")
-        lanes = (Apply(scales.AGGREGATE_BLOCKS, "hdr, meta"),)
-        rounds = (Apply(scales.REQUANTISE, "hdr, meta"),)
+        tracked = Apply("TrackScales", "hdr, meta", "section 3.4.4")
+        lanes = (Apply("AggregateBlocks", "hdr, meta"),)
+        rounds = (Apply("Requantise", "hdr, meta"),)
         asked, loads = (tracked,), (tracked,)
         kinds = [(_kind("SCALES"), (issue, tracked, when(OURS, note))), (_kind("SCALES_NAK"), (tracked, answer))]
         cursors = [
             (f"{_CURSOR}WAVE", (tracked,)),
-            (f"{_CURSOR}SCALES", (issue, tracked, Apply(scales.REREAD_SCALES, "hdr, meta"))),
+            (f"{_CURSOR}SCALES", (issue, tracked, Apply("RereadScales", "hdr, meta"))),
         ]
-    gap = Apply(repair.NOTICE_GAP, "hdr, meta")
+    gap = Apply("NoticeGap", "hdr, meta")
     data: tuple[Step, ...] = (*asked, when(OURS, gap, slot, note), when(OURS, release, *lanes))
     if rounds:
         data = (*data, when(sends, *rounds))
@@ -114,10 +110,10 @@ def _by_kind(spec: ScinSpec) -> tuple[Step, ...]:
     )
     return (
         _one_of(
-            (_kind("ARRIVAL"), (Apply(calls.TRACK_ARRIVAL, "hdr, meta", "section 3.3"),)),
+            (_kind("ARRIVAL"), (Apply("TrackArrival", "hdr, meta", "section 3.3"),)),
             (_kind("DATA"), data),
             (_kind("WRITE_ACK"), (release, acked, issue, when(OURS, note))),
-            (_kind("TICK"), (acked, issue, *loads, release, flags, note, Apply(repair.WATCH_PROGRESS, "meta"))),
+            (_kind("TICK"), (acked, issue, *loads, release, flags, note, Apply("WatchProgress", "meta"))),
             (_kind("CURSOR"), (cursor,)),
             (_kind("READ_NAK"), (release, answer)),
             (_kind("FLAG_ACK"), (flags,)),
@@ -139,16 +135,16 @@ def egress(spec: ScinSpec) -> Flow:
     leaves = "meta.emission.leaves == out_t."
     made = when(
         f"{leaves}ACK",
-        Apply(leaving.MAKE_ACK, "hdr, meta"),
+        Apply("MakeAck", "hdr, meta"),
         otherwise=(
             when(
                 f"{leaves}READ || {leaves}SCALES" if spec.scaled else f"{leaves}READ",
-                Apply(leaving.MAKE_READ, "hdr, meta"),
+                Apply("MakeRead", "hdr, meta"),
                 otherwise=(
                     when(
                         f"{leaves}WRITE",
-                        Apply(leaving.MAKE_WRITE, "hdr, meta"),
-                        otherwise=(Apply(leaving.MAKE_FLAG, "hdr, meta"),),
+                        Apply("MakeWrite", "hdr, meta"),
+                        otherwise=(Apply("MakeFlag", "hdr, meta"),),
                     ),
                 ),
             ),
@@ -161,19 +157,19 @@ def egress(spec: ScinSpec) -> Flow:
                 "meta.lookup.kind != kind_t.ORDINARY",
                 when(
                     arch.cloned_on_arrival,
-                    Apply(repair.ADVANCE_CURSOR, "hdr, meta"),
+                    Apply("AdvanceCursor", "hdr, meta"),
                     otherwise=(
                         when(
                             f"{rid} != 0",
                             Do(f"meta.lookup.edge = {rid};", "a copy is for the rank it is numbered after"),
-                            Apply(leaving.PRUNE_PORT, "meta"),
+                            Apply("PrunePort", "meta"),
                         ),
                         when(
                             OURS,
-                            Apply(leaving.STORE_ADDRESSES, "hdr, meta"),
+                            Apply("StoreAddresses", "hdr, meta"),
                             made,
-                            Apply(leaving.TRANSLATE_HEADER, "hdr, meta"),
-                            *((Apply(m.SET_ICRC, "hdr"),) if spec.icrc.right else ()),
+                            Apply("TranslateHeader", "hdr, meta"),
+                            *((Apply("SetIcrc", "hdr"),) if spec.icrc.right else ()),
                         ),
                     ),
                 ),

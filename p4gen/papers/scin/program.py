@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from p4gen.papers.scin import flow
+from p4gen.papers.scin import flow, words
 from p4gen.papers.scin.codes import FRACTION, GUARD, LARGEST, NOT_A_NUMBER, NUMBERS, TOP, Status
 from p4gen.papers.scin.headers import ANNOUNCED, headers
 from p4gen.papers.scin.lanes import Lane
-from p4gen.papers.scin.modules import modules
 from p4gen.papers.scin.ranks import blocks_float16 as half
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.program.common import Ipv4Checksum
@@ -30,19 +29,13 @@ def _spec(composition: Composition) -> ScinSpec:
 
 
 def _templates(composition: Composition) -> tuple[str, ...]:
-    arch = composition.arch
-    crc = _spec(composition).icrc.right
     return (
         "scin/preamble.p4.j2",
         *Lane.of(_spec(composition)).templates,
         "shared/headers.p4.j2",
         "scin/metadata.p4.j2",
         "scin/parser.p4.j2",
-        arch.template("checksum"),
-        *(["scin/invariant_crc.p4.j2"] if crc else []),
-        *(module.template for module in composition.modules),
-        arch.template("pipelines"),
-        arch.template("deparser"),
+        composition.arch.template("checksum"),
     )
 
 
@@ -51,6 +44,7 @@ def _names(composition: Composition) -> dict[str, Any]:
     lane = Lane.of(spec)
     return {
         "arrival": "SCIN, section 3.4",
+        "cited": {"Forward": "section 3.2: the switch core"},
         "ipv4_checksum": CHECKSUM,
         "edges": range(1, spec.edges + 1),
         "lanes": range(spec.lanes),
@@ -81,8 +75,8 @@ def _names(composition: Composition) -> dict[str, Any]:
 
 FACET: ProgramParts[ScinSpec] = ProgramParts(
     headers=headers,
-    modules=modules,
     flows=lambda spec: Flows(flow.ingress(spec), flow.egress(spec)),
     templates=_templates,
     names=_names,
+    words=words.layouts,
 )

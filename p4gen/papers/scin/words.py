@@ -64,3 +64,23 @@ def active(spec: ScinSpec) -> Word:
     """``ACTIVE``, and of programs where the last WRITE is a flag, how many others destinations have had; of elements
     with scales, the PSN of these."""
     return Word(*ACTIVE.fields, *((_TOLD,) if spec.ordered else ()), *((_SCALES,) if spec.scaled else ()))
+
+
+def layouts(spec: ScinSpec) -> dict[str, Word]:
+    """The layouts of all words, by the last part of their registers' names."""
+    return {
+        "acked": ACKED,
+        "active": active(spec),
+        "arrivals": ARRIVALS,
+        "flagged": FLAGGED,
+        "following": FOLLOWING,
+        "next_read": NEXT_READ,
+        "noted": NOTED,
+        "ready": READY,
+        "release": RELEASE,
+        "result": BUFFER,
+        "scale_slots": SCALE_SLOTS,
+        "slots": SLOTS,
+        "source": BUFFER,
+        "watched": WATCHED,
+    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from p4gen.arch import Architecture, Feature, Stage
-from p4gen.papers.themis import modules as m
 from p4gen.papers.themis.spec import Cm, ThemisSpec
 from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, when
 
@@ -33,10 +32,10 @@ def leaving(spec: ThemisSpec) -> tuple[Step, ...]:
         return ()
     arch = spec.architecture
     recirculate = Do(arch.recirculate(), uses=(Feature.RECIRCULATION,))
-    sealed = (Apply(m.SET_ICRC, "hdr"),) if spec.icrc.right else ()
+    sealed = (Apply("SetIcrc", "hdr"),) if spec.icrc.right else ()
     leaves = when("meta.nack.changed == 1", *sealed, _truncated(arch))
     around = when("meta.nack.goes_round == 1", recirculate, otherwise=(leaves,)) if spec.walks else leaves
-    nack: tuple[Step, ...] = (Apply(m.MAKE_NACK, "hdr, meta"), recirculate)
+    nack: tuple[Step, ...] = (Apply("MakeNack", "hdr, meta"), recirculate)
     if spec.cm is Cm.COPY:
         nack = (when("meta.cm.copied == 0", *nack, note="a copy for the manager leaves as it is"),)
     return (when(arch.cloned_on_arrival, *nack, otherwise=(around,)),)
@@ -48,35 +47,35 @@ def _copied(spec: ThemisSpec) -> tuple[Step, ...]:
         return ()
     arch = spec.architecture
     clone = Do(arch.clone("CM_SESSION"), uses=(Feature.CLONE,))
-    copy = Apply(m.COPY_CM, f"hdr, meta, {arch.arguments('in')}", "beside Themis: InfiniBand 12.6")
+    copy = Apply("CopyCm", f"hdr, meta, {arch.arguments('in')}", "beside Themis: InfiniBand 12.6")
     return (copy, when("meta.cm.copied == 1", clone))
 
 
 def _sprayed(spec: ThemisSpec) -> tuple[Step, ...]:
     if not spec.sprays:
         return ()
-    find_path = Apply(m.FIND_PATH, "hdr.bth, meta", "Eq. 1")
-    return (Apply(m.FIND_FLOW, "hdr, meta"), when("meta.flow.kind != kind_t.ORDINARY", find_path, *_mapped(spec)))
+    find_path = Apply("FindPath", "hdr.bth, meta", "Eq. 1")
+    return (Apply("FindFlow", "hdr, meta"), when("meta.flow.kind != kind_t.ORDINARY", find_path, *_mapped(spec)))
 
 
 def _filtered(spec: ThemisSpec) -> tuple[Step, ...]:
     """Requests for this switch's hosts are recorded, and NACKs from them are judged."""
     arch = spec.architecture
-    check = Apply(m.CHECK_ANSWER, f"hdr, meta, {arch.arguments('in')}")
-    check_request = Apply(m.CHECK_REQUEST, f"hdr, meta, {arch.arguments('in')}")
-    record = Apply(m.RECORD_PSN if spec.walks else m.RECORD_CLASS, "hdr.bth, meta", "section 3.3")
-    judge = Apply(m.JUDGE_NACK if spec.walks else m.JUDGE_BY_CLASS, "meta", "Eq. 3")
-    blocked = Apply(m.BLOCKED_NACK, "hdr, meta", "section 3.4")
+    check = Apply("CheckAnswer", f"hdr, meta, {arch.arguments('in')}")
+    check_request = Apply("CheckRequest", f"hdr, meta, {arch.arguments('in')}")
+    record = Apply("RecordPsn" if spec.walks else "RecordClass", "hdr.bth, meta", "section 3.3")
+    judge = Apply("JudgeNack", "meta", "Eq. 3")
+    blocked = Apply("BlockedNack", "hdr, meta", "section 3.4")
     check_answers = when("meta.flow.kind == kind_t.ACK || meta.flow.kind == kind_t.NACK", check)
     return (
         *((Do("meta.nack.goes_round = 0;"),) if spec.walks else ()),
         when(arch.recirculated(is_not=True), Do("meta.nack.made = 0;")),
         Do("meta.nack.changed = meta.nack.made;", "1: a NACK that this switch has made comes round"),
-        Apply(m.FIND_FLOW, f"hdr, meta, {arch.arguments('in')}" if spec.walks else "hdr, meta"),
+        Apply("FindFlow", f"hdr, meta, {arch.arguments('in')}" if spec.walks else "hdr, meta"),
         when("meta.nack.changed == 1", Do("meta.flow.kind = kind_t.ORDINARY;"), note="it is not judged"),
         when("meta.flow.again == 0", check_answers) if spec.walks else check_answers,
         *(() if spec.narrow else (when("meta.flow.kind == kind_t.DELIVERED", check_request),)),
-        when("meta.flow.kind != kind_t.ORDINARY", Apply(m.FIND_PATH, "hdr.bth, meta", "Eq. 1"), *_mapped(spec)),
+        when("meta.flow.kind != kind_t.ORDINARY", Apply("FindPath", "hdr.bth, meta", "Eq. 1"), *_mapped(spec)),
         when("meta.flow.kind == kind_t.DELIVERED || meta.flow.kind == kind_t.NACK", record),
         when("meta.flow.kind == kind_t.NACK", judge),
         when("meta.flow.kind != kind_t.ORDINARY && meta.flow.kind != kind_t.SPRAYED", blocked),
@@ -91,15 +90,15 @@ def _mapped(spec: ThemisSpec) -> tuple[Step, ...]:
     """With three tiers, what leaves for another rack has its UDP source port changed, and what has come has it back."""
     if spec.tiers == 2:
         return ()
-    restored = when("meta.flow.kind == kind_t.DELIVERED", Apply(m.RESTORE_PORT, "hdr, meta"))
-    mapped = (Apply(m.MAP_PATH, "hdr, meta", "Figure 3"),) if spec.sprays else ()
+    restored = when("meta.flow.kind == kind_t.DELIVERED", Apply("RestorePort", "hdr, meta"))
+    mapped = (Apply("MapPath", "hdr, meta", "Figure 3"),) if spec.sprays else ()
     return (*mapped, *((restored,) if spec.filters else ()))
 
 
 def routed(arch: Architecture) -> Step:
     """Requests for MAC addresses are answered, all else is routed."""
     arguments = f"hdr, meta, {arch.arguments('inout')}"
-    return when("hdr.arp.isValid()", Apply(m.ANSWER_ARP, arguments), otherwise=(Apply(m.FORWARD, arguments),))
+    return when("hdr.arp.isValid()", Apply("AnswerArp", arguments), otherwise=(Apply("Forward", arguments),))
 
 
 def _clone(arch: Architecture) -> Do:

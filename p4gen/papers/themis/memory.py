@@ -39,7 +39,7 @@ def figures(composition: Composition) -> dict[str, Any]:
     evidence = (module for module in composition.modules if module.name in ("RecordPsn", "RecordClass"))
     return {
         "registers": math.ceil(composition.state_bits / 8),
-        "evidence": math.ceil(sum(module.state_bits(spec) for module in evidence) / 8),
+        "evidence": math.ceil(sum(module.state_bits for module in evidence) / 8),
         "keys": 2 * KEY_BYTES * spec.connections,
         "paper": paper_bytes(spec.paths, spec.connections, spec.queue),
         "formula": f"{PATH_BYTES} x paths + ({FLOW_BYTES} + {ENTRY_BYTES} x queue) x connections",

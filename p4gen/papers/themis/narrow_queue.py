@@ -5,14 +5,10 @@ that row. What passes tell each other is a header in front of the NACK, which go
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from p4gen.layout import Header, HeaderField
-from p4gen.papers.themis import modules as m
-from p4gen.papers.themis import words
 from p4gen.papers.themis.spec import ThemisSpec
-from p4gen.program.module import Metadata, Module, Register, Size
 
 MOST_BANKS: Final = 8
 """PSNs that a pass takes along: 32 bytes of fields. Four registers are accessed in a stage."""
@@ -92,65 +88,4 @@ def headers(spec: ThemisSpec) -> tuple[Header, ...]:
         ),
         Header("next", "The same, for the next pass", fields, noted=True),
         Header("mark", "What a NACK that this switch has made has in its place", fields[:1], noted=True),
-    )
-
-
-def find_flow(form: Module) -> Module:
-    """FindFlow, where NACKs go round."""
-    again = Metadata("again", "bit<1>", "1: a NACK that goes round")
-    return replace(form, provides=(*form.provides, again))
-
-
-def find_path(form: Module) -> Module:
-    """FindPath, where a PSN is compared with those of a queue."""
-    provides = (
-        Metadata("path", "path_t", "path of this PSN"),
-        Metadata("known", "bit<1>", "1: it is known"),
-        Metadata("serial", "int<32>", "the PSN as a serial number; its last byte: 0 of a NACK, 2 an ACK, 3 a request"),
-        Metadata("armed", "int<32>", "the same of a NACK that is blocked: 1"),
-        Metadata("mine", "bit<32>", "the PSN and its path, as a queue has them"),
-    )
-    return replace(form, needs=(*form.needs, "again"), provides=provides)
-
-
-RECORD_PSN: Final = replace(
-    m.RECORD_PSN,
-    needs=("kind", "connection", "owner", "again", "mine", "seen"),
-    may_need=("hdr.walk",),
-    changes=("hdr.next",),
-    provides=(
-        Metadata("place", "bit<32>", "the place of a connection's newest PSN"),
-        Metadata("row", "bit<32>", "the place of the row that is written or read"),
-        Metadata("age", "bit<32>", "how far it is from the newest PSN"),
-    ),
-    keeps=(
-        Register("tails", words.NARROW_TAIL, Size("connections"), "how far each queue is filled"),
-        Register(
-            "bank_*.psns",
-            words.NARROW_PSN,
-            Size("connections", "queue_rows"),
-            "PSNs by place",
-            instances=Size("queue_banks"),
-        ),
-    ),
-)
-JUDGE_NACK: Final = replace(
-    m.JUDGE_NACK,
-    needs=("again",),
-    changes=("hdr.walk", "of_class"),
-    provides=(*m.JUDGE_NACK.provides, Metadata("seen", "bit<8>", "what the rows so far tell")),
-)
-
-
-def blocked_nack(form: Module) -> Module:
-    """BlockedNack, where a NACK is judged in several passes."""
-    return replace(
-        form,
-        needs=(*form.needs, "again", "armed"),
-        changes=(*form.changes, "hdr.next"),
-        provides=(*form.provides, Metadata("goes_round", "bit<1>", "1: the NACK recirculates")),
-        keeps=(
-            Register("blocked", words.NARROW_BLOCKED, Size("connections"), "the NACK that is judged or blocked"),
-            *form.keeps[1:],
-        ),
     )

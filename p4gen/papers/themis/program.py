@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from p4gen.layout import Header
-from p4gen.papers.themis import flow, narrow, narrow_queue
+from p4gen.papers.themis import flow, narrow, narrow_queue, words
 from p4gen.papers.themis.memory import figures, report
 from p4gen.papers.themis.spec import Cm, Mode, Spread, ThemisSpec, Variant
 from p4gen.program.common import Ipv4Checksum
@@ -76,20 +76,18 @@ def _title(spec: ThemisSpec) -> str:
     return _SPREADS.get(spec.spread) or _TITLES[spec.mode]
 
 
+def _spreads(spec: ThemisSpec) -> bool:
+    """Whether SprayPath chooses among next hops."""
+    return spec.spread is not Spread.ECMP and (spec.sprays or not spec.by_psn) and spec.tiers == 2
+
+
 def _templates(composition: Composition) -> tuple[str, ...]:
-    spec = _spec(composition)
-    last = ("Forward",)  # it applies SprayPath, which is therefore declared before it
-    ordered = sorted(composition.modules, key=lambda module: module.name in last)
     return (
         "themis/preamble.p4.j2",
         "shared/headers.p4.j2",
         "themis/metadata.p4.j2",
         "themis/parser.p4.j2",
         composition.arch.template("checksum"),
-        *(["shared/invariant_crc.p4.j2"] if spec.filters and spec.icrc.right else []),
-        *(module.template for module in ordered),
-        composition.arch.template("pipelines"),
-        composition.arch.template("deparser"),
     )
 
 
@@ -104,6 +102,8 @@ def _names(composition: Composition) -> dict[str, Any]:
     return {
         "arrival": "Themis" if spec.by_psn else "A leaf switch",
         "title": _title(spec),
+        "cited": {"Forward": "section 3.2: ECMP, which gives P_base"},
+        "spreads": _spreads(spec),
         "walks": spec.walks,
         "narrow": spec.narrow,
         "received": ("made", "walk") if spec.narrow and spec.filters else (),
@@ -151,16 +151,17 @@ def _entries(composition: Composition) -> dict[str, Any]:
 
 
 def _flows(spec: ThemisSpec) -> Flows:
+    narrow.check(spec)
     chosen = narrow if spec.narrow else flow
     return Flows(chosen.ingress(spec), chosen.egress(spec))
 
 
 FACET: ProgramParts[ThemisSpec] = ProgramParts(
     headers=headers,
-    modules=narrow.modules,
     flows=_flows,
     templates=_templates,
     names=_names,
+    words=words.layouts,
     figures=_entries,
     report=_report,
 )

@@ -95,3 +95,17 @@ def blocked(spec: ThemisSpec) -> Word:
         Field("path", spec.path_bits, "path of BePSN"),
         Field("psn", 24, "BePSN"),
     )
+
+
+def layouts(spec: ThemisSpec) -> dict[str, Word]:
+    """The layouts of all words, by the last part of their registers' names."""
+    return {
+        "blocked": blocked(spec),
+        "flowlets": FLOWLET,
+        "gaps": gap(spec),
+        "largest": NARROW_MARK,
+        "newest": newest(spec),
+        "order": ORDER,
+        "psns": psns(spec),
+        "tails": tail(spec),
+    }

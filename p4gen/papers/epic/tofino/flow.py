@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from p4gen.arch import Architecture, Feature, Stage
 from p4gen.papers.epic import flow_ii
-from p4gen.papers.epic import modules as m
 from p4gen.papers.epic.flow_ii import DROPPED, OURS, ordinary
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.papers.epic.tofino import ORDINARY, folding
-from p4gen.papers.epic.tofino import modules as of
 from p4gen.program.flow import Apply, Do, Flow, Step, when
 
 
@@ -21,17 +19,17 @@ def ingress(spec: EpicSpec) -> Flow:
     """The handling of a packet on arrival."""
     arch = spec.architecture
     aggregate = (
-        Apply(of.check_duplicate(spec), "meta", "line 20; recycles lazily, line 24"),
-        Apply(of.AGGREGATE_DATA, "hdr.payload, meta", "lines 21 and 23"),
+        Apply("CheckDuplicate", "meta", "line 20; recycles lazily, line 24"),
+        Apply("AggregateData", "hdr.payload, meta", "lines 21 and 23"),
         *((_fold(arch),) if folding.folded(spec) else ()),
         when(
             f"{OURS} && meta.fold.goes_on == 0" if folding.folded(spec) else OURS,
-            Apply(of.REPLICATE_DATA, f"meta, {arch.arguments('inout')}", "lines 22 and 25"),
+            Apply("ReplicateData", f"meta, {arch.arguments('inout')}", "lines 22 and 25"),
         ),
     )
     reflect = when(
         "meta.flow.task == task_t.REFLECT",
-        Apply(m.REFLECT_ACK, arch.arguments("inout")),
+        Apply("ReflectAck", arch.arguments("inout")),
         otherwise=(
             when(
                 "meta.flow.task == task_t.REPLICATE",
@@ -42,15 +40,15 @@ def ingress(spec: EpicSpec) -> Flow:
     )
     answers = _unless_lost(spec, reflect)
     collective = (
-        *((Apply(of.CHECK_ICRC, "hdr, meta"),) if spec.icrc.checked else ()),
-        Apply(of.CLASSIFY_TRAFFIC, "hdr, meta", "line 16"),
+        *((Apply("CheckIcrc", "hdr, meta"),) if spec.icrc.checked else ()),
+        Apply("ClassifyTraffic", "hdr, meta", "line 16"),
         when(OURS, when("meta.flow.task == task_t.AGGREGATE", *aggregate, note="line 19", otherwise=(answers,))),
-        *((Apply(of.SUM_PAYLOAD, "hdr.payload, meta"),) if spec.icrc.right else ()),
+        *((Apply("SumPayload", "hdr.payload, meta"),) if spec.icrc.right else ()),
     )
     return Flow(
         (
-            Apply(of.VALIDATE_PACKET, f"hdr, meta, {arch.arguments('in')}"),
-            Apply(of.LOOKUP_TABLE, f"hdr, meta, {arch.arguments('in')}", "line 16"),
+            Apply("ValidatePacket", f"hdr, meta, {arch.arguments('in')}"),
+            Apply("LookupTable", f"hdr, meta, {arch.arguments('in')}", "line 16"),
             when(
                 ORDINARY,
                 Do("meta.drop = drop_t.NONE;", "whatever ValidatePacket found"),
@@ -63,7 +61,7 @@ def ingress(spec: EpicSpec) -> Flow:
 
 
 def _fold(arch: Architecture) -> Step:
-    fold = Apply(folding.FOLD_PAYLOAD, f"hdr, meta, {arch.arguments('inout')}")
+    fold = Apply("FoldPayload", f"hdr, meta, {arch.arguments('inout')}")
     return when("meta.lookup.kind == kind_t.DATA", fold)
 
 
@@ -77,5 +75,5 @@ def _unless_lost(spec: EpicSpec, step: Step) -> Step:
 def egress(spec: EpicSpec) -> Flow:
     """The handling of each copy of a packet in egress, which ordinary traffic bypasses."""
     arch = spec.architecture
-    sealed = (Apply(of.SET_ICRC, "hdr, meta"),) if spec.icrc.right else ()
+    sealed = (Apply("SetIcrc", "hdr, meta"),) if spec.icrc.right else ()
     return Flow(flow_ii.departure(arch, *sealed, gone=drop(arch, "egress")))

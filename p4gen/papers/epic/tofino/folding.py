@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 from p4gen.layout import Header, HeaderField
 from p4gen.papers.epic.spec import EpicSpec
-from p4gen.program.module import Drop, Metadata, Module
 from p4gen.rocev2 import layouts as roce
 
 if TYPE_CHECKING:
@@ -31,20 +30,6 @@ FOLD: Final = Header(
     ),
     noted=True,
 )
-FOLD_PAYLOAD: Final = Module(
-    name="FoldPayload",
-    folder="epic",
-    gress="ingress",
-    paper="section 7: 256 bytes of payload, whose two halves are in two pipes",
-    purpose="a contribution goes on to the pipes of its other parts, and the result back through them",
-    part="fold",
-    needs=("hdr.fold", "visits", "slot_use", "complete"),
-    provides=(Metadata("goes_on", "bit<1>", "1: it goes to another pipe"),),
-    changes=("hdr.fold", "hdr.payload", "alone"),
-    drops=(Drop("lost", "between two of its passes its group, or its slot, was given to others"),),
-)
-VISITS: Final = Metadata("visits", "bit<8>", "pipes that it has visited before; the parser tells")
-SENDER: Final = Metadata("sender", "bit<9>", "the port by which it came from its sender; the parser tells")
 
 
 def folded(spec: EpicSpec) -> bool:

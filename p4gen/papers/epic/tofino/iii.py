@@ -9,20 +9,13 @@ registers in the order lastAcked and psnStart, ePSN, NAK sent and MSN, slots, pa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Final
 
-from p4gen.errors import InputError
 from p4gen.layout import Field, Header, HeaderField, Word
-from p4gen.papers.epic import modules as m
 from p4gen.papers.epic import words
-from p4gen.papers.epic.modules.common import EDGES, SLOTS
 from p4gen.papers.epic.spec import NARROW_FAN_IN, Congestion, EpicSpec
-from p4gen.papers.epic.tofino import modules as ii
 from p4gen.papers.epic.tofino.limits import common_problems
-from p4gen.program.module import Metadata, Module, Register, Size, Table
 from p4gen.rocev2.layouts import PSN_BITS
-from p4gen.vocabulary.message import MESSAGE
 
 KINDS: Final = 9
 """Entries of ``flows`` for an edge: data, two announcements, answers in three passes, ticks, cursors, notifications."""
@@ -61,14 +54,6 @@ def problems(spec: EpicSpec) -> Iterator[str]:
     yield from common_problems(spec)
 
 
-def modules(spec: EpicSpec) -> tuple[Module, ...]:
-    """The modules; ``InputError`` for a spec that has no program of this form."""
-    found = [f"{spec.program}: {problem}" for problem in problems(spec)]
-    if found:
-        raise InputError(*found)
-    return MODULES
-
-
 def cursor_session(spec: EpicSpec) -> int:
     """The mirror session of cursors: that of the port by which packets recirculate."""
     return spec.architecture.port_session(spec.architecture.recirculation_port)
@@ -103,8 +88,6 @@ SLOT: Final = Word(
     Field("zeros", 23, "zeros"),
     Field("bitmap", 8, "bitmap"),
 )
-PIPES: Final = Size("pipes", "groups")
-
 BRIDGE: Final = Header(
     "bridge",
     "What ingress tells egress, in front of the packet or of its mirrored copy; it never leaves the switch",
@@ -136,184 +119,8 @@ MIRRORED: Final = {
 }
 """What the template ``arch/tna/deparser`` asks for."""
 
-_FOLDER: Final = "epic/iii"
-"""The folder of the templates that Mode II's programs do not share."""
-LOOKUP_TABLE = replace(
-    ii.LOOKUP_TABLE,
-    folder=_FOLDER,
-    provides=(
-        *ii.LOOKUP_TABLE.provides,
-        Metadata("port", "bit<9>", "that edge's port"),
-        Metadata("session", "MirrorId_t", "the mirror session of that port"),
-        Metadata("first_hop", "bit<1>", "1: a rank is at the other end of it"),
-    ),
-)
-CLASSIFY_TRAFFIC = replace(
-    ii.CLASSIFY_TRAFFIC,
-    folder=_FOLDER,
-    needs=("hdr.bth", "hdr.immediate", "kind", "edge", "edge_bit", "own_slot"),
-    provides=(
-        Metadata("task", "task_t", "what becomes of it"),
-        Metadata("slot", "slot_t", "index of the slot that its PSN maps to"),
-        Metadata("tag", "int<32>", "its PSN, from the group's first one on"),
-        Metadata("next", "int<32>", "the PSN behind it"),
-        Metadata("mark", "bit<32>", "its PSN and the epoch"),
-        Metadata("contribution", "bitmap_t", "its edge's bit, and whether it asks for an ACK"),
-        Metadata("origin", "int<32>", "what a PSN is added to, so that it counts from the group's first one"),
-        Metadata("epoch", "int<32>", "the epoch of the group"),
-        Metadata("pipe", "bit<16>", "index of the words of state of its pipe"),
-        Metadata("outside", "bit<32>", "the bits of a distance that lead beyond the pipe's range"),
-        Metadata("source_mask", "bitmap_t", "edges whose contributions make a result"),
-        Metadata("out_mask", "bitmap_t", "edges that answers are awaited from; of a tick, its own"),
-        Metadata("out_group", "bit<16>", "multicast group of the edges that it, or the result, goes to"),
-    ),
-    tables=(Table("flows", Size("groups", "fan_in", KINDS), "edge, kind and announcement to slots and output edges"),),
-)
-RECEIVE_ACK = replace(
-    m.RECEIVE_ACK,
-    folder=_FOLDER,
-    needs=("hdr.aeth", "kind", "edge_bit", "epoch", "tag", "next", "pipe", "out_mask"),
-    provides=(
-        Metadata("through", "int<32>", "up to which this answer says that all has arrived"),
-        Metadata("lowest", "int<32>", "the least of the pipe's output edges; of a tick, that of its edge"),
-    ),
-    keeps=(Register("edge_*.acked", PROGRESS, PIPES, "what one edge of each pipe has acknowledged", Size("fan_in")),),
-)
-CHECK_RANGE = replace(
-    m.CHECK_RANGE,
-    folder=_FOLDER,
-    needs=("hdr.aeth", "kind", "epoch", "tag", "pipe", "outside"),
-    may_need=(),
-    provides=(
-        Metadata("offset", "bit<32>", "how far its PSN is behind the first one of the range"),
-        Metadata("beyond", "bit<32>", "not 0: its pipe has no slot for the PSN yet"),
-    ),
-    keeps=(Register("psn_start", PROGRESS, PIPES, "psnStart of each pipe"),),
-)
-CHECK_ORDER = replace(
-    m.CHECK_ORDER,
-    folder=_FOLDER,
-    needs=("hdr.bth", "edge", "first_hop", "epoch", "tag", "beyond"),
-    may_need=(),
-    changes=(),
-    provides=(
-        Metadata("accepted", "bit<1>", "1: goes into its slot"),
-        Metadata("answers", "bit<1>", "1: its sender gets an answer"),
-        Metadata("answer", "int<32>", "the answer's PSN, from the group's first one on"),
-        Metadata("syndrome", "bit<8>", "the answer's AETH syndrome", kept=True),
-    ),
-    keeps=(
-        Register("expected", PROGRESS, EDGES, "ePSN of each edge"),
-        Register("nak_sent", 32, EDGES, "the epoch in which its ePSN has been asked for"),
-    ),
-    drops=tuple(drop for drop in m.CHECK_ORDER.drops if drop.reason != "not_announced"),
-)
-COUNT_MESSAGES = replace(
-    m.COUNT_MESSAGES,
-    folder=_FOLDER,
-    needs=("hdr.bth", "edge", "epoch", "accepted"),
-    may_need=(),
-    changes=(),
-    provides=(Metadata("msn", "int<32>", "messages that its edge has sent whole", kept=True),),
-    keeps=(Register("completed", COUNT, EDGES, "the MSN of what each edge is answered with"),),
-)
-CHECK_DUPLICATE = replace(
-    m.CHECK_DUPLICATE,
-    folder=_FOLDER,
-    needs=("hdr.bth", "kind", "contribution", "slot", "mark", "source_mask", "accepted"),
-    may_need=(),
-    changes=("hdr.bth",),
-    provides=(
-        Metadata("slot_use", "slot_use_t", "what this packet means to its slot"),
-        Metadata("complete", "bit<1>", "1: every source has contributed to the slot"),
-    ),
-    keeps=(Register("slots", SLOT, SLOTS, "what each slot serves, and whose contributions it has"),),
-    drops=(),
-)
-RETRANSMISSION = replace(
-    m.RETRANSMISSION,
-    folder=_FOLDER,
-    part="answer",
-    needs=("hdr.udp", "hdr.bth", "hdr.aeth", "hdr.immediate", "kind", "port", "slot", "complete"),
-    changes=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.aeth", "hdr.immediate", "hdr.payload"),
-    provides=(
-        Metadata("copy_session", "MirrorId_t", "the session of its mirrored copy"),
-        Metadata("copy_form", "form_t", "what the copy becomes"),
-        Metadata("copy_psn", "psn_t", "the copy's PSN", kept=True),
-    ),
-    keeps=(
-        Register("opcodes", 8, SLOTS, "the opcode of each result"),
-        Register("announced", MESSAGE.bits, SLOTS, "what each result announces"),
-    ),
-    uses=(),
-)
-TRACK_SENT = replace(
-    m.TRACK_SENT,
-    folder=_FOLDER,
-    part="progress",
-    needs=("kind", "epoch", "next", "pipe", "lowest", "complete"),
-    provides=(
-        Metadata("behind", "bit<32>", "how far an answer's PSN is before the newest one that was sent"),
-        Metadata("outstanding", "bit<1>", "1: of a tick's edge, something is not acknowledged"),
-    ),
-    keeps=(Register("sent", PROGRESS, PIPES, "maxPsnSent of each pipe"),),
-)
-RESEND_TIMER = replace(
-    m.RESEND_TIMER,
-    folder=_FOLDER,
-    needs=("edge", "epoch", "lowest", "outstanding"),
-    provides=(
-        *m.RESEND_TIMER.provides,
-        Metadata("now", "int<32>", "what its edge has acknowledged, and the epoch"),
-    ),
-    keeps=(Register("timers", TIMER, EDGES, "the timer of what each edge has not acknowledged"),),
-)
-START_CURSOR = replace(
-    m.START_CURSOR,
-    folder=_FOLDER,
-    needs=("hdr.bth", "hdr.aeth", "kind", "origin", "lowest", "stalled"),
-    provides=(
-        *m.START_CURSOR.provides,
-        Metadata("oldest", "bit<32>", "the PSN that a tick's edge has not acknowledged, in the upper bits"),
-        Metadata("form", "form_t", "egress: what comes there", kept=True),
-    ),
-)
-SEND_ACK = replace(
-    m.SEND_ACK,
-    folder=_FOLDER,
-    needs=("session", "origin", "answers", "answer"),
-    provides=(Metadata("serial", "bit<32>", "the answer's PSN, in the upper bits"),),
-    changes=("copy_session", "copy_form", "copy_psn"),
-    uses=(),
-)
-ADVANCE_CURSOR = replace(m.ADVANCE_CURSOR, folder=_FOLDER, needs=("hdr.bth", "copy_psn"), uses=())
-MAKE_ACK = replace(
-    m.MAKE_ACK,
-    folder=_FOLDER,
-    needs=("hdr.ipv4", "hdr.udp", "hdr.bth", "copy_psn", "syndrome", "msn"),
-    changes=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.aeth", "hdr.rest", "hdr.icrc"),
-)
-MODULES: Final[tuple[Module, ...]] = (
-    ii.VALIDATE_PACKET,
-    LOOKUP_TABLE,
-    CLASSIFY_TRAFFIC,
-    CHECK_RANGE,
-    CHECK_ORDER,
-    COUNT_MESSAGES,
-    RECEIVE_ACK,
-    CHECK_DUPLICATE,
-    ii.AGGREGATE_DATA,
-    RETRANSMISSION,
-    TRACK_SENT,
-    RESEND_TIMER,
-    START_CURSOR,
-    m.REPLICATE_DATA,
-    SEND_ACK,
-    m.REFLECT_ACK,
-    m.ANSWER_ARP,
-    m.FORWARD,
-    ADVANCE_CURSOR,
-    MAKE_ACK,
-    m.TRANSLATE_HEADER,
-)
-"""EPIC Algorithms 2 and 3. RecycleBuffer is part of CheckDuplicate."""
+
+def layouts() -> dict[str, Word]:
+    """The layouts of all words, by the last part of their registers' names."""
+    progress = dict.fromkeys(("acked", "expected", "psn_start", "sent"), PROGRESS)
+    return progress | {"completed": COUNT, "slots": SLOT, "timers": TIMER}

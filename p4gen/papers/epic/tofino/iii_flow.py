@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from p4gen.arch import Feature
-from p4gen.papers.epic import modules as m
 from p4gen.papers.epic.flow_ii import DROPPED, OURS, ordinary
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.papers.epic.tofino import ORDINARY
-from p4gen.papers.epic.tofino import iii as of
-from p4gen.papers.epic.tofino import modules as ii
 from p4gen.papers.epic.tofino.flow import drop
 from p4gen.program.flow import Apply, Do, Flow, Step, when
 
@@ -20,35 +17,35 @@ def ingress(spec: EpicSpec) -> Flow:
     contribution = "meta.flow.task == task_t.AGGREGATE"
     about_sent = "meta.flow.task == task_t.ACKNOWLEDGE"
     own = (
-        Apply(of.CHECK_RANGE, "hdr.aeth, meta", "lines 27, 28 and 31"),
+        Apply("CheckRange", "hdr.aeth, meta", "lines 27, 28 and 31"),
         when(
             contribution,
-            Apply(of.CHECK_ORDER, "hdr.bth, meta", "lines 33-35"),
-            Apply(of.COUNT_MESSAGES, "hdr.bth, meta"),
-            otherwise=(Apply(of.RECEIVE_ACK, "hdr, meta", "line 24"),),
+            Apply("CheckOrder", "hdr.bth, meta", "lines 33-35"),
+            Apply("CountMessages", "hdr.bth, meta"),
+            otherwise=(Apply("ReceiveAck", "hdr, meta", "line 24"),),
         ),
         when(
             "meta.order.accepted == 1 || meta.lookup.kind == kind_t.CURSOR",
-            Apply(of.CHECK_DUPLICATE, "hdr.bth, meta"),
+            Apply("CheckDuplicate", "hdr.bth, meta"),
             when("meta.lookup.kind == kind_t.CURSOR", Do("hdr.payload.setValid();", "AggregateData fills it")),
-            Apply(ii.AGGREGATE_DATA, "hdr.payload, meta", "lines 37 and 39"),
-            Apply(of.RETRANSMISSION, f"hdr, meta, {inout}", "Algorithm 3, lines 9-14"),
+            Apply("AggregateData", "hdr.payload, meta", "lines 37 and 39"),
+            Apply("Retransmission", f"hdr, meta, {inout}", "Algorithm 3, lines 9-14"),
         ),
-        Apply(of.TRACK_SENT, "meta", "line 15"),
-        when("meta.lookup.kind == kind_t.TICK", Apply(of.RESEND_TIMER, "meta", "Algorithm 3, line 3")),
+        Apply("TrackSent", "meta", "line 15"),
+        when("meta.lookup.kind == kind_t.TICK", Apply("ResendTimer", "meta", "Algorithm 3, line 3")),
         when(
             about_sent,
             when(
                 "meta.lookup.kind != kind_t.CURSOR",
-                when(OURS, Apply(of.START_CURSOR, f"hdr, meta, {inout}")),
+                when(OURS, Apply("StartCursor", f"hdr, meta, {inout}")),
             ),
         ),
-        when("meta.order.accepted == 1", Apply(m.REPLICATE_DATA, f"meta, {inout}", "lines 38 and 40")),
-        Apply(of.SEND_ACK, f"meta, {inout}", "line 35"),
+        when("meta.order.accepted == 1", Apply("ReplicateData", f"meta, {inout}", "lines 38 and 40")),
+        Apply("SendAck", f"meta, {inout}", "line 35"),
     )
     passed_on = when(
         "meta.flow.task == task_t.REFLECT",
-        Apply(m.REFLECT_ACK, inout),
+        Apply("ReflectAck", inout),
         otherwise=(
             when(
                 "meta.flow.task == task_t.REPLICATE",
@@ -64,14 +61,14 @@ def ingress(spec: EpicSpec) -> Flow:
         ),
     )
     collective = (
-        Apply(of.CLASSIFY_TRAFFIC, "hdr, meta", "line 21"),
+        Apply("ClassifyTraffic", "hdr, meta", "line 21"),
         when(OURS, when(f"{contribution} || {about_sent}", *own, otherwise=(passed_on,))),
     )
     count, away = drop(arch, "ingress")
     return Flow(
         (
-            Apply(ii.VALIDATE_PACKET, f"hdr, meta, {arch.arguments('in')}"),
-            Apply(of.LOOKUP_TABLE, f"hdr, meta, {arch.arguments('in')}", "line 21"),
+            Apply("ValidatePacket", f"hdr, meta, {arch.arguments('in')}"),
+            Apply("LookupTable", f"hdr, meta, {arch.arguments('in')}", "line 21"),
             when(
                 ORDINARY,
                 Do("meta.drop = drop_t.NONE;", "whatever ValidatePacket found"),
@@ -87,12 +84,12 @@ def egress(spec: EpicSpec) -> Flow:
     """The handling of each copy of a packet in egress, which ordinary and recirculated packets bypass."""
     arch = spec.architecture
     leaves: tuple[Step, ...] = (
-        when("meta.path.form == form_t.ANSWER", Apply(of.MAKE_ACK, "hdr, meta")),
-        Apply(m.TRANSLATE_HEADER, f"hdr, meta, {arch.arguments('in', 'egress')}", "line 41"),
+        when("meta.path.form == form_t.ANSWER", Apply("MakeAck", "hdr, meta")),
+        Apply("TranslateHeader", f"hdr, meta, {arch.arguments('in', 'egress')}", "line 41"),
     )
     return Flow(
         (
-            when("meta.path.form == form_t.CURSOR", Apply(of.ADVANCE_CURSOR, "hdr, meta"), otherwise=leaves),
+            when("meta.path.form == form_t.CURSOR", Apply("AdvanceCursor", "hdr, meta"), otherwise=leaves),
             when(DROPPED, *drop(arch, "egress")),
         )
     )

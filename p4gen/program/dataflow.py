@@ -1,9 +1,8 @@
-"""What the modules of a program read and write, found on the typed IR and held against what they declare.
+"""What the modules of a program read, write and drop, found on its typed IR.
 
-A module declares what it needs (``needs``), what it provides (``provides``) and what of others it changes
-(``changes``). Here the control of each module is followed through its actions, functions, tables' keys and the controls
-it applies itself. Collected are all headers and fields of metadata that it reads or writes, and all reasons for which
-it drops packets.
+The control of each module is followed through its actions, functions, tables' keys and the controls that it applies
+itself. A program is refused if a module reads what nothing has written before it, or drops for a reason that it does
+not declare.
 """
 
 from __future__ import annotations
@@ -16,10 +15,9 @@ from typing import Final
 from p4gen.arch import of_package
 from p4gen.p4 import ir
 from p4gen.p4.types import SerEnum
-from p4gen.p4.walk import walk
-from p4gen.program import Composition, Module
+from p4gen.program.compose import Composition
 
-_SHARED: Final = "drop"
+DROP: Final = "drop"
 """The field of metadata that every module reads and writes: the first reason to take the packet out."""
 
 
@@ -34,91 +32,88 @@ class Accesses:
 
 
 def accesses(program: ir.Program) -> dict[str, Accesses]:
-    """What each control does that the architecture's pipelines apply, by the name of its instance."""
+    """What each control does that a pipeline applies, or a module in it, by the name of its instance; what a control
+    applies counts as its own."""
     found: dict[str, _Scan] = {}
-    arch = of_package(program.package, program.arch)
-    assert arch is not None
-    for gress in arch.PIPELINES:
-        pipeline = program.blocks[gress]
-        assert isinstance(pipeline, ir.Control)
-        own = _Scan({param.variable: name for param, name in zip(pipeline.params, ("hdr", "meta"), strict=False)})
-        for node in walk(pipeline.body):
-            if isinstance(node, ir.ApplyBlock):
-                scan = found.setdefault(node.block.name.rpartition(".")[2], _Scan({}))
-                scan.applied(node, own)
+    for scan in _pipelines(program):
+        _collect(scan, found)
     return {
         name: Accesses(frozenset(scan.reads), frozenset(scan.writes), frozenset(scan.drops))
         for name, scan in found.items()
     }
 
 
-def undeclared(composition: Composition, program: ir.Program) -> list[str]:
-    """What modules read or write, and why they drop packets, without declaring it, a line each."""
+def _collect(scan: _Scan, found: dict[str, _Scan]) -> None:
+    for name, inner in scan.applies:
+        found.setdefault(name, _Scan({})).add(inner)
+        _collect(inner, found)
+
+
+def problems(composition: Composition, program: ir.Program) -> list[str]:
+    """What modules read that nothing has written before, and why they drop packets without declaring it, a line
+    each."""
+    return [*_undeclared_drops(composition, program), *_unwritten(composition, program)]
+
+
+def _undeclared_drops(composition: Composition, program: ir.Program) -> Iterator[str]:
     symbols = {reason.index: reason.symbol for reason in composition.drops}
-    return [
-        f"{module.name} {verb} {name}, which it does not declare"
-        for module, real in _modules(composition, program)
-        for verb, names, declared in (
-            ("reads", real.reads, _readable(composition, module)),
-            ("writes", real.writes, _writable(composition, module)),
-            ("drops for", {symbols[i] for i in real.drops}, _reasons(composition, module)),
-        )
-        for name in sorted(names - declared)
-    ]
-
-
-def unused(composition: Composition, program: ir.Program) -> set[tuple[str, str]]:
-    """Declared needs and changes that the program does not have, with their modules; another spec's may have them."""
-    found = set()
-    for module, real in _modules(composition, program):
-        inner = composition.within(module.name)
-        found |= {
-            (m.name, name) for m in inner for name in (*m.needs, *m.may_need) if not _is(name, real.reads | real.writes)
-        }
-        found |= {(m.name, name) for m in inner for name in m.changes if not _is(name, real.writes)}
-    return found
-
-
-def _modules(composition: Composition, program: ir.Program) -> Iterator[tuple[Module, Accesses]]:
-    there = accesses(program)
+    done = accesses(program)
     for module in composition.modules:
-        if not module.within:
-            yield module, there[module.snake]
+        if module.within:
+            continue
+        inner = composition.within(module.name)
+        declared = {reason.symbol for reason in composition.drops if reason.module in inner}
+        for name in sorted({symbols[i] for i in done[module.snake].drops} - declared):
+            yield f"{module.name} drops for {name}, which it does not declare"
 
 
-def _readable(composition: Composition, module: Module) -> set[str]:
-    inner = composition.within(module.name)
-    return (
-        {_SHARED}
-        | _named(composition, {name for m in inner for name in (*m.needs, *m.may_need)})
-        | _writable(composition, module)
-    )
+def _unwritten(composition: Composition, program: ir.Program) -> Iterator[str]:
+    """Fields of metadata that a module reads before anything writes them. A parser may write any."""
+    names = {module.snake: module.name for module in composition.modules}
+    told = {f"{field.part}.{field.name}" for module in composition.modules for field in module.tells}
+    known = _parsed(program)
+    for pipeline in _pipelines(program):
+        # What the control itself does counts wherever it stands: it gives fields their first values.
+        known |= pipeline.own_writes
+        for name, scan in pipeline.applies:
+            for field in sorted((scan.reads & told) - scan.writes - known):
+                yield f"{names.get(name, name)} reads {field}, which nothing writes before it"
+            known |= scan.writes
 
 
-def _writable(composition: Composition, module: Module) -> set[str]:
-    inner = composition.within(module.name)
-    own = {f"{m.part}.{field.name}" for m in inner for field in m.provides}
-    return {_SHARED} | own | _named(composition, {name for m in inner for name in m.changes})
-
-
-def _reasons(composition: Composition, module: Module) -> set[str]:
-    inner = composition.within(module.name)
-    return {reason.symbol for reason in composition.drops if reason.module in inner}
-
-
-def _named(composition: Composition, names: set[str]) -> set[str]:
-    """Names of fields with their part of metadata; headers' are what they are."""
-    return {composition.fields.get(name, name) for name in names}
-
-
-def _is(name: str, found: frozenset[str]) -> bool:
-    return any(name in (path, path.rpartition(".")[2]) for path in found)
+def _pipelines(program: ir.Program) -> Iterator[_Scan]:
+    """The scans of the controls that apply modules."""
+    arch = of_package(program.package, program.arch)
+    assert arch is not None
+    for gress in arch.PIPELINES:
+        pipeline = program.blocks[gress]
+        assert isinstance(pipeline, ir.Control)
+        scan = _Scan(_headers_and_metadata(pipeline))
+        scan.body(pipeline)
+        yield scan
 
 
 @cache
 def _parts(kind: type[ir.Expr | ir.Stmt | ir.SwitchCase]) -> tuple[str, ...]:
     """The fields of nodes of a kind that may have code."""
     return tuple(f.name for f in fields(kind) if f.name not in ("pos", "type", "variable"))
+
+
+def _headers_and_metadata(block: ir.Control | ir.Parser) -> dict[ir.Variable, str]:
+    """What a pipeline's or a parser's parameters stand for; a parser's first one is the packet."""
+    params = block.params[1:] if isinstance(block, ir.Parser) else block.params
+    return {param.variable: name for param, name in zip(params, ("hdr", "meta"), strict=False)}
+
+
+def _parsed(program: ir.Program) -> set[str]:
+    """The fields of metadata that parsers write."""
+    found: set[str] = set()
+    for block in program.blocks.values():
+        if isinstance(block, ir.Parser):
+            scan = _Scan(_headers_and_metadata(block))
+            scan.body(block)
+            found |= scan.writes
+    return found
 
 
 class _Scan:
@@ -128,21 +123,39 @@ class _Scan:
         self.reads: set[str] = set()
         self.writes: set[str] = set()
         self.drops: set[int] = set()
+        self.own_writes: set[str] = set()
+        """Those of ``writes`` that are not made by controls that the code applies."""
+        self.applies: list[tuple[str, _Scan]] = []
+        """The controls that the code applies, in order, by the names of their instances."""
         self._names = dict(names)
 
-    def applied(self, node: ir.ApplyBlock, by: _Scan) -> None:
-        """A control that is applied with arguments, which are in the terms of ``by``."""
+    def add(self, other: _Scan) -> None:
+        """Take over what another scan has found."""
+        self.reads |= other.reads
+        self.writes |= other.writes
+        self.drops |= other.drops
+
+    def body(self, block: ir.Control | ir.Parser) -> None:
+        """Scan a control or a parser."""
+        self._code(block.locals)
+        if isinstance(block, ir.Control):
+            self._code(block.body)
+        else:
+            self._code(tuple(state.body for state in block.states.values()))
+
+    def _applied(self, node: ir.ApplyBlock) -> None:
+        """A control that is applied; what its parameters stand for is found in the arguments."""
         assert isinstance(node.block, ir.Control)
+        inner = _Scan({})
         for param, arg in zip(node.block.params, node.args, strict=True):
-            # A control may be applied more than once, with other arguments.
-            self._names.pop(param.variable, None)
-            path = by._path(arg.expr) if arg.expr is not None else None
+            path = self._path(arg.expr) if arg.expr is not None else None
             if path is not None:
-                self._names[param.variable] = path
+                inner._names[param.variable] = path
             elif arg.expr is not None:
                 self._argument(arg)
-        self._code(node.block.locals)
-        self._code(node.block.body)
+        inner.body(node.block)
+        self.add(inner)
+        self.applies.append((node.block.name.rpartition(".")[2], inner))
 
     def _path(self, e: object) -> str | None:
         """What an expression stands for: ``hdr``, ``meta``, ``hdr.bth.psn``, ``meta.order.accepted``."""
@@ -172,7 +185,7 @@ class _Scan:
             case ir.SetValidity(header=header):
                 self._target(header)
             case ir.ApplyBlock():
-                self.applied(node, self)
+                self._applied(node)
             case ir.ApplyTable(table=table):
                 self._code(tuple(key.expr for key in table.keys))
                 for ref in table.actions:
@@ -218,3 +231,4 @@ class _Scan:
                 path = self._path(e)
                 if path is not None:
                     self._note(path, self.writes)
+                    self._note(path, self.own_writes)
