@@ -10,12 +10,12 @@ import numpy as np
 
 from p4gen.families import collective
 from p4gen.groups.ranks import host_config
+from p4gen.host.collectives.collectives import Collectives
 from p4gen.host.collectives.commlib import Communicator
 from p4gen.host.collectives.ring import Ring
 from p4gen.host.collectives.striped import StripedCommunicator
 from p4gen.host.transport.clock import MS, US
 from p4gen.manager.api import GroupState, Membership, RankConfig
-from p4gen.manager.ranks.calls import Library
 from p4gen.manager.ranks.ranks import ring_config, tree_configs
 from p4gen.net.collectives.check import problems
 from p4gen.net.collectives.config import Call
@@ -55,7 +55,7 @@ class Wires:
         )
         for name, switch in rig.switches.items():
             self.network.switches[name] = self.network.nodes[name].switch = switch.model
-        self.members: dict[tuple[str, int], list[Library]] = {}
+        self.members: dict[tuple[str, int], list[Collectives]] = {}
 
     def advance(self, time_ps: int) -> None:
         """Let so much virtual time pass; the manager's threads write nothing to the switches meanwhile."""
@@ -66,7 +66,7 @@ class Wires:
             loop = self.network.loop
             loop.run(until=loop.now + time_ps)
 
-    def join(self, name: str) -> list[Library]:
+    def join(self, name: str) -> list[Collectives]:
         """The communicators of a group's generation (told by its queue pairs); the same ones next time."""
         ranks = self.rig.manager.group(name).spec.ranks
         configs: list[RankConfig] = []
@@ -80,7 +80,7 @@ class Wires:
             self.members[key] = [self._member(host, config) for host, config in zip(ranks, configs, strict=True)]
         return self.members[key]
 
-    def _member(self, host: str, config: RankConfig) -> Library:
+    def _member(self, host: str, config: RankConfig) -> Collectives:
         if config.ring_qp:
             return Ring(self.network.nics[host], ring_config(config, timeout_ps=50 * US))
         if config.trees:

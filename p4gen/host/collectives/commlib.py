@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from p4gen.host.collectives.arrays import Array, check_root, combine, divide, dtype_of, from_wire, room_for, to_wire
 from p4gen.host.collectives.channel import Channel, PhaseRun
+from p4gen.host.collectives.collectives import Collectives
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.plan import (
     SYMMETRIC,
@@ -81,7 +83,7 @@ class Job:
     steps: deque[tuple[Step, list[PhaseRun]]]
 
 
-class Communicator:
+class Communicator(Collectives):
     """One rank of a group."""
 
     STATE: ClassVar = ("_queue", "_step", "_left", "_broken")
@@ -104,8 +106,8 @@ class Communicator:
         return self.channels[SYMMETRIC].pair
 
     @property
+    @override
     def pairs(self) -> list[QueuePair]:
-        """All queue pairs."""
         return [channel.pair for channel in self.channels.values()]
 
     def parts(self) -> dict[str, object]:
@@ -115,22 +117,24 @@ class Communicator:
 
     # --- the six collectives ---
 
+    @override
     def all_reduce(self, values: Array, op: Op | None = None) -> Invocation:
-        """Every rank gets the reduction of all ranks' values."""
         op, dtype = self._kind(values, op)
         out = self._room(values)
         part = Part(0, self._wire(values), out)
         return self._start(Collective.ALLREDUCE, [part], op, dtype, Assembly((out,), dtype, values.shape))
 
+    @override
     def barrier(self) -> Invocation:
-        """Ends at no rank before it has begun at all ranks: an AllReduce without data (§A)."""
+        """An AllReduce without data (§A)."""
         empty = memoryview(b"")
         op = Op.SUM if self.config.op is Op.DYNAMIC else self.config.op
         dtype = self.config.dtype
         return self._start(Collective.BARRIER, [Part(0, empty, empty)], op, dtype, Assembly((), dtype, ()))
 
+    @override
     def reduce(self, values: Array, root: int, op: Op | None = None) -> Invocation:
-        """The root gets the reduction; the tree reduces what the others send, the root adds its own (§A)."""
+        """The tree reduces the values of all ranks but the root, which adds its own (§A)."""
         op, dtype = self._kind(values, op)
         check_root(root, self.config.size)
         if self.config.rank != root:
@@ -140,8 +144,8 @@ class Communicator:
         outcome = Assembly((out,), dtype, values.shape, values.copy(), op)
         return self._start(Collective.REDUCE, [Part(root, None, out)], op, dtype, outcome)
 
+    @override
     def broadcast(self, values: Array, root: int) -> Invocation:
-        """Every rank gets the root's values; at other ranks ``values`` gives only the shape."""
         op, dtype = self._kind(values, None)
         check_root(root, self.config.size)
         if self.config.rank == root:
@@ -151,8 +155,9 @@ class Communicator:
         outcome = Assembly((out,), dtype, values.shape)
         return self._start(Collective.BROADCAST, [Part(root, None, out)], op, dtype, outcome)
 
+    @override
     def reduce_scatter(self, values: Array, op: Op | None = None) -> Invocation:
-        """Rank r gets the reduction of all ranks' r-th parts: one Reduce per rank (§A)."""
+        """One Reduce for each rank (§A)."""
         op, dtype = self._kind(values, op)
         parts = divide(values, self.config.size)
         own = parts[self.config.rank]
@@ -164,8 +169,9 @@ class Communicator:
         outcome = Assembly((out,), dtype, own.shape, own.copy(), op)
         return self._start(Collective.REDUCE_SCATTER, plan, op, dtype, outcome)
 
+    @override
     def all_gather(self, values: Array) -> Invocation:
-        """Every rank gets all ranks' values, in order of rank: one Broadcast per rank (§A)."""
+        """One Broadcast for each rank (§A)."""
         op, dtype = self._kind(values, None)
         mine = self.config.rank
         rooms = tuple(None if root == mine else self._room(values) for root in range(self.config.size))
@@ -174,8 +180,8 @@ class Communicator:
             Collective.ALLGATHER, plan, op, dtype, Assembly(rooms, dtype, (values.size,), values.reshape(-1).copy())
         )
 
+    @override
     def destroy(self) -> None:
-        """DestroyGroup: destroys the queue pairs. Invocations that have not ended fail."""
         self.channel_failed(Status.FLUSHED)
         for pair in self.pairs:
             self._nic.destroy_pair(pair)

@@ -2,8 +2,7 @@
 
 Each rank has a connection to each neighbour, and one with rank 0 for barriers; switches only forward. AllReduce is a
 ReduceScatter and an AllGather around the ring, K - 1 steps each. Reduce and Broadcast go from neighbour to neighbour in
-chunks. A Barrier is what Table 30 calls ToRank0: all ranks notify rank 0, which then notifies all. ``Ring`` has the
-methods of ``commlib.Communicator``.
+chunks. A Barrier is what Table 30 calls ToRank0: all ranks notify rank 0, which then notifies all.
 """
 
 from __future__ import annotations
@@ -14,9 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
 import numpy as np
+from typing_extensions import override
 
 from p4gen.errors import InputError
 from p4gen.host.collectives.arrays import Array, check_root, combine, divide, dtype_of
+from p4gen.host.collectives.collectives import Collectives
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.plan import Connection
 from p4gen.host.transport.nic import Nic
@@ -122,8 +123,8 @@ class RingRun:
         return self.data[slice(*self.result)].reshape(self.shape)
 
 
-class Ring:
-    """One rank of a ring. All ranks call the same collectives in the same order."""
+class Ring(Collectives):
+    """One rank of a ring."""
 
     STATE: ClassVar = ("_queue", "_expected", "_numbers", "_broken")
 
@@ -131,8 +132,7 @@ class Ring:
         self.config = config
         self._nic = nic
         self._on_done = on_done
-        self.pairs = [self._pair(each) for each in (config.left, config.right, *config.star.values())]
-        """The queue pairs: to the left, to the right, those of the star."""
+        self._pairs = [self._pair(each) for each in (config.left, config.right, *config.star.values())]
         self._queue: deque[RingRun] = deque()
         self._expected: dict[int, tuple[RingRun, int]] = {}
         self._numbers = 0
@@ -140,6 +140,12 @@ class Ring:
 
     def _pair(self, connection: Connection) -> QueuePair:
         return self._nic.create_pair(connection.qp, connection.peer, connection.qp_config, self._completed)
+
+    @property
+    @override
+    def pairs(self) -> list[QueuePair]:
+        """The queue pairs: to the left, to the right, those of the star."""
+        return self._pairs
 
     @property
     def pair(self) -> QueuePair:
@@ -157,8 +163,9 @@ class Ring:
 
     # --- the six collectives ---
 
+    @override
     def all_reduce(self, values: Array, op: Op | None = None) -> Invocation:
-        """Every rank gets the reduction of all ranks' values: 2 (K - 1) steps with a K-th of the array each."""
+        """2 (K - 1) steps with a K-th of the array each."""
         op = self._op(values, op)
         parts = self._parts(values.size)
         steps = self.config.size - 1
@@ -169,8 +176,9 @@ class Ring:
         run.begin, run.result = ((_RIGHT, parts(-1)),), (0, values.size)
         return self._start(run)
 
+    @override
     def reduce_scatter(self, values: Array, op: Op | None = None) -> Invocation:
-        """Rank r gets the reduction of all ranks' r-th parts: K - 1 steps."""
+        """K - 1 steps around the ring."""
         op = self._op(values, op)
         shape = divide(values, self.config.size)[0].shape
         parts = self._parts(values.size)
@@ -180,8 +188,9 @@ class Ring:
         run.begin, run.result = ((_RIGHT, parts(-1)),), parts(0)
         return self._start(run)
 
+    @override
     def all_gather(self, values: Array) -> Invocation:
-        """Every rank gets all ranks' values, in order of rank: K - 1 steps."""
+        """K - 1 steps around the ring."""
         op = self._op(values, None)
         size = self.config.size
         whole = np.zeros(size * values.size, values.dtype)
@@ -193,8 +202,9 @@ class Ring:
         run.begin, run.result = ((_RIGHT, parts(0)),), (0, whole.size)
         return self._start(run)
 
+    @override
     def reduce(self, values: Array, root: int, op: Op | None = None) -> Invocation:
-        """The root gets the reduction: chunks go around the ring to it, and each rank adds its own."""
+        """Chunks go around the ring to the root, and each rank adds its own values."""
         op = self._op(values, op)
         check_root(root, self.config.size)
         chunks = self._chunks(values)
@@ -206,8 +216,9 @@ class Ring:
         run.begin, run.result = tuple((_RIGHT, chunk) for chunk in chunks if first), (0, values.size)
         return self._start(run)
 
+    @override
     def broadcast(self, values: Array, root: int) -> Invocation:
-        """Every rank gets the root's values: chunks go around the ring from it."""
+        """Chunks go around the ring from the root."""
         op = self._op(values, None)
         check_root(root, self.config.size)
         chunks = self._chunks(values)
@@ -218,6 +229,7 @@ class Ring:
         run.begin, run.result = tuple((_RIGHT, chunk) for chunk in chunks if is_root), (0, values.size)
         return self._start(run)
 
+    @override
     def barrier(self) -> Invocation:
         """All ranks notify rank 0, which then notifies all (Table 30's ToRank0)."""
         star = range(_STAR, len(self.pairs))
@@ -230,8 +242,8 @@ class Ring:
             run.begin = sends
         return self._start(run)
 
+    @override
     def destroy(self) -> None:
-        """Destroys the queue pairs. Invocations that have not ended fail."""
         self._fail(Status.FLUSHED)
         for pair in self.pairs:
             self._nic.destroy_pair(pair)

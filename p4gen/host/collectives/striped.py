@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
 import numpy as np
+from typing_extensions import override
 
 from p4gen.host.collectives.arrays import Array, check_root, divide, dtype_of
+from p4gen.host.collectives.collectives import Collectives
 from p4gen.host.collectives.commlib import Communicator
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.plan import GroupConfig
@@ -63,7 +65,7 @@ class _Whole:
     """This rank's result, of those of the slices."""
 
 
-class StripedCommunicator:
+class StripedCommunicator(Collectives):
     """One rank of a group with several trees; ``configs`` and ``rates`` are those of the trees."""
 
     def __init__(
@@ -81,44 +83,45 @@ class StripedCommunicator:
         self._broken: Status | str | None = None
 
     @property
+    @override
     def pairs(self) -> list[QueuePair]:
-        """The queue pairs on all trees."""
         return [pair for communicator in self.communicators for pair in communicator.pairs]
 
     # --- the six collectives ---
 
+    @override
     def all_reduce(self, values: Array, op: Op | None = None) -> Invocation:
-        """See ``Communicator``."""
         self.config.kind(dtype_of(values), op)
         return self._start(Collective.ALLREDUCE, values, 0, lambda tree, part: tree.all_reduce(part, op))
 
+    @override
     def barrier(self) -> Invocation:
-        """See ``Communicator``. Over the first tree: a rank that is in it has ended all calls before."""
+        # Over the first tree only: a rank that is in the barrier has ended all calls before.
         return self._start(Collective.BARRIER, np.zeros(0), 0, lambda tree, _: tree.barrier())
 
+    @override
     def reduce(self, values: Array, root: int, op: Op | None = None) -> Invocation:
-        """See ``Communicator``."""
         self.config.kind(dtype_of(values), op)
         return self._start(Collective.REDUCE, values, root, lambda tree, part: tree.reduce(part, root, op))
 
+    @override
     def broadcast(self, values: Array, root: int) -> Invocation:
-        """See ``Communicator``."""
         self.config.kind(dtype_of(values), None)
         return self._start(Collective.BROADCAST, values, root, lambda tree, part: tree.broadcast(part, root))
 
+    @override
     def reduce_scatter(self, values: Array, op: Op | None = None) -> Invocation:
-        """See ``Communicator``."""
         self.config.kind(dtype_of(values), op)
         rows = np.stack(divide(values, self.config.size))
         return self._start(Collective.REDUCE_SCATTER, rows, 0, lambda tree, part: tree.reduce_scatter(part, op))
 
+    @override
     def all_gather(self, values: Array) -> Invocation:
-        """See ``Communicator``."""
         self.config.kind(dtype_of(values), None)
         return self._start(Collective.ALLGATHER, values, 0, lambda tree, part: tree.all_gather(part))
 
+    @override
     def destroy(self) -> None:
-        """See ``Communicator``."""
         self._fail(Status.FLUSHED)
         for communicator in self.communicators:
             communicator.destroy()

@@ -8,14 +8,11 @@ from typing import Any, Final
 
 from p4gen.errors import FailedError
 from p4gen.host.collectives.arrays import Array, check_root, divide, dtype_of
-from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
-from p4gen.host.collectives.ring import Ring
-from p4gen.host.collectives.striped import StripedCommunicator
+from p4gen.host.collectives.collectives import Collectives
+from p4gen.host.collectives.commlib import GroupConfig, Invocation
 from p4gen.vocabulary import Op
 from p4gen.vocabulary.message import Collective
 
-Library = Communicator | StripedCommunicator | Ring
-"""What carries a rank's calls in one generation: a tree, several, or a ring of the hosts."""
 ROOTED: Final = frozenset({Collective.REDUCE, Collective.BROADCAST})
 
 
@@ -52,21 +49,9 @@ class RankCall:
     started: int | None = None
     """The time at which it began in an earlier generation."""
 
-    def make(self, communicator: Library) -> Invocation:
-        """The call as an invocation of one generation's communicator, or of its ring."""
-        match self.collective:
-            case Collective.ALLREDUCE:
-                return communicator.all_reduce(self.values, self.op)
-            case Collective.REDUCE:
-                return communicator.reduce(self.values, self.root, self.op)
-            case Collective.BROADCAST:
-                return communicator.broadcast(self.values, self.root)
-            case Collective.REDUCE_SCATTER:
-                return communicator.reduce_scatter(self.values, self.op)
-            case Collective.ALLGATHER:
-                return communicator.all_gather(self.values)
-            case Collective.BARRIER:
-                return communicator.barrier()
+    def make(self, communicator: Collectives) -> Invocation:
+        """Make the call in one generation of the group."""
+        return communicator.invoke(self.collective, self.values, self.root, self.op)
 
     def fail(self, reason: str) -> None:
         """End it with an error, unless it has ended."""

@@ -15,6 +15,7 @@ import numpy as np
 from p4gen.errors import FailedError, InputError
 from p4gen.groups.ranks import ACK_EVERY
 from p4gen.host.collectives.arrays import Array
+from p4gen.host.collectives.collectives import Collectives
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.collectives.ring import Ring
 from p4gen.host.collectives.striped import StripedCommunicator
@@ -22,7 +23,7 @@ from p4gen.host.transport.clock import SECOND
 from p4gen.host.transport.raw import RawNic
 from p4gen.host.transport.rc import QueuePair
 from p4gen.manager.api import Code, HostManager, ManagerError, RankConfig, RankReport
-from p4gen.manager.ranks.calls import ROOTED, CallResult, Library, RankCall, check_call
+from p4gen.manager.ranks.calls import ROOTED, CallResult, RankCall, check_call
 from p4gen.manager.ranks.follower import KEPT, Follower
 from p4gen.manager.ranks.ranks import TIMEOUT, group_config, ring_config, tree_configs
 from p4gen.vocabulary import Op
@@ -53,7 +54,7 @@ class Member(Follower):
         super().__init__(group, nic, manager, submit)
         self._timeout_ps, self._ack_every = timeout_ps, ack_every
         self._config: GroupConfig | None = None
-        self._communicator: Library | None = None
+        self._communicator: Collectives | None = None
         self._queue: deque[RankCall] = deque()
         """Calls that are not completed, in order."""
         self._kept: deque[RankCall] = deque(maxlen=KEPT)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from p4gen.host.collectives.arrays import Array, array_type, reduced
+from p4gen.host.collectives.collectives import Collectives
 from p4gen.host.collectives.commlib import Communicator, Invocation
 from p4gen.host.collectives.ring import Ring
-from p4gen.host.collectives.striped import StripedCommunicator
 from p4gen.net.collectives.config import Call
 from p4gen.vocabulary import CollectiveSpec
 from p4gen.vocabulary.message import Collective
@@ -40,21 +40,9 @@ def draw(
     return [chance.integers(low, high, elements, dtype, endpoint=True) for _ in range(ranks)]
 
 
-def invoke(communicator: Member | StripedCommunicator, call: Call, values: Array) -> Invocation:
+def invoke(communicator: Collectives, call: Call, values: Array) -> Invocation:
     """Make the call for one rank."""
-    match call.collective:
-        case Collective.ALLREDUCE:
-            return communicator.all_reduce(values, call.op)
-        case Collective.REDUCE:
-            return communicator.reduce(values, call.root, call.op)
-        case Collective.BROADCAST:
-            return communicator.broadcast(values, call.root)
-        case Collective.REDUCE_SCATTER:
-            return communicator.reduce_scatter(values, call.op)
-        case Collective.ALLGATHER:
-            return communicator.all_gather(values)
-        case Collective.BARRIER:
-            return communicator.barrier()
+    return communicator.invoke(call.collective, values, call.root, call.op)
 
 
 def expected(call: Call, spec: CollectiveSpec, values: Sequence[Array]) -> list[Array | None]:
