@@ -23,9 +23,9 @@ from p4gen.rocev2.psn import PSN_MASK
 from p4gen.verification.family import ScopeOrder, verification_of
 from p4gen.verification.findings.results import Problem, Progress, Result
 from p4gen.verification.parts.flows import FlowScope
-from p4gen.verification.scope import Scope
+from p4gen.verification.scope import GroupScope
 from p4gen.verification.system import System
-from p4gen.verification.world import Budget, Explored
+from p4gen.verification.world import Budget, Scope
 from p4gen.vocabulary import CollectiveSpec, ProgramSpec
 from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.topology import TopologySpec, load_topology
@@ -104,7 +104,7 @@ class Report:
     '   3  s0>h0: CONTROL 5 is lost'
     """
 
-    scope: Explored
+    scope: Scope
     result: Result
     problem: Problem | None
     """The shortest violation that is known."""
@@ -162,7 +162,7 @@ def verify(
 
 
 def search(
-    scope: Explored,
+    scope: Scope,
     *,
     seconds: float | None = None,
     workers: int = 2,
@@ -200,7 +200,7 @@ def scope_of(
     spec: ProgramSpec | None,
     fields: Mapping[str, Any],
     o: SearchOptions,
-) -> Explored:
+) -> Scope:
     """The scope that options describe, of a program, or of the smallest one with these fields.
 
     Raises ``InputError``.
@@ -221,17 +221,17 @@ def scope_of(
     wrong = [name for name in names if name not in list(Collective)]
     if wrong:
         raise InputError(Diagnostic(Option("collective"), f"{quote(wrong[0])} is none of {', '.join(Collective)}"))
-    return Scope(
+    return GroupScope(
         where,
         program,
         tuple(map(Collective, names)),
         o.packets,
         o.concurrent,
-        o.budget,
         parsed("first_psn", _psn, o.first_psn),
         o.flow,
         o.sync,
         o.recovery,
+        budget=o.budget,
         rank_window=o.rank_window,
         fault=_fault(program, o.fault),
         stale=o.stale,

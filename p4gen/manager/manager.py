@@ -162,8 +162,9 @@ class IncManager(Manager):
 
     # --- registration ---
 
+    @override
     def register_switch(self, switch: SwitchInfo) -> None:
-        """See ``api.Manager``. A new switch that does not answer is not registered."""
+        """A new switch that does not answer is not registered."""
         ledger, name = self._ledger, switch.name
         with self._changed:
             self._check_open()
@@ -188,8 +189,9 @@ class IncManager(Manager):
                 self._fabric_changed()
         raise ManagerError(Code.UNREACHABLE if error.unreachable else Code.REFUSED, of_switch(name, error))
 
+    @override
     def register_host(self, host: HostInfo) -> HostAddresses:
-        """See ``api.Manager``. Without a given topology, ``REFUSED`` until a switch has a link to it."""
+        """Raises ``REFUSED``, without a given topology, until a switch has a link to the host."""
         fabric = self._ledger.fabric
         with self._changed:
             self._check_open()
@@ -201,8 +203,9 @@ class IncManager(Manager):
                 raise ManagerError(Code.REFUSED, f"no registered switch has a link to {host.name} yet")
             return fabric.addresses(host.name)
 
+    @override
     def report_links(self, switch: str, ports: Mapping[int, bool]) -> None:
-        """See ``api.Manager``. A link is down when either end says so."""
+        """A link is down when either end reports it down."""
         fabric = self._ledger.fabric
         with self._changed:
             self._check_open()
@@ -285,12 +288,14 @@ class IncManager(Manager):
             self._lifecycle.idle(record)
             self._repair.wake()
 
+    @override
     def resize_group(self, name: str, slots: int) -> GroupStatus:
-        """See ``api.Manager``. Where there is no room for both generations at once, the new one takes the old one's."""
+        """Without room for both generations at once, the new one takes the place of the old one."""
         return self._again(name, lambda spec: replace(spec, slots=slots))
 
+    @override
     def move_group(self, name: str, root: str | None = None) -> GroupStatus:
-        """See ``api.Manager``. Where there is no room for both generations at once, the new one takes the old one's."""
+        """Without room for both generations at once, the new one takes the place of the old one."""
         return self._again(name, lambda spec: replace(spec, root=root))
 
     def _again(self, name: str, changed: Callable[[GroupSpec], GroupSpec]) -> GroupStatus:
@@ -323,8 +328,9 @@ class IncManager(Manager):
 
     # --- hosts ---
 
+    @override
     def watch(self, host: str) -> Watch:
-        """See ``api.Manager``. ``close`` of the result ends it, from any thread."""
+        """``close`` of the result ends the watch, from any thread."""
         with self._changed:
             self._check_open()
             return self._ledger.watch(host)
@@ -376,8 +382,9 @@ class IncManager(Manager):
 
     # --- status ---
 
+    @override
     def status(self) -> Status:
-        """See ``api.Manager``. A switch that does not answer at once is shown with the counters it had last."""
+        """A switch that does not answer within ``COUNTING`` seconds has the counters that were read last."""
         with self._changed:
             self._check_open()
             answers = [thread.count() for thread in self._threads.values()]

@@ -1,8 +1,8 @@
 """The behavioural model: a switch that runs the typed IR.
 
 ``Model(program)`` is a complete switch in memory: ``process`` takes a packet and returns the output, and the methods of
-the ``ControlPlane`` protocol (``p4gen.switch.api``) configure and read it. What happens around a program's blocks is
-its architecture's (``p4gen.model.behaviour``).
+``ControlPlane`` configure and read it. What happens around a program's blocks is its architecture's
+(``p4gen.model.behaviour``).
 """
 
 from __future__ import annotations
@@ -11,11 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from p4gen.choices import ENGINES, EngineName
-from p4gen.model.behaviour import Generates, Holds, Runs, behaviour_of, engines, is_modelled, native_of, packages
+from p4gen.model.behaviour import (
+    behaviour_of,
+    engines,
+    is_modelled,
+    native_of,
+    packages,
+)
 from p4gen.model.errors import ControlError
 from p4gen.model.externs import MeterConfig, Trap
 from p4gen.model.frozen import SwitchState
 from p4gen.model.resources import Resources
+from p4gen.model.runner import GeneratingRunner, HoldingRunner, Runner
 from p4gen.model.state import Clock, Digest
 from p4gen.model.trace import Event, Trace, render
 from p4gen.p4 import ir
@@ -52,11 +59,11 @@ class Model(Resources):
         self.program = program
         self.engine = engine
         self._native: Engine | None = None
-        self._runs: Runs
+        self._runner: Runner
         if engine == "interp":
             behaviour = behaviour_of(program)
             super().__init__(behaviour.state(program, clock, seed, poison=poison))
-            self._runs = behaviour.interpreter(program, self._state)
+            self._runner = behaviour.interpreter(program, self._state)
         elif poison:
             raise ValueError("poison needs the reference interpreter")
         else:
@@ -65,13 +72,13 @@ class Model(Resources):
             from p4gen.model import jit  # noqa: PLC0415
 
             folder = jit.cache_directory() if cache is None else cache or None
-            self._runs = self._native = native(program, clock, seed, folder)
+            self._runner = self._native = native(program, clock, seed, folder)
             super().__init__(self._native.state)
 
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
         """Process a packet. Returns the output as (port, packet), in order of transmission. With ``trace``, all events
         are added to it."""
-        return self._runs.process(port, packet, trace)
+        return self._runner.process(port, packet, trace)
 
     def most_passes(self) -> int:
         """The most passes through ingress that one packet has caused since the last call: 1 if none recirculated.
@@ -81,20 +88,20 @@ class Model(Resources):
 
     def generate(self, trace: Trace | None = None) -> list[tuple[int, bytes]]:
         """Process the packets that the switch itself has made until now, if it makes any."""
-        return self._runs.generate(trace) if isinstance(self._runs, Generates) else []
+        return self._runner.generate(trace) if isinstance(self._runner, GeneratingRunner) else []
 
     def hold_recirculated(self, *, held: bool = True) -> None:
         """From now on (or until now) a packet that recirculates does not come back at once: it leaves by the port
         ``HELD`` (``p4gen.model.passes``), together with the metadata that it keeps, and comes back when ``process`` is
         given it at that port. Raises ``ValueError`` if the architecture's model cannot do so."""
-        if not (behaviour_of(self.program).holds and isinstance(self._runs, Holds)):
+        if not (behaviour_of(self.program).holds and isinstance(self._runner, HoldingRunner)):
             raise ValueError(f"packets of {self.program.package} that recirculate come back at once")
-        self._runs.hold(held)
+        self._runner.hold(held)
 
     @property
-    def machine(self) -> Runs:
+    def machine(self) -> Runner:
         """What runs the program; an architecture's own has the settings that only this architecture knows."""
-        return self._runs
+        return self._runner
 
     def freeze(self) -> SwitchState:
         """The state of the switch, as data. States of switches with the same program and engine are comparable."""

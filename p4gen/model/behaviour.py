@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from p4gen.arch import Architecture, ArchitectureFacet, architectures, of_package
 from p4gen.choices import EngineName
 from p4gen.errors import Diagnostic, InputError, Pos
+from p4gen.model.runner import Runner
 from p4gen.model.state import Clock, ModelState
-from p4gen.model.trace import Trace
 from p4gen.p4 import ir
 from p4gen.plugins import answers
 
@@ -19,34 +19,11 @@ if TYPE_CHECKING:
     from p4gen.model.jit import Engine
 
 
-class Runs(Protocol):
-    """A program that runs on a switch's state."""
-
-    def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
-        """Process a packet. Returns the output as (port, packet), in order of transmission."""
-
-
 class Native(Protocol):
-    """What makes the native engine."""
+    """Makes native engines."""
 
     def __call__(self, program: ir.Program, clock: Clock | None, seed: int, cache: Path | None) -> Engine:
-        """An engine with a new state; ``cache`` is the folder of compiled programs, None for none."""
-
-
-@runtime_checkable
-class Holds(Protocol):
-    """A program whose recirculated packets can be held back."""
-
-    def hold(self, held: bool) -> None:
-        """See ``Model.hold_recirculated``."""
-
-
-@runtime_checkable
-class Generates(Protocol):
-    """A switch that makes packets by itself."""
-
-    def generate(self, trace: Trace | None = None) -> list[tuple[int, bytes]]:
-        """Process the packets that the switch has made until now. Returns the output as ``process`` does."""
+        """Make an engine with a new state. ``cache`` is the folder of compiled programs, None for none."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +33,7 @@ class Behaviour(ArchitectureFacet):
 
     module: ClassVar[str] = "model"
 
-    interpreter: Callable[[ir.Program, Any], Runs]
+    interpreter: Callable[[ir.Program, Any], Runner]
     """With the state that ``state`` has made."""
     native: Native | None = None
     """Without it, only the interpreter runs the programs."""

@@ -32,7 +32,7 @@ class Between:
         self._waiting += [packet for port, packet in outputs if port == HELD]
         return [output for output in outputs if output[0] != HELD]
 
-    def asked(self, request: bytes) -> tuple[Outputs, int]:
+    def answer(self, request: bytes) -> tuple[Outputs, int]:
         """Carry out a request (``HOLD``, ``ROUND``, ``GO``; nothing for ``SETTLE``). Returns what leaves, and the most
         passes that a packet has taken without waiting since the last request, or ``REFUSED``."""
         outputs: Outputs = []

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableSequence
 
+from typing_extensions import override
+
+from p4gen.model.control_plane import ControlPlane
 from p4gen.model.entries import (
     Action,
     CloneSession,
@@ -37,33 +40,33 @@ DIRECT_COUNTERS = ("direct_counter", "DirectCounter")
 DIRECT_METERS = ("direct_meter", "DirectMeter")
 
 
-class Control:
-    """The ``ControlPlane`` protocol, with extensions, on the state of an embedded switch."""
+class Control(ControlPlane):
+    """The control plane of an embedded switch, with more than ``ControlPlane`` asks for."""
 
     def __init__(self, state: ModelState) -> None:
         self._state = state
 
     # --- table entries ---
 
+    @override
     def insert(self, *entries: Entry) -> None:
-        """Add entries; all or none."""
         self._batch(entries, self._insert)
 
+    @override
     def modify(self, *entries: Entry) -> None:
-        """Change the action of existing entries; all or none."""
         self._batch(entries, self._modify)
 
+    @override
     def delete(self, *entries: Entry) -> None:
-        """Remove entries, whatever their actions; all or none."""
         self._batch(entries, self._delete)
 
+    @override
     def entries(self, table: str) -> list[Entry]:
-        """All entries of a table, the program's own included, in the order of insertion."""
         state = self._table(table)
         return [_entry_of(state, installed) for installed in state.entries()]
 
+    @override
     def set_default(self, table: str, action: Action | None) -> None:
-        """Replace a table's default action; None restores the program's."""
         state = self._table(table)
         if state.table.const_default:
             raise ControlError(f"table {state.table.name}: its default action is const")
@@ -145,8 +148,8 @@ class Control:
 
     # --- packet replication ---
 
+    @override
     def set_multicast_group(self, group: MulticastGroup) -> None:
-        """Create or replace; a group without replicas is removed."""
         what = f"multicast group {group.group_id}"
         if not 1 <= group.group_id < 1 << 16:
             raise ControlError(f"{what}: the id must be 1 to 65535 (0 means no multicast)")
@@ -156,8 +159,8 @@ class Control:
         else:
             self._state.groups.pop(group.group_id, None)
 
+    @override
     def set_clone_session(self, session: CloneSession) -> None:
-        """Create or replace; a session without replicas is removed."""
         what = f"clone session {session.session_id}"
         if not 0 <= session.session_id < 1 << 15:
             raise ControlError(f"{what}: the id must be at most 32767")
@@ -171,14 +174,14 @@ class Control:
 
     # --- externs ---
 
+    @override
     def counter(self, name: str, index: int = 0) -> CounterValue:
-        """One cell of an indexed counter."""
         found: Counter = find("counter", name, self._state.counters)
         _check_index(f"counter {found.name}", index, found.size)
         return CounterValue(found.packets[index], found.bytes[index])
 
+    @override
     def counters(self, name: str) -> list[CounterValue]:
-        """All cells of an indexed counter."""
         found: Counter = find("counter", name, self._state.counters)
         return [CounterValue(p, b) for p, b in zip(found.packets, found.bytes, strict=True)]
 
@@ -198,8 +201,9 @@ class Control:
         """Whether what the program does may depend on meters."""
         return bool(self._state.meters)
 
+    @override
     def register(self, name: str, index: int) -> int:
-        """One cell of a register, as an unsigned number; ``NAME.FIELD`` is a field of it."""
+        """``NAME.FIELD`` is a field of the register."""
         found, low, width = self._part(name)
         _check_index(f"register {found.name}", index, found.size)
         return int(found.cells[index]) >> low & (1 << width) - 1
@@ -213,14 +217,15 @@ class Control:
         found: Register = find("register", name, self._state.registers)
         return found, 0, found.width
 
+    @override
     def registers(self, name: str) -> list[int]:
-        """All cells of a register, as unsigned numbers."""
         found: Register = find("register", name, self._state.registers)
         mask = (1 << found.width) - 1
         return [int(v) & mask for v in found.cells]
 
+    @override
     def write_register(self, name: str, index: int, value: int) -> None:
-        """Set one cell of a register, or a field of one, to an unsigned number of its width."""
+        """``NAME.FIELD`` is a field of the register; the value has its width."""
         found, low, width = self._part(name)
         _check_index(f"register {found.name}", index, found.size)
         _check_width(f"register {found.name}", value, width)
@@ -299,8 +304,8 @@ class Control:
         self._state.log.clear()
         return result
 
+    @override
     def reset(self) -> None:
-        """Return to the state after loading: no entries, groups or sessions; state and counters 0."""
         self._state.reset()
 
 

@@ -8,10 +8,12 @@ from typing import Any, Protocol
 
 from p4.v1 import p4runtime_pb2 as pb
 from p4.v1.p4data_pb2 import P4Data
+from typing_extensions import override
 
 from p4gen.errors import InputError
 from p4gen.model import MeterConfig
 from p4gen.model.control import describe_match
+from p4gen.model.control_plane import ControlPlane
 from p4gen.model.entries import Action, CloneSession, CounterValue, Entry, MulticastGroup, Replica
 from p4gen.p4rt import codec, p4data, wire
 from p4gen.p4rt.schema import Schema, TableInfo
@@ -36,7 +38,7 @@ class Registers(Protocol):
         """Set a cell of a register."""
 
 
-class Client:
+class Client(ControlPlane):
     """A primary controller of one switch. Names are those of the P4Info, or unique suffixes of them.
 
     Methods raise ``RequestError`` (a ``ControlError``) for what the switch refuses, naming the update, ``ControlError``
@@ -110,8 +112,9 @@ class Client:
         """Use this P4Info instead of asking the switch for it, which takes longer."""
         self._config, self._schema = None, schema
 
+    @override
     def reset(self) -> None:
-        """Return to the state after loading, by loading the same program again."""
+        """The same program is loaded again. Raises ``InputError`` when there is none."""
         if self._config is None:
             self._config = self.session.get_config()
         if self._config is None:
@@ -140,20 +143,21 @@ class Client:
 
     # --- tables ---
 
+    @override
     def insert(self, *entries: Entry) -> None:
-        """Add table entries; all or none."""
         self._write_entries(_INSERT, entries)
 
+    @override
     def modify(self, *entries: Entry) -> None:
-        """Change the action of existing entries; all or none."""
         self._write_entries(_MODIFY, entries)
 
+    @override
     def delete(self, *entries: Entry) -> None:
-        """Remove table entries, whatever their action; all or none."""
         self._write_entries(_DELETE, entries)
 
+    @override
     def entries(self, table: str) -> list[Entry]:
-        """All entries of a table, the program's own included, in the order in which the switch gives them."""
+        """In the order in which the switch gives them."""
         found = self.session.read_all(self._table_entity(self.schema.tables.named(table)))
         return [codec.decode_entry(self.schema, e.table_entry) for e in found]
 
@@ -164,8 +168,8 @@ class Client:
         (found,) = self.session.read_all(entity)
         return codec.decode_entry(self.schema, found.table_entry).action
 
+    @override
     def set_default(self, table: str, action: Action | None) -> None:
-        """Replace a table's default action; None restores the program's."""
         info = self.schema.tables.named(table)
         message = pb.TableEntry(table_id=info.id, is_default_action=True)
         if action is not None:
@@ -251,15 +255,15 @@ class Client:
 
     # --- packet replication ---
 
+    @override
     def set_multicast_group(self, group: MulticastGroup) -> None:
-        """Create or replace; a group without replicas is removed."""
         entity = pb.Entity()
         message = entity.packet_replication_engine_entry.multicast_group_entry
         message.multicast_group_id = group.group_id
         self._replicate(entity, message, group.replicas)
 
+    @override
     def set_clone_session(self, session: CloneSession) -> None:
-        """Create or replace; a session without replicas is removed."""
         entity = pb.Entity()
         message = entity.packet_replication_engine_entry.clone_session_entry
         message.session_id, message.packet_length_bytes = session.session_id, session.packet_length
@@ -309,16 +313,16 @@ class Client:
 
     # --- counters, meters, registers ---
 
+    @override
     def counter(self, name: str, index: int = 0) -> CounterValue:
-        """One cell of an indexed counter."""
         entity = pb.Entity()
         entity.counter_entry.counter_id = self.schema.counters.named(name).id
         entity.counter_entry.index.index = index
         (found,) = self.session.read_all(entity)
         return CounterValue(found.counter_entry.data.packet_count, found.counter_entry.data.byte_count)
 
+    @override
     def counters(self, name: str) -> list[CounterValue]:
-        """All cells of an indexed counter."""
         info = self.schema.counters.named(name)
         cells = self._array(pb.Entity(counter_entry=pb.CounterEntry(counter_id=info.id)), info.size)
         return [CounterValue(_number(cell, 2), _number(cell, 1)) for cell in cells]
@@ -344,12 +348,12 @@ class Client:
             message.config.pir, message.config.pburst = config.pir, config.pburst
         self.write(pb.Update(type=_MODIFY, entity=pb.Entity(meter_entry=message)))
 
+    @override
     def register(self, name: str, index: int) -> int:
-        """One cell of a register, as an unsigned number."""
         return self.registers(name)[index]
 
+    @override
     def registers(self, name: str) -> list[int]:
-        """All cells of a register, as unsigned numbers."""
         info = self.schema.registers.named(name)
         if self._registers is not None:
             return self._registers.registers(info.name)
@@ -361,8 +365,8 @@ class Client:
             return [known[cell] for cell in cells]
         return [_register(cell, signed) for cell in cells]
 
+    @override
     def write_register(self, name: str, index: int, value: int) -> None:
-        """Set one cell of a register to an unsigned number."""
         info = self.schema.registers.named(name)
         if self._registers is not None:
             self._registers.write(info.name, index, value)

@@ -54,7 +54,6 @@ class RequestError(ControlError):
         self.failures: tuple[tuple[int, Code, str], ...] = tuple(failures)
 
     def __reduce__(self) -> Any:
-        """See ``P4genError``; codes are not pickled."""
         return ControlError, self.diagnostics
 
 

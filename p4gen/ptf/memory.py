@@ -104,7 +104,7 @@ class MemoryPort:
     def settle(self, request: bytes = SETTLE) -> int:
         """Carry out a request; everything sent has been handled. Returns the most passes that one frame has caused
         since the last call."""
-        outputs, passes = self.dataplane.between.asked(request)
+        outputs, passes = self.dataplane.between.answer(request)
         self.dataplane.sent(outputs)
         return passes
 

@@ -20,12 +20,12 @@ from typing import Any, ClassVar
 from p4gen.families import parse_spec
 from p4gen.groups import SwitchConfig
 from p4gen.model.between import GO, HOLD, REFUSED, ROUND, SETTLE
+from p4gen.model.control_plane import ControlPlane
 from p4gen.ptf import markers
 from p4gen.ptf.family import conformance_of
 from p4gen.ptf.framework import ptf
 from p4gen.ptf.testcase import ReportedTest, parameter, parameters
 from p4gen.records import from_plain
-from p4gen.switch.api import ControlPlane
 from p4gen.switch.running import RunningSwitch
 from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.program import part_of

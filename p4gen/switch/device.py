@@ -165,10 +165,10 @@ class Device:
                 self._subscribers.packet_in(data)
         return [output for output in outputs if output[0] != self.cpu_port]
 
-    def fenced(self, message: bytes) -> tuple[Outputs, int]:
-        """See ``Between.asked``."""
+    def fence(self, message: bytes) -> tuple[Outputs, int]:
+        """``Between.answer`` of the running program; without one there is no output and no pass."""
         with self.lock:
-            return self._between.asked(message) if self._between is not None else ([], 0)
+            return self._between.answer(message) if self._between is not None else ([], 0)
 
     def send_batch(self, frames: Frames) -> Frames | None:
         """Process ``frames`` one after the other. Returns the output in order: ``send`` for all of them in one call.

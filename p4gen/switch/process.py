@@ -190,7 +190,7 @@ def _ports(options: Options, observer: Observer, device: Device) -> UnixPorts | 
     try:
         # With ``until_eof`` the parent created the folder above, and may have removed it.
         options.unix.mkdir(parents=not options.until_eof, exist_ok=True)
-        return UnixPorts(observer.send, options.unix, sorted({*range(options.ports), ticks.PORT}), device.fenced)
+        return UnixPorts(observer.send, options.unix, sorted({*range(options.ports), ticks.PORT}), device.fence)
     except OSError as problem:
         raise InputError(f"cannot make ports in {options.unix}: {problem}") from None
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from p4gen.environment import child_environment
 from p4gen.errors import FailedError
+from p4gen.model.control_plane import ControlPlane
 from p4gen.model.entries import Entry
 from p4gen.p4.compile import Compiled, compile_text
 from p4gen.p4.info.text import parse_text, to_text
@@ -21,7 +22,6 @@ from p4gen.p4rt.client import Client
 from p4gen.p4rt.session import GoneError
 from p4gen.scratch import scratch
 from p4gen.switch.address import START_S, listens, refuses
-from p4gen.switch.api import ControlPlane
 from p4gen.switch.bm_thrift import ThriftRegisters
 
 __all__ = ["WRITES_FILE", "Program", "RunningSwitch", "end", "free_port", "listens", "scratch", "started"]

@@ -29,7 +29,7 @@ from p4gen.errors import InputError
 from p4gen.switch.carrier import Carrier
 
 Send = Callable[[int, bytes], list[tuple[int, bytes]]]
-Fenced = Callable[[bytes], tuple[list[tuple[int, bytes]], int]]
+Fence = Callable[[bytes], tuple[list[tuple[int, bytes]], int]]
 """What a message to the fence makes leave, and the most passes of a frame since the last one."""
 
 MAX_FRAME = 65536
@@ -89,11 +89,11 @@ class UnixPorts(Carrier):
     """
 
     def __init__(
-        self, send: Send, directory: Path, ports: Iterable[int], fenced: Fenced = lambda _message: ([], 0)
+        self, send: Send, directory: Path, ports: Iterable[int], fence: Fence = lambda _message: ([], 0)
     ) -> None:
         super().__init__()
         self._send = send
-        self._fenced = fenced
+        self._fence = fence
         self._selector = selectors.DefaultSelector()
         self._ports: dict[int, _Port] = {}
         self._injected: deque[tuple[int, int, bytes]] = deque()
@@ -193,7 +193,7 @@ class UnixPorts(Carrier):
         # A merge, not a sort: frames of the same port are never reordered, whatever their time stamps.
         for _, number, frame in heapq.merge(*taken, key=lambda item: item[0]):
             if number == _FENCE:
-                outputs, passes = self._fenced(frame)
+                outputs, passes = self._fence(frame)
                 self._fences.append(frame + passes.to_bytes(2, "big"))
             else:
                 outputs = self._send(number, frame)

@@ -11,7 +11,7 @@ from p4gen.families import Facet, OwnSpec, family_of
 from p4gen.host.transport.verbs import Recovery
 from p4gen.ptf.mutations import Mutation
 from p4gen.verification.parts.forging import Cursor, cursor
-from p4gen.verification.world import Budget, Explored
+from p4gen.verification.world import Budget, Scope
 from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.topology import TopologySpec
@@ -65,11 +65,11 @@ class OwnScopes(Generic[OwnSpec]):
 
     topology: str
     """The topology if none is named."""
-    make: Callable[[OwnSpec, ScopeOrder], Explored]
+    make: Callable[[OwnSpec, ScopeOrder], Scope]
     """The scope of a spec's program. Raises ``InputError``."""
-    read: Callable[[Mapping[str, Any]], Explored]
-    """Undo ``Explored.as_data``, whose ``kind`` is the name of the family."""
-    ladder: Callable[[OwnSpec], Iterator[tuple[str, Explored]]]
+    read: Callable[[Mapping[str, Any]], Scope]
+    """Undo ``Scope.as_data``, whose ``kind`` is the name of the family."""
+    ladder: Callable[[OwnSpec], Iterator[tuple[str, Scope]]]
     """Small scopes of a spec's program, with their names, in which listed faults are searched for: cheap ones first."""
 
 

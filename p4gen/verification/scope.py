@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import cycle, pairwise
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from p4gen.errors import InputError
 from p4gen.families import load_collective
@@ -20,7 +21,6 @@ from p4gen.host.collectives.commlib import Communicator
 from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.verbs import Recovery
-from p4gen.model import EngineName
 from p4gen.net.collectives.config import Call, SimConfig, Work
 from p4gen.net.collectives.simulation import Simulation
 from p4gen.net.collectives.values import expected
@@ -31,7 +31,7 @@ from p4gen.ptf.mutations import Mutation
 from p4gen.rocev2 import psn
 from p4gen.verification.family import verification_of
 from p4gen.verification.parts.collectives import CheckedRank, Rank
-from p4gen.verification.world import Budget, Rules, World, links_of
+from p4gen.verification.world import Budget, Rules, Scope, World, links_of
 from p4gen.vocabulary import CollectiveSpec
 from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.ticks import EVERY_US
@@ -41,10 +41,9 @@ ROOTED = frozenset({Collective.REDUCE, Collective.BROADCAST})
 
 
 @dataclass(frozen=True)
-class Scope:
+class GroupScope(Scope):
     """The scope of a search: a program of groups, the calls of ranks, and what the network may do."""
 
-    topology: TopologySpec
     program: CollectiveSpec
     collectives: tuple[Collective, ...] = (Collective.ALLREDUCE,)
     """What every rank calls, one after the other."""
@@ -52,7 +51,6 @@ class Scope:
     """Number of packets that a rank sends in a call, with the control message."""
     groups: int = 1
     """Number of groups of all ranks, which run at the same time."""
-    budget: Budget = field(default_factory=Budget)
     first_psn: int = 5
     flow: Flow = Flow.RESULTS
     sync: PsnSync = PsnSync.SUBGROUPS
@@ -61,9 +59,6 @@ class Scope:
     ack_every: int = 1
     rank_window: int | None = None
     """Messages that ranks keep outstanding, if they ignore the program's W."""
-    engine: EngineName = "jit"
-    fault: Mutation | None = None
-    """A fault that is seeded into the program."""
     stale: bool = False
     """Registers hold what an earlier group with the same PSNs has left, whose epoch is another one."""
     earlier: tuple[Collective, ...] = ()
@@ -76,16 +71,8 @@ class Scope:
     """The slots, and what else idles while others are used, were last used by calls that began with this PSN, in the
     same epoch, and by what takes slots of others since then; all other registers are new."""
 
-    def with_engine(self, engine: EngineName) -> Scope:
-        """See ``Explored``."""
-        return replace(self, engine=engine)
-
-    def with_fault(self, fault: Mutation) -> Scope:
-        """See ``Explored``."""
-        return replace(self, fault=fault)
-
-    def sound(self) -> Scope | None:
-        """See ``Explored``."""
+    @override
+    def sound(self) -> GroupScope | None:
         program = verification_of(self.program).sound(self.program)
         if self.fault is None and program == self.program:
             return None
@@ -148,8 +135,8 @@ class Scope:
             epoch=2 if self.stale else 1,
         )
 
+    @override
     def world(self) -> World:
-        """See ``Explored``."""
         simulation = Simulation(self.config, self.text)
         spec, placement = simulation.spec, simulation.placement
         self._leave(simulation)
@@ -231,8 +218,8 @@ class Scope:
                             return True
         return False
 
+    @override
     def as_data(self) -> dict[str, Any]:
-        """The scope as plain values, for a file."""
         return {
             "kind": "collectives",
             "topology": links_of(self.topology),
@@ -256,7 +243,7 @@ class Scope:
         }
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Scope:
+    def from_data(cls, data: Mapping[str, Any]) -> GroupScope:
         """Undo ``as_data``. Raises ``InputError`` or ``ValueError`` for data that is not a scope's."""
         return cls(
             TopologySpec.model_validate(data["topology"]),
@@ -264,13 +251,13 @@ class Scope:
             tuple(map(Collective, data["collectives"])),
             data["packets"],
             data["groups"],
-            Budget(**data["budget"]),
             data["first_psn"],
             Flow(data["flow"]),
             PsnSync(data["sync"]),
             None if data["recovery"] is None else Recovery(data["recovery"]),
             data["ack_every"],
             data["rank_window"],
+            budget=Budget(**data["budget"]),
             fault=None if data["fault"] is None else Mutation(**data["fault"]),
             stale=data["stale"],
             earlier=tuple(map(Collective, data["earlier"])),
@@ -279,8 +266,8 @@ class Scope:
             idle_since=data["idle_since"],
         )
 
+    @override
     def sentence(self) -> str:
-        """The scope, in words."""
         calls = ", then ".join(str(each) for each in self.collectives)
         left = "; registers of an earlier group" if self.stale else ""
         if self.idle_since is not None:

@@ -22,7 +22,7 @@ from p4gen.verification.parts.monitors import Asked, Gaps, Monitor, NoRepeats, O
 from p4gen.verification.parts.switches import SwitchPart
 from p4gen.verification.search.events import HELD
 from p4gen.verification.search.interning import Interned
-from p4gen.verification.world import Explored, Rules
+from p4gen.verification.world import Rules, Scope
 from p4gen.vocabulary import ticks
 
 _OPCODE_AT: Final = ROCE.at("bth.opcode")
@@ -87,7 +87,7 @@ class Effect:
 class System:
     """The parts of a scope, before anything has happened. Raises ``InputError`` for a scope that cannot be."""
 
-    def __init__(self, scope: Explored) -> None:
+    def __init__(self, scope: Scope) -> None:
         self.scope = scope
         world = scope.world()
         topology, network, rules = scope.topology, world.network, world.rules

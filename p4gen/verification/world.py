@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from p4gen.groups.group import SwitchConfig
 from p4gen.host.transport.nic import Nic
@@ -105,47 +106,44 @@ class World:
         return self.own_psns.get(node, {}).get(qp, self.first_psn)
 
 
-class Explored(Protocol):
-    """A scope: what ``System`` needs of it."""
+@dataclass(frozen=True)
+class Scope(ABC):
+    """What a search explores: a program on a network, what its hosts do, and which faults the network may commit."""
 
-    @property
-    def topology(self) -> TopologySpec:
-        """The network that is searched."""
-        ...
+    topology: TopologySpec
+    program: ProgramSpec
+    budget: Budget = field(default_factory=Budget, kw_only=True)
+    engine: EngineName = field(default="jit", kw_only=True)
+    fault: Mutation | None = field(default=None, kw_only=True)
+    """A fault that is seeded into the program."""
 
-    @property
-    def program(self) -> ProgramSpec:
-        """The program that it is about."""
-        ...
-
-    @property
-    def budget(self) -> Budget:
-        """How often the network may commit each fault."""
-        ...
-
+    @abstractmethod
     def world(self) -> World:
-        """The network, new. Raises ``InputError`` for a scope that cannot be."""
+        """Make the network. Raises ``InputError`` for a scope that cannot be searched."""
         ...
 
+    @abstractmethod
     def sentence(self) -> str:
-        """Program, topology and calls, in words."""
+        """Describe program, topology and calls."""
         ...
 
+    @abstractmethod
     def as_data(self) -> dict[str, Any]:
         """The scope as plain values, for a file."""
         ...
 
-    def with_engine(self, engine: EngineName) -> Explored:
+    @abstractmethod
+    def sound(self) -> Self | None:
+        """The same with the sound program; None if the scope's own is meant to be sound."""
+        ...
+
+    def with_engine(self, engine: EngineName) -> Self:
         """The same on another engine."""
-        ...
+        return replace(self, engine=engine)
 
-    def with_fault(self, fault: Mutation) -> Explored:
+    def with_fault(self, fault: Mutation) -> Self:
         """The same with a fault in the program."""
-        ...
-
-    def sound(self) -> Explored | None:
-        """The same with the sound program; None if the scope's own is said to be sound."""
-        ...
+        return replace(self, fault=fault)
 
 
 def links_of(topology: TopologySpec) -> dict[str, Any]:

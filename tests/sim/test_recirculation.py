@@ -118,14 +118,14 @@ def test_packets_wait_between_passes_on_request(engine: EngineName) -> None:
     def send() -> int:
         return len(between.leaving(model.process(1, bytes([2, 0, 0, 0]))))
 
-    assert (send(), between.asked(SETTLE)) == (1, ([], 3))
-    assert between.asked(HOLD) == ([], 0)
-    assert (send(), send(), between.asked(ROUND)) == (0, 0, ([], 1))
+    assert (send(), between.answer(SETTLE)) == (1, ([], 3))
+    assert between.answer(HOLD) == ([], 0)
+    assert (send(), send(), between.answer(ROUND)) == (0, 0, ([], 1))
     assert send() == 0
-    outputs, most = between.asked(ROUND)
+    outputs, most = between.answer(ROUND)
     assert ([port for port, _ in outputs], most) == ([2, 2], 1)
-    assert [port for port, _ in between.asked(GO)[0]] == [2]
-    assert (send(), between.asked(SETTLE)) == (1, ([], 3))
+    assert [port for port, _ in between.answer(GO)[0]] == [2]
+    assert (send(), between.answer(SETTLE)) == (1, ([], 3))
 
 
 def config(delay: int, **fields: Any) -> SimConfig:

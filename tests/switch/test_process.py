@@ -13,8 +13,8 @@ from patience import PATIENCE_S, until
 
 from p4gen.errors import FailedError
 from p4gen.model import ControlError
+from p4gen.model.control_plane import ControlPlane
 from p4gen.model.entries import Action, Entry
-from p4gen.switch.api import ControlPlane
 from p4gen.switch.process import CONTROL_SOCKET, LOG_FILE, running_switch
 from p4gen.switch.running import WRITES_FILE, Program, RunningSwitch, listens, started
 from p4gen.switch.unix import connect, socket_path

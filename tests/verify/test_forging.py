@@ -24,7 +24,7 @@ from p4gen.verification.findings.counterexample import played, save, story_of
 from p4gen.verification.search.kernel import ARRIVE
 from p4gen.verification.search.search import Search
 from p4gen.verification.system import System
-from p4gen.verification.world import Budget, Explored
+from p4gen.verification.world import Budget, Scope
 from p4gen.vocabulary import ticks
 from p4gen.vocabulary.topology import load_topology
 from verify.scopes import scope
@@ -35,24 +35,24 @@ Kind = tuple[int, int]
 """An opcode, and the syndrome of an answer, or -1."""
 
 
-def of_groups(mode: str, **fields: Any) -> Explored:
+def of_groups(mode: str, **fields: Any) -> Scope:
     return scope(mode, budget=ONE, **fields)
 
 
-def of_writes(**fields: Any) -> Explored:
+def of_writes(**fields: Any) -> Scope:
     spec = load_spec(
         None, {"mode": "multiwrite", "payload": 64, "contexts": 4, "edges": 4, "slots": 4, "ports": 4, **fields}
     )
-    return WriteScope(load_topology(STAR), spec, 2, ONE)  # type: ignore[arg-type]
+    return WriteScope(load_topology(STAR), spec, 2, budget=ONE)  # type: ignore[arg-type]
 
 
-def of_pulls(**fields: Any) -> Explored:
+def of_pulls(**fields: Any) -> Scope:
     small = {"lanes": 8, "waves": 2, "wave": 1, "contexts": 1, "edges": 3, "ports": 4}
     spec = load_spec(None, {"mode": "scin", **small, **fields})
-    return PullScope(load_topology("star-2"), spec, (2,), Pattern(3, 3), ONE)  # type: ignore[arg-type]
+    return PullScope(load_topology("star-2"), spec, (2,), Pattern(3, 3), budget=ONE)  # type: ignore[arg-type]
 
 
-SCOPES: dict[str, Callable[[], Explored]] = {
+SCOPES: dict[str, Callable[[], Scope]] = {
     "I": lambda: of_groups("I", fan_in=4),
     "II": lambda: of_groups("II"),
     "II, Go-Back-N": lambda: of_groups("II", reliability="gbn"),
@@ -84,7 +84,7 @@ BELIEVED: dict[str, set[Kind]] = {
 """What programs that look at no port believe of it."""
 
 
-def seeded(of: Explored, fault: str) -> Explored:
+def seeded(of: Scope, fault: str) -> Scope:
     (mutation,) = (each for each in seeding_of(of.program).mutations if each.name == fault)
     return of.with_fault(mutation)
 

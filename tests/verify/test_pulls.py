@@ -38,7 +38,7 @@ def scope(name: str = "star-2", calls: tuple[int, ...] = (3, 1), budget: Budget 
     spec = ScinSpec.model_validate(SMALL | fields)
     ranks = 3 if name == "star-3" else 2
     pattern = Pattern((1 << ranks) - 1, (1 << ranks) - 1)
-    return PullScope(load_topology(name), spec, calls, pattern, budget, engine="interp")
+    return PullScope(load_topology(name), spec, calls, pattern, budget=budget, engine="interp")
 
 
 def search(of: PullScope) -> Search:

@@ -10,7 +10,7 @@ import pytest
 from p4gen.errors import FailedError, InputError
 from p4gen.host.collectives.plan import Flow
 from p4gen.verification.findings.results import Result
-from p4gen.verification.scope import Scope
+from p4gen.verification.scope import GroupScope
 from p4gen.verification.search import knowledge
 from p4gen.verification.search.search import Search
 from p4gen.verification.system import System
@@ -30,7 +30,7 @@ SCOPES: dict[str, dict[str, Any]] = {
 }
 
 
-def found(one: Scope, *, reduce: bool = False, symmetry: bool = False, workers: int = 1, **limits: Any) -> Result:
+def found(one: GroupScope, *, reduce: bool = False, symmetry: bool = False, workers: int = 1, **limits: Any) -> Result:
     return Search(System(one), reduce=reduce, symmetry=symmetry, workers=workers).run(**limits)
 
 

@@ -26,7 +26,7 @@ from p4gen.vocabulary.topology import load_topology, packaged
 
 def scope(name: str = "star-3", packets: int = 2, budget: Budget | None = None, **fields: Any) -> WriteScope:
     spec = MultiwriteSpec.model_validate({"payload": 64, "contexts": 4, "edges": 4, "slots": 4, "ports": 4} | fields)
-    return WriteScope(load_topology(packaged(name)), spec, packets, budget or Budget(losses=1))
+    return WriteScope(load_topology(packaged(name)), spec, packets, budget=budget or Budget(losses=1))
 
 
 def searched(of: WriteScope) -> Result:

@@ -16,6 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from typing_extensions import override
+
 from p4gen.chips.tna import PIPES
 from p4gen.chips.tna.chip import FCS, NO_PORT, PORTS, chip_of, pipe_of
 from p4gen.chips.tna.context import UNSET, Pass
@@ -25,6 +27,7 @@ from p4gen.chips.tna.replication import Copy, Request, copies, copies_of_session
 from p4gen.chips.tna.settings import Settings
 from p4gen.model.errors import ControlError
 from p4gen.model.passes import Passes
+from p4gen.model.runner import GeneratingRunner
 from p4gen.model.trace import Trace
 from p4gen.p4 import ir
 
@@ -48,7 +51,7 @@ class _Departure:
     queue: int = 0
 
 
-class TofinoModel(Settings):
+class TofinoModel(Settings, GeneratingRunner):
     """Runs packets through a program with the packages of TNA or T2NA. Raises ``InputError`` for what is not
     supported."""
 
@@ -72,13 +75,13 @@ class TofinoModel(Settings):
             self._pipelines[pipe, traced] = found
         return self._pipelines[pipe, traced]
 
+    @override
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
-        """Process what the packet generator has made until now, then a packet, then what it has started in the
-        generator. Returns the output as (port, packet), in order of transmission."""
+        """What the packet generator has made goes first, and what the packet makes the generator send goes last."""
         return self.generate(trace) + self._run(port, packet, trace) + self.generate(trace)
 
+    @override
     def generate(self, trace: Trace | None = None) -> list[tuple[int, bytes]]:
-        """Process the packets that the packet generator has made until now."""
         if not self.state.generator.applications:
             return []
         made = self.state.generator.due()

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from typing_extensions import override
+
 from p4gen.arch.ports import DROP_PORT
 from p4gen.chips.v1model.externs import V1MODEL
 from p4gen.model.codec import packed
@@ -18,6 +20,7 @@ from p4gen.model.entries import Replica
 from p4gen.model.interp import Context, Frame, Interpreter, Reject
 from p4gen.model.passes import HELD, Passes
 from p4gen.model.poison import initial
+from p4gen.model.runner import HoldingRunner
 from p4gen.model.state import ModelState
 from p4gen.model.trace import Trace, show
 from p4gen.model.values import StructValue, copy_value, zero
@@ -57,7 +60,7 @@ class _Departure:
     """Number of bytes that a clone session keeps; 0: all."""
 
 
-class V1Model:
+class V1Model(HoldingRunner):
     """Runs packets through a program with the blocks of ``V1Switch``.
 
     Raises ``InputError`` for what is not supported.
@@ -70,13 +73,12 @@ class V1Model:
         self._traced: _Pipeline | None = None
         self._holds = False
 
+    @override
     def hold(self, held: bool) -> None:
-        """See ``Model.hold_recirculated``."""
         self._holds = held
 
+    @override
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
-        """Process ``packet``, which arrives at ``port``. Returns the output as (port, packet), in order of
-        transmission."""
         if trace is None:
             pipeline = self._plain
         else:

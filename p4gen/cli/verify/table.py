@@ -15,7 +15,7 @@ from p4gen.families import families
 from p4gen.inputs import parsed, quote
 from p4gen.library.verification import small_program
 from p4gen.verification.family import PaperTable, Verification
-from p4gen.verification.scope import Scope
+from p4gen.verification.scope import GroupScope
 from p4gen.verification.world import Budget
 from p4gen.vocabulary import units
 from p4gen.vocabulary.topology import load_topology
@@ -60,7 +60,7 @@ def command(
             if rows and row.name not in rows:
                 continue
             flags = {name: str(value) for name, value in row.fields.items()}
-            scope = Scope(
+            scope = GroupScope(
                 topology, small_program(topology, flags), (row.collective,), paper.packets, budget=Budget(paper.losses)
             )
             result = Search(System(scope), reduce=reduction == "por", workers=workers, memory=most).run()

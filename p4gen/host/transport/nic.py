@@ -92,7 +92,7 @@ class Nic:
         return found
 
     def forget_times(self) -> None:
-        """See ``Requester.forget_times``."""
+        """``Requester.forget_times`` for the NIC and all its queue pairs."""
         self._free_at = 0
         self._pump_at = None
         self.dropped.clear()

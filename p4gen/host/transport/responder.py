@@ -357,7 +357,7 @@ class Responder:
         return False
 
     def forget_times(self) -> None:
-        """See ``Requester.forget_times``."""
+        """As ``Requester.forget_times``, for the receiving side."""
         if self._waits_since is not None:
             self._waits_since = 0 if self._waits_since == self._arrived() else -1
         self._holes = deque((self._c.timeout_ps, seq) for _, seq in self._holes)

@@ -99,7 +99,7 @@ class Connections:
     # --- requests ---
 
     def register(self, spec: ConnectionSpec) -> ConnectionStatus:
-        """See ``api.Manager.register_connection``."""
+        """Implements ``Manager.register_connection``."""
         try:
             return self._register(spec)
         except NoEpochError as lacking:
@@ -131,7 +131,7 @@ class Connections:
             self._idle(record)
 
     def release(self, number: int) -> None:
-        """See ``api.Manager.release_connection``."""
+        """Implements ``Manager.release_connection``."""
         ledger = self._ledger
         with ledger.changed:
             record = self._busy(number)
@@ -145,7 +145,7 @@ class Connections:
             self._idle(record)
 
     def spray(self, number: int, *, spray: bool) -> ConnectionStatus:
-        """See ``api.Manager.spray_connection``."""
+        """Implements ``Manager.spray_connection``."""
         with self._ledger.changed:
             record = self._busy(number)
             record.spray = spray

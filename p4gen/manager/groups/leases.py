@@ -74,7 +74,7 @@ class Leases:
                 record.lease = Lease(-1, time.monotonic())
 
     def begin_call(self, group: str, generation: int, call: int) -> bool:
-        """See ``HostManager.begin_call``."""
+        """Implements ``HostManager.begin_call``."""
         until = time.monotonic() + _WAITS * self._longest
         while True:
             with self._ledger.changed:
@@ -87,7 +87,7 @@ class Leases:
             self._lifecycle.idle(turn.record)
 
     def end_call(self, group: str, generation: int, rank: int, completed: int) -> None:
-        """See ``HostManager.end_call``."""
+        """Implements ``HostManager.end_call``."""
         with self._ledger.changed:
             record = self._ledger.get(group)
             if not 0 <= rank < len(record.spec.ranks):

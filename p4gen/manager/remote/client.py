@@ -156,9 +156,10 @@ class ManagerClient(Manager):
     def status(self) -> Status:
         return from_message(Status, self._ask("GetStatus", pb.GetStatusRequest, pb.Status))
 
+    @override
     def watch(self, host: str) -> Watch:
-        """See ``Manager.watch``. When the manager ends, the watch waits for a new one and then starts again with all
-        current memberships. So it ends only with ``close``, its own or the client's."""
+        """When the manager ends, the watch waits for a new one, and starts again with all current memberships. So it
+        ends only with ``close``, its own or the client's."""
         return Watch(self, host)
 
     @override

@@ -153,8 +153,9 @@ class IncAgent(Agent):
             cells = self._client.counters(group_entries(self.info.spec).given_up)
             return {index: cell.packets for index, cell in enumerate(cells) if cell.packets}
 
+    @override
     def set_ticks(self, edges: Sequence[PlacedEdge]) -> None:
-        """See ``Agent.set_ticks``. Ticks pause while there is no connection."""
+        """Ticks pause while there is no connection."""
         if self._ticks is not None:
             interval = self._ticks.interval_of(len(edges))
             self._ticks.set(self.name, [tick(edge, interval) for edge in edges], self._send_ticks)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from p4gen.model.interp.extern_args import leaves
 from p4gen.model.jit import exchange as x
@@ -21,6 +22,7 @@ from p4gen.model.jit.layout import align
 from p4gen.model.jit.memory import Bytes
 from p4gen.model.jit.program import Generated
 from p4gen.model.jit.state import NativeState
+from p4gen.model.runner import HoldingRunner, Runner
 from p4gen.model.state import Digest
 from p4gen.model.trace import Trace
 from p4gen.model.values import StructValue
@@ -69,13 +71,6 @@ class Generate(Protocol):
         """Compile a program."""
 
 
-class Runs(Protocol):
-    """The reference interpreter of an architecture."""
-
-    def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
-        """Process a packet."""
-
-
 _SINGLE = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64,
     ctypes.c_uint64,
@@ -83,7 +78,7 @@ _SINGLE = ctypes.CFUNCTYPE(
 _BATCH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
 
-class Engine:
+class Engine(HoldingRunner):
     """Runs a program's machine code on ``state``, which it moves into a block.
 
     ``cache`` is the folder of compiled programs, None for none; ``generate`` compiles, and ``interpreter`` makes what
@@ -98,7 +93,7 @@ class Engine:
         state: NativeState,
         cache: Path | None,
         generate: Generate,
-        interpreter: Callable[[ir.Program, Any], Runs],
+        interpreter: Callable[[ir.Program, Any], Runner],
     ) -> None:
         self._program, self.state = program, state
         self._new_interpreter = interpreter
@@ -123,7 +118,7 @@ class Engine:
         self._set(x.ARENA_ROOM, generated.arena)
         self._set(x.WORK, _address(self._frames) + size * frames)
         self._io, self._tmp = ctypes.addressof(self._exchange), _address(self._temporary)
-        self._interpreter: Runs | None = None
+        self._interpreter: Runner | None = None
         self._buffers = _Buffers()
         self._staged = np.zeros((2, _STAGED), np.int64), np.zeros(_STAGED, np.int32)
         self._stages = [a.ctypes.data for a in (*self._staged[0], self._staged[1])]
@@ -136,15 +131,15 @@ class Engine:
     def _get(self, offset: int) -> int:
         return self._exchange[offset // 8]
 
+    @override
     def hold(self, held: bool) -> None:
-        """See ``Model.hold_recirculated``."""
         self._set(x.HOLD, held)
 
     # --- packets ---
 
+    @override
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
-        """Process a packet. Returns the output as (port, packet), in order of transmission. For a trace, the
-        interpreter runs on this state."""
+        """The interpreter makes a trace, on this state."""
         if trace is not None:
             return self._traced(port, packet, trace)
         self.state.flush()

@@ -22,7 +22,7 @@ from p4gen.verification.findings.scenario import switch_in, tried, write
 from p4gen.verification.search.knowledge import Knowledge
 from p4gen.verification.search.search import Search
 from p4gen.verification.system import System
-from p4gen.verification.world import Explored
+from p4gen.verification.world import Scope
 from p4gen.vocabulary import ProgramSpec
 
 DEEPER = 10
@@ -36,7 +36,7 @@ class Found:
 
     fault: Mutation
     name: str = ""
-    scope: Explored | None = None
+    scope: Scope | None = None
     problem: Problem | None = None
     why: str = ""
     doubt: str = ""
@@ -156,13 +156,13 @@ class Hunt:
         said = _text(spec), fault, self._states, tuple(self._scopes), _shown(spec, fault), beyond(spec, fault)
         return blake2b(repr(said).encode(), digest_size=12).hexdigest()
 
-    def _ladder(self, spec: ProgramSpec, fault: Mutation) -> list[tuple[str, Explored]]:
+    def _ladder(self, spec: ProgramSpec, fault: Mutation) -> list[tuple[str, Scope]]:
         """The scopes for a fault, in the order of their searches."""
         shown = _shown(spec, fault)
         scopes = [(name, scope) for name, scope in ladder(spec) if not self._scopes or name in self._scopes]
         return sorted(scopes, key=lambda named: named[0] != shown)
 
-    def _steps(self, name: str, scope: Explored) -> tuple[Knowledge, bool]:
+    def _steps(self, name: str, scope: Scope) -> tuple[Knowledge, bool]:
         """What the sound program's switches do in a scope, and whether that is everything."""
         key = name, repr(scope.program)
         if key not in self._sound:

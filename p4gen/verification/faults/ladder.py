@@ -11,8 +11,8 @@ from p4gen.groups.connections import connection_entries
 from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.verification.family import verification_of
 from p4gen.verification.parts.flows import FlowScope
-from p4gen.verification.scope import Scope
-from p4gen.verification.world import Budget, Explored, links_of
+from p4gen.verification.scope import GroupScope
+from p4gen.verification.world import Budget, Scope, links_of
 from p4gen.vocabulary import CollectiveSpec, ProgramSpec
 from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.topology import TopologySpec, load_topology
@@ -38,7 +38,7 @@ def _star(spec: CollectiveSpec, name: str) -> TopologySpec:
     return TopologySpec.model_validate(links_of(load_topology("star-8")) | {"ranks": SPREAD[name]})
 
 
-def ladder(spec: ProgramSpec) -> Iterator[tuple[str, Explored]]:
+def ladder(spec: ProgramSpec) -> Iterator[tuple[str, Scope]]:
     """Small scopes for a program, with their names: cheap ones first."""
     own = verification_of(spec).scopes
     if own is not None:
@@ -51,9 +51,9 @@ def ladder(spec: ProgramSpec) -> Iterator[tuple[str, Explored]]:
     return (named for named in _groups(program) if named[1].sync not in refined)
 
 
-def _groups(spec: CollectiveSpec) -> Iterator[tuple[str, Scope]]:
+def _groups(spec: CollectiveSpec) -> Iterator[tuple[str, GroupScope]]:
     two, three, tree = _star(spec, "star-2"), _star(spec, "star-3"), load_topology("tree-3-2")
-    base = Scope(two, spec, first_psn=WRAP)
+    base = GroupScope(two, spec, first_psn=WRAP)
     third = replace(base, topology=three)
     loss, duplicate = Budget(losses=1), Budget(duplicates=1)
 

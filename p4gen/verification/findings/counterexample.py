@@ -17,9 +17,9 @@ from p4gen.verification.family import Verification
 from p4gen.verification.findings.results import Problem
 from p4gen.verification.findings.story import Event, Story, events_of
 from p4gen.verification.parts.flows import FlowScope
-from p4gen.verification.scope import Scope
+from p4gen.verification.scope import GroupScope
 from p4gen.verification.system import System
-from p4gen.verification.world import Explored
+from p4gen.verification.world import Scope
 from p4gen.vocabulary.positions import read_yaml
 
 FORMAT = "p4gen schedule 1"
@@ -101,7 +101,7 @@ def played(path: Path) -> tuple[Story, str]:
     return story, violated
 
 
-def read_schedule(path: Path) -> tuple[Explored, str, tuple[Event, ...]]:
+def read_schedule(path: Path) -> tuple[Scope, str, tuple[Event, ...]]:
     """The scope of a schedule, the property that it violates, and its events. Raises ``InputError``."""
     value, _, _ = read_yaml(path)
     try:
@@ -118,11 +118,11 @@ def read_schedule(path: Path) -> tuple[Explored, str, tuple[Event, ...]]:
         raise InputError(Diagnostic(str(path), f"is not a schedule of `p4gen verify`: {error}")) from None
 
 
-def _scope(data: Mapping[str, Any]) -> Explored:
+def _scope(data: Mapping[str, Any]) -> Scope:
     kind = data["kind"]
     if kind in families():
         own = families()[kind].facet(Verification).scopes
         if own is None:
             raise ValueError(f"the family {kind} has no scopes of its own")
         return own.read(data)
-    return FlowScope.from_data(data) if kind == "flows" else Scope.from_data(data)
+    return FlowScope.from_data(data) if kind == "flows" else GroupScope.from_data(data)

@@ -26,7 +26,7 @@ from p4gen.switch import targets
 from p4gen.verification.findings.counterexample import SCHEDULE, read_schedule
 from p4gen.verification.findings.story import Event, Moment, Story
 from p4gen.verification.system import System
-from p4gen.verification.world import Explored
+from p4gen.verification.world import Scope
 
 MODULE = "test_counterexample"
 NAME = f"{MODULE}.Counterexample"
@@ -191,7 +191,7 @@ def write(story: Story, about: str, folder: Path) -> Path | None:
     return path
 
 
-def tried(scope: Explored, switch: str, folder: Path) -> tuple[bool, bool]:
+def tried(scope: Scope, switch: str, folder: Path) -> tuple[bool, bool]:
     """As ``trial``, on switches in the memory of this process."""
     found = importlib.util.spec_from_file_location(MODULE, folder / f"{MODULE}.py")
     assert found is not None
@@ -215,7 +215,7 @@ def tried(scope: Explored, switch: str, folder: Path) -> tuple[bool, bool]:
     return wrong, right
 
 
-def trial(scope: Explored, switch: str, folder: Path, target: str, place: Path) -> tuple[bool, bool]:
+def trial(scope: Scope, switch: str, folder: Path, target: str, place: Path) -> tuple[bool, bool]:
     """Whether the scenario in ``folder`` passes on a target with a switch's program, and with the sound one.
 
     ``place`` is an empty folder with a short path. Raises what compilers and switches raise, and ``FailedError`` if a

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from typing_extensions import override
+
 from p4gen.host.collectives.arrays import Array, differing
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.transport.nic import Nic
@@ -34,14 +36,14 @@ class CheckedRank(RankTask):
         self._rank, self._communicator = rank, member
 
     def forget_times(self) -> None:
-        """See ``Task``."""
+        """Set the times of all calls to 0."""
         for call in self.made:
             call.started, call.finished = _at_zero(call.started), _at_zero(call.finished)
             call.last_result = _at_zero(call.last_result)
 
     @property
+    @override
     def problem(self) -> str:
-        """See ``Task``."""
         first = {id(call): room for call, rooms in self._communicator.arriving() for room in rooms[:1]}
         for number, call in enumerate(self.made):
             room = first.get(id(call))

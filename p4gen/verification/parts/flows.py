@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Final
+
+from typing_extensions import override
 
 from p4gen.families import load_spec
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig, Recovery, RecvWr, SendWr, Status
-from p4gen.model import EngineName
 from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig
 from p4gen.net.traffic.traffic_simulation import TrafficSimulation
 from p4gen.net.world.network import Network
@@ -22,7 +23,7 @@ from p4gen.ptf.mutations import Mutation
 from p4gen.verification.family import verification_of
 from p4gen.verification.findings.story import Event, Story
 from p4gen.verification.system import System
-from p4gen.verification.world import Budget, Rules, World, links_of
+from p4gen.verification.world import Budget, Rules, Scope, World, links_of
 from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.topology import TopologySpec
 
@@ -43,7 +44,7 @@ class Sender:
         self._pair: QueuePair = nic.create_pair(number, peer, config, self._completed)
 
     def parts(self) -> dict[str, object]:
-        """See ``Task``."""
+        """The task itself: the queue pair is a part of the NIC."""
         return {"task": self}
 
     def start(self) -> None:
@@ -53,11 +54,11 @@ class Sender:
 
     @property
     def done(self) -> bool:
-        """See ``Task``."""
+        """Whether all messages are acknowledged."""
         return self._acknowledged == len(self._messages)
 
     def forget_times(self) -> None:
-        """See ``Task``."""
+        """Nothing: it keeps no times."""
 
     def _completed(self, completion: Completion) -> None:
         if completion.status is Status.SUCCESS:
@@ -80,7 +81,7 @@ class Receiver:
         self._pair: QueuePair = nic.create_pair(number, peer, config, self._completed)
 
     def parts(self) -> dict[str, object]:
-        """See ``Task``."""
+        """The task itself: the queue pair is a part of the NIC."""
         return {"task": self}
 
     def start(self) -> None:
@@ -90,11 +91,11 @@ class Receiver:
 
     @property
     def done(self) -> bool:
-        """See ``Task``."""
+        """Whether all messages have arrived as they were sent."""
         return self._arrived == len(self._messages)
 
     def forget_times(self) -> None:
-        """See ``Task``."""
+        """Nothing: it keeps no times."""
 
     def _completed(self, completion: Completion) -> None:
         if completion.status is not Status.SUCCESS:
@@ -106,10 +107,9 @@ class Receiver:
 
 
 @dataclass(frozen=True)
-class FlowScope:
+class FlowScope(Scope):
     """The first host sends messages to the second one."""
 
-    topology: TopologySpec
     program: ProgramSpec
     """The program of switches with hosts."""
     core: ProgramSpec
@@ -117,35 +117,24 @@ class FlowScope:
     packets: int = 4
     """Packets of a message."""
     messages: int = 1
-    budget: Budget = field(default_factory=Budget)
     recovery: Recovery = Recovery.SELECTIVE_REPEAT
     seed: int = 1
     """Of initial PSNs and UDP source ports."""
-    engine: EngineName = "jit"
-    fault: Mutation | None = None
     connections: int = 1
     first_psn: int | None = None
     """Of the connections; drawn from the seed by default."""
     stale: bool = False
     """Registers hold what earlier connections, of another epoch, have left."""
 
-    def with_engine(self, engine: EngineName) -> FlowScope:
-        """See ``Explored``."""
-        return replace(self, engine=engine)
-
-    def with_fault(self, fault: Mutation) -> FlowScope:
-        """See ``Explored``."""
-        return replace(self, fault=fault)
-
+    @override
     def sound(self) -> FlowScope | None:
-        """See ``Explored``."""
         program = verification_of(self.program).sound(self.program)
         if self.fault is None and program == self.program:
             return None
         return replace(self, program=program, fault=None)
 
+    @override
     def sentence(self) -> str:
-        """See ``Explored``."""
         seeded = f", with the fault {self.fault.name}" if self.fault is not None else ""
         over = f" over each of {self.connections} connections" if self.connections > 1 else ""
         left = "; registers of earlier connections" if self.stale else ""
@@ -154,8 +143,8 @@ class FlowScope:
             f"{self.packets} packets{over}; {self.budget.sentence()}{left}"
         )
 
+    @override
     def as_data(self) -> dict[str, Any]:
-        """See ``Explored``."""
         return {
             "kind": "flows",
             "topology": links_of(self.topology),
@@ -181,9 +170,9 @@ class FlowScope:
             load_spec(None, data["core"]),
             data["packets"],
             data["messages"],
-            Budget(**data["budget"]),
             Recovery(data["recovery"]),
             data["seed"],
+            budget=Budget(**data["budget"]),
             fault=None if data["fault"] is None else Mutation(**data["fault"]),
             connections=data["connections"],
             first_psn=data["first_psn"],
@@ -225,8 +214,8 @@ class FlowScope:
         """The switch that the second host is connected to."""
         return switch_of(self.topology, self.topology.hosts[1])
 
+    @override
     def world(self) -> World:
-        """See ``Explored``."""
         simulation, network = self._simulation(2 if self.stale else 1)
         placement, specs = simulation.placement, simulation.specs
         messages = [

@@ -17,7 +17,7 @@ class SearchedTask(Task, Protocol):
     """A task whose states are compared."""
 
     def forget_times(self) -> None:
-        """See ``Requester.forget_times``."""
+        """Forget times that nothing depends on, as ``Requester.forget_times`` does."""
         ...
 
 

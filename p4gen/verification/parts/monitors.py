@@ -201,9 +201,10 @@ class OneRepeat(Monitor):
     first: Hashable = ((), 0)
     excused = False
 
+    @override
     def step(self, memory: Any, port: int, arrived: Sequence[bytes], sent: Sent) -> tuple[Hashable, str]:
-        """See ``Monitor``. It remembers the newest PSN of each connection, and how often something was sent again; -1
-        once that was for a timer."""
+        """The memory is the newest PSN of each connection, and how often something was sent again: -1 once that was
+        for a timer."""
         newest, count = dict(memory[0]), memory[1]
         for _, frames in sent:
             for frame in frames:

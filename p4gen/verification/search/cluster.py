@@ -145,8 +145,9 @@ class Cluster(Team):
     def expand(self) -> list[Expanded]:
         return self._each(Worker.expand)
 
+    @override
     def exchange(self) -> list[int]:
-        """See ``Team``. Nothing passes through this process but the numbers of states."""
+        """Nothing passes through this process but the numbers of states."""
         team = range(self.workers)
         parcels: list[list[Parcel]] = [[self._do(me, Worker.parcel, owner) for owner in team] for me in team]
         numbered = [self._do(owner, Worker.number, [parcels[me][owner] for me in team]) for owner in team]

@@ -43,7 +43,10 @@ class _Limits:
 
 
 def _prompt(budget: Budget, *, paced: bool) -> int:
-    """See ``Shape.prompt``. ``paced``: no rank sends before there is room."""
+    """How much a search prunes by repair without timers (``Shape.prompt``).
+
+    ``paced``: no rank sends before there is room.
+    """
     faults = replace(budget, forgeries=0)
     if paced and faults == Budget(duplicates=faults.duplicates):
         return 2

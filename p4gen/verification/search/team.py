@@ -62,22 +62,23 @@ class Team(Protocol):
 
     @abstractmethod
     def ends(self) -> list[int]:
-        """See ``Worker.ends``."""
+        """The number of states of each worker that nothing leaves."""
         ...
 
     @abstractmethod
     def reaching(self) -> list[Marks]:
-        """See ``Worker.reaching``."""
+        """The marks of each worker's ends."""
         ...
 
     @abstractmethod
     def bounded(self) -> list[Marks]:
-        """See ``Worker.bounded``."""
+        """The marks of those of each worker's states that no packet leaves."""
         ...
 
     @abstractmethod
     def sweep(self, marks: Marks, *, every: bool) -> list[Marks | None]:
-        """See ``Worker.sweep``."""
+        """Mark the states that lead to marked ones: by some transition or, with ``every``, by every packet. Returns the
+        marks of each worker's states, None where there is no new one."""
         ...
 
 

@@ -29,9 +29,9 @@ def _scope(spec: Any, order: ScopeOrder) -> WriteScope:
         order.topology,
         spec,
         order.packets,
-        order.budget,
         order.recovery or Recovery.GO_BACK_N,
         order.first_psn,
+        budget=order.budget,
         fault=order.fault,
     )
 

@@ -9,10 +9,12 @@ named it, each once and in order, and nothing else.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import Any
+
+from typing_extensions import override
 
 from p4gen.errors import InputError
 from p4gen.families import load_spec
@@ -21,7 +23,6 @@ from p4gen.groups.ticks import tick
 from p4gen.host.transport.memory import ProtectionDomain
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.verbs import Completion, QpConfig, Recovery, Status
-from p4gen.model import EngineName
 from p4gen.net.world.faults import Faults
 from p4gen.net.world.network import Network
 from p4gen.p4.compile import program_from
@@ -31,7 +32,7 @@ from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
 from p4gen.verification.parts.hosts import SearchedTask
-from p4gen.verification.world import Budget, Rules, World, links_of
+from p4gen.verification.world import Budget, Rules, Scope, World, links_of
 from p4gen.vocabulary.ticks import EVERY_US
 from p4gen.vocabulary.topology import TopologySpec
 
@@ -168,18 +169,14 @@ def _both(plain: SwitchConfig, held: SwitchConfig | None) -> SwitchConfig:
 
 
 @dataclass(frozen=True)
-class WriteScope:
+class WriteScope(Scope):
     """The first host writes tokens to the others."""
 
-    topology: TopologySpec
     program: MultiwriteSpec
     packets: int = 3
     """Tokens."""
-    budget: Budget = field(default_factory=Budget)
     recovery: Recovery = Recovery.GO_BACK_N
     first_psn: int = 5
-    engine: EngineName = "jit"
-    fault: Mutation | None = None
     sets: Sets = Sets.CHANGING
 
     @property
@@ -188,28 +185,20 @@ class WriteScope:
         ranks = len(self.topology.rank_hosts)
         return [named(number, ranks, self.sets) for number in range(self.packets)]
 
-    def with_engine(self, engine: EngineName) -> WriteScope:
-        """See ``Explored``."""
-        return replace(self, engine=engine)
-
-    def with_fault(self, fault: Mutation) -> WriteScope:
-        """See ``Explored``."""
-        return replace(self, fault=fault)
-
+    @override
     def sound(self) -> WriteScope | None:
-        """See ``Explored``."""
         return None if self.fault is None else replace(self, fault=None)
 
+    @override
     def sentence(self) -> str:
-        """See ``Explored``."""
         seeded = f", with the fault {self.fault.name}" if self.fault is not None else ""
         return (
             f"{self.program.program}{seeded} on {self.topology.name}: the first host writes {self.packets} tokens to "
             f"other hosts, in turn to {self.sets}; {self.budget.sentence()}"
         )
 
+    @override
     def as_data(self) -> dict[str, Any]:
-        """See ``Explored``."""
         return {
             "kind": self.program.family,
             "topology": links_of(self.topology),
@@ -231,15 +220,15 @@ class WriteScope:
             TopologySpec.model_validate(data["topology"]),
             spec,
             data["packets"],
-            Budget(**data["budget"]),
             Recovery(data["recovery"]),
             data["first_psn"],
+            budget=Budget(**data["budget"]),
             fault=None if data["fault"] is None else Mutation(**data["fault"]),
             sets=Sets(data["sets"]),
         )
 
+    @override
     def world(self) -> World:
-        """See ``Explored``."""
         topology, spec = self.topology, self.program
         ranks = len(topology.rank_hosts)
         if self.packets > spec.slots:

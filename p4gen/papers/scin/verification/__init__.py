@@ -32,9 +32,9 @@ def _scope(spec: Any, order: ScopeOrder) -> PullScope:
         spec,
         (order.packets, 1),
         Pattern(everybody, everybody),
-        order.budget,
         order.recovery or Recovery.GO_BACK_N,
         order.first_psn,
+        budget=order.budget,
         fault=order.fault,
     )
 

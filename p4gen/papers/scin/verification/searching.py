@@ -14,13 +14,14 @@ from functools import partial
 from itertools import accumulate
 from typing import Any, ClassVar, Final
 
+from typing_extensions import override
+
 from p4gen.errors import InputError
 from p4gen.families import load_spec
 from p4gen.groups.group import SwitchConfig
 from p4gen.host.transport.memory import MemoryRegion
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.verbs import QpConfig, Recovery
-from p4gen.model import EngineName
 from p4gen.net.world.faults import Faults
 from p4gen.net.world.network import Network
 from p4gen.p4.compile import program_from
@@ -36,7 +37,7 @@ from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
 from p4gen.verification.parts.clock import StillClock
 from p4gen.verification.parts.hosts import SearchedTask
-from p4gen.verification.world import Budget, Rules, World, links_of
+from p4gen.verification.world import Budget, Rules, Scope, World, links_of
 from p4gen.vocabulary.topology import TopologySpec
 
 TOPOLOGY: Final = "star-2"
@@ -117,41 +118,29 @@ class Rank:
 
 
 @dataclass(frozen=True)
-class PullScope:
+class PullScope(Scope):
     """The ranks of a star make calls."""
 
-    topology: TopologySpec
     program: ScinSpec
     calls: tuple[int, ...] = (3, 1)
     """The packets of each."""
     pattern: Pattern = field(default_factory=lambda: Pattern(0b11, 0b11))
-    budget: Budget = field(default_factory=Budget)
     recovery: Recovery = Recovery.GO_BACK_N
     first_psn: int = 5
-    engine: EngineName = "jit"
-    fault: Mutation | None = None
 
     def packets_of(self, call: int) -> range:
         """The numbers of a call's packets."""
         first = sum(self.calls[:call])
         return range(first, first + self.calls[call])
 
-    def with_engine(self, engine: EngineName) -> PullScope:
-        """See ``Explored``."""
-        return replace(self, engine=engine)
-
-    def with_fault(self, fault: Mutation) -> PullScope:
-        """See ``Explored``."""
-        return replace(self, fault=fault)
-
+    @override
     def sound(self) -> PullScope | None:
-        """See ``Explored``."""
         if self.fault is None and self.program.variant is None:
             return None
         return replace(self, program=sound(self.program), fault=None)
 
+    @override
     def sentence(self) -> str:
-        """See ``Explored``."""
         seeded = f", with the fault {self.fault.name}" if self.fault is not None else ""
         masks = f"{self.pattern.sources:#b} to {self.pattern.destinations:#b}"
         each = " and ".join(f"{count} packets" if count != 1 else "1 packet" for count in self.calls)
@@ -160,8 +149,8 @@ class PullScope:
             f"{self.budget.sentence()}"
         )
 
+    @override
     def as_data(self) -> dict[str, Any]:
-        """See ``Explored``."""
         return {
             "kind": self.program.family,
             "topology": links_of(self.topology),
@@ -185,14 +174,14 @@ class PullScope:
             spec,
             tuple(data["calls"]),
             Pattern(data["sources"], data["destinations"]),
-            Budget(**data["budget"]),
             Recovery(data["recovery"]),
             data["first_psn"],
+            budget=Budget(**data["budget"]),
             fault=None if data["fault"] is None else Mutation(**data["fault"]),
         )
 
+    @override
     def world(self) -> World:
-        """See ``Explored``."""
         topology, spec = self.topology, self.program
         self._check()
         plain = Plain.of(topology, spec)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from typing_extensions import override
+
+from p4gen.model.control_plane import ControlPlane
 from p4gen.model.entries import (
     Action,
     CloneSession,
@@ -33,9 +36,12 @@ _LAST_GROUP: Final = 0xFFFF
 """Mirror sessions with several replicas use the multicast groups that count down from here."""
 
 
-class BfrtControlPlane:
-    """See ``ControlPlane``. Registers are those of ``pipe``: every pipe has its own, although all have the same
-    entries. ``ports`` are those of the program under test, which callers use."""
+class BfrtControlPlane(ControlPlane):
+    """A program on a Tofino.
+
+    Registers are those of ``pipe``: every pipe has its own, although all have the same entries. ``ports`` maps the
+    ports of the program under test, which callers use, to those of the device.
+    """
 
     def __init__(
         self, requests: Requests, bfrt: Bfrt, transport: Transport, pipe: int = 0, ports: PortMap | None = None
@@ -49,21 +55,21 @@ class BfrtControlPlane:
 
     # --- tables ---
 
+    @override
     def insert(self, *entries: Entry) -> None:
-        """Add table entries; all or none."""
         self._write_entries(INSERT, entries)
 
+    @override
     def modify(self, *entries: Entry) -> None:
-        """Change the action of existing entries; all or none."""
         self._write_entries(MODIFY, entries)
 
+    @override
     def delete(self, *entries: Entry) -> None:
-        """Remove table entries, whatever their action; all or none."""
         self._write_entries(DELETE, entries)
 
+    @override
     def entries(self, table: str) -> list[Entry]:
-        """All entries of a table but those that are kept, the program's own included, in the order in which the switch
-        gives them."""
+        """Without those that are kept, in the order in which the switch gives them."""
         info = self._match_table(table)
         rows = self._rows(info, hardware=False)
         kept = [self._key(info, entry) for entry in self._kept if self._match_table(entry.table) is info]
@@ -75,8 +81,8 @@ class BfrtControlPlane:
         self.insert(*entries)
         self._kept += entries
 
+    @override
     def set_default(self, table: str, action: Action | None) -> None:
-        """Replace a table's default action; None restores the program's."""
         info = self._match_table(table)
         row = None if action is None else Row({}, self._arguments(info, action), action.name)
         self._transport.write(self._requests.default(info, row))
@@ -136,8 +142,8 @@ class BfrtControlPlane:
 
     # --- packet replication ---
 
+    @override
     def set_multicast_group(self, group: MulticastGroup) -> None:
-        """Create or replace; a group without replicas is removed."""
         number = group.group_id
         old = self._nodes.get(number, ())
         mgid, node = self._bfrt.tables.named(_MGID), self._bfrt.tables.named(_NODE)
@@ -183,8 +189,9 @@ class BfrtControlPlane:
         self._next_node += len(ids)
         return ids
 
+    @override
     def set_clone_session(self, session: CloneSession) -> None:
-        """Create or replace; a session without replicas is removed. Several replicas are a multicast group."""
+        """Several replicas are a multicast group."""
         table, key = self._bfrt.tables.named(_MIRROR), {"$sid": session.session_id}
         exists = any(row.key == {"$sid": Exact(session.session_id)} for row in self._rows(table, hardware=False))
         group = _LAST_GROUP - session.session_id
@@ -208,30 +215,35 @@ class BfrtControlPlane:
 
     # --- counters and registers ---
 
+    @override
     def counter(self, name: str, index: int = 0) -> CounterValue:
-        """One cell of an indexed counter, the sum of all pipes."""
+        """The sum of all pipes."""
         table = self._bfrt.typed(name, _COUNTER, "counter")
         (row,) = self._rows(table, {_INDEX[_COUNTER]: _index(table, index)})
         return _count(row)
 
+    @override
     def counters(self, name: str) -> list[CounterValue]:
-        """All cells of an indexed counter, the sums of all pipes."""
+        """The sums of all pipes."""
         table = self._bfrt.typed(name, _COUNTER, "counter")
         return [_count(row) for row in self._cells(table, _COUNTER)]
 
+    @override
     def register(self, name: str, index: int) -> int:
-        """One cell of a register, as an unsigned number; the first field of a pair is in its upper half."""
+        """The first field of a pair is in the upper half."""
         table = self._bfrt.typed(name, _REGISTER, "register")
         (row,) = self._rows(table, {_INDEX[_REGISTER]: _index(table, index)})
         return self._word(table, row)
 
+    @override
     def registers(self, name: str) -> list[int]:
-        """All cells of a register. The driver is told to read them from the chip first."""
+        """The driver is told to read them from the chip first."""
         table = self._bfrt.typed(name, _REGISTER, "register")
         return [self._word(table, row) for row in self._cells(table, _REGISTER)]
 
+    @override
     def write_register(self, name: str, index: int, value: int) -> None:
-        """Refused: nothing here needs it."""
+        """Always raises ``ControlError``: nothing here needs it."""
         raise ControlError(f"register {name}: registers of a Tofino are read only here")
 
     def _cells(self, table: TableInfo, kind: str) -> list[Found]:
@@ -296,8 +308,8 @@ class BfrtControlPlane:
 
     # --- everything ---
 
+    @override
     def reset(self) -> None:
-        """Return to the state after loading: no entries, groups or sessions; state and counters 0."""
         for table in self._bfrt.of_type(_MATCH):
             if not table.constant:
                 self._transport.write(self._requests.clear(table))
