@@ -1,9 +1,9 @@
-"""What a P4 architecture is to p4gen: how its statements are written, what it offers, and within which limits.
+"""The interface of a P4 architecture: how its statements are written, what it offers, and within which limits.
 
-Templates of modules, and flows, contain the algorithms. Wherever a statement depends on the architecture they call
-a method of ``Architecture``, which gives the P4 text. Larger parts (the controls of checksums, the
-pipelines, the deparser, ``main``) is a template of the architecture, ``arch/<name>/<part>.p4.j2``.
-docs/architectures.md describes how to add one.
+Templates of modules, and flows, contain the algorithms. Wherever a statement depends on the architecture they call a
+method of ``Architecture``, which gives the P4 text. Larger parts (the controls of checksums, the pipelines, the
+deparser, ``main``) are templates of the architecture, ``arch/<name>/<part>.p4.j2``. docs/architectures.md describes how
+to add one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from p4gen.plugins import F, Facet, facet
 from p4gen.resources import resource
 
 Stage = Literal["parser", "ingress", "egress"]
-"""Where a piece of a program is run."""
+"""The stage in which a piece of a program runs."""
 Direction = Literal["in", "inout"]
 """``in`` for code that reads how a packet arrived, ``inout`` for code that also decides where it goes."""
 
@@ -139,7 +139,7 @@ class Architecture(ABC):
         return self.front_ports(number + 1)[-1]
 
     def front_number(self, port: int) -> int:
-        """The reverse."""
+        """The number of the link at a port: the reverse of ``front_port``."""
         return port - sum(reserved < port for reserved in self.reserved_ports)
 
     def pipe_of(self, port: int) -> int:
@@ -161,8 +161,8 @@ class Architecture(ABC):
         return set(blocks) == self.BLOCKS
 
     def has_parameters(self, names: Sequence[str]) -> bool:
-        """Whether a package with these parameters is the one that a program's ``main`` instantiates, not another one
-        of its name."""
+        """Whether a package with these parameters is the one of this architecture, not another package of the same
+        name."""
         return set(names) == self.BLOCKS
 
     # --- templates ---

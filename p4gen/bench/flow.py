@@ -1,7 +1,7 @@
-"""How the time of the simulator of flows grows with jobs and with hosts: Trace1's mix on fat trees of 1 to 8 pods.
+"""How the time of the flow simulator grows with jobs and with hosts: Trace1's mix on fat trees of 1 to 8 pods.
 
-With more jobs the fabric is the same, with more hosts jobs are submitted the more often: in both, the load a host is
-the same.
+More jobs run on the same fabric. With more hosts, jobs are submitted more often. So the load of a host is always the
+same.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class FlowCost:
 
 
 def measure_flow(jobs: int, pods: int, policy: str, seed: int) -> FlowCost:
-    """Simulate so many jobs of Trace1 on so many pods of 256 hosts, and time it."""
+    """Simulate ``jobs`` jobs of Trace1 on ``pods`` pods of 256 hosts, and time the simulation."""
     workload = load_workload("trace1")
     trace = workload.fields.trace
     assert trace is not None

@@ -74,7 +74,7 @@ class Results:
     memcpy: float
 
     def rate(self, engine: str) -> Rate:
-        """The rate of one engine."""
+        """The rate of one engine, which must be among the results."""
         return next(r for r in self.rates if r.engine == engine)
 
     def ratio(self, engine: str, other: str) -> float | None:

@@ -15,7 +15,7 @@ COLUMNS = ("program", "load", "engine", "packets", "passes", "seconds", "packets
 
 
 def rows(results: Results) -> list[dict[str, Any]]:
-    """One row for each engine."""
+    """The columns of the CSV file, by name: one row for each engine."""
     return [
         dict(zip(COLUMNS, (results.program, results.load, r.engine, r.packets, results.passes, r.seconds, r.per_second,
                            r.note), strict=True))

@@ -38,7 +38,7 @@ class Workload:
 
     @property
     def batch(self) -> Batch:
-        """The packets as a batch."""
+        """All packets, as the native engine takes them in one call."""
         return Batch.of(self.packets)
 
     def configure(self, model: Model) -> Model:
@@ -63,10 +63,10 @@ class Bursts(Workload):
 
 
 class ByHand(Protocol):
-    """A hand-written loop outside p4gen that processes a workload like a program does."""
+    """A hand-written loop outside p4gen that processes the same workload as a program."""
 
     def reset(self) -> None:
-        """Forget all packets."""
+        """Forget what was processed: the next run begins with the first packet."""
 
     def run(self) -> int:
         """Process the whole workload. Returns the number of output frames."""

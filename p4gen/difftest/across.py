@@ -1,9 +1,9 @@
-"""Programs of one spec for two architectures, under the same groups and traffic: what leaves must be the same.
+"""Programs of one spec for two architectures, under the same groups and traffic: both must send the same packets.
 
-The *reference* has everything; the *tested* program may lack capabilities, which its manifest lists. Each packet is
-given to the reference first. What the reference then sent, and for which reason it dropped the packet, decides what the
-tested program must send: the same, or what follows from a capability that it lacks, or nothing is asked of it
-(``Asked``). Whatever else differs is a failure.
+The *reference* has everything; the *tested* program may lack capabilities, which its manifest lists. Each packet goes
+to the reference first. The packets that the reference then sends, or the reason for which it drops the packet, decide
+what the tested program must send (``Asked``): the same, or what follows from a missing capability, or anything. Any
+other difference is a failure.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Sent = Sequence[tuple[int, bytes]]
 
 @dataclass(frozen=True)
 class Change:
-    """Both switches are configured anew: what they hold from now on."""
+    """A new configuration of both switches: what they hold from now on."""
 
     reference: SwitchConfig = field(repr=False)
     tested: SwitchConfig = field(repr=False)
@@ -44,8 +44,9 @@ Step = Packet | Change
 
 @dataclass(frozen=True)
 class Asked:
-    """What the tested program must send for a packet; None: it is not given the packet. ``capability`` names what it
-    lacks if that is not the reference's output. What it drops, it must drop for one of ``reasons``."""
+    """What the tested program must send for a packet; None: the packet is not given to it. ``capability`` names the
+    missing capability if ``sent`` is not the reference's output. A packet that the tested program drops must be dropped
+    for one of ``reasons``."""
 
     sent: Sent | None
     capability: str = ""
@@ -53,7 +54,7 @@ class Asked:
 
 
 class Across(Protocol):
-    """Traffic for both programs, all derived from one seed."""
+    """Random traffic for both programs, all derived from one seed."""
 
     @property
     def capabilities(self) -> Mapping[str, str]:
@@ -66,8 +67,8 @@ class Across(Protocol):
         """An endless sequence of packets, with changes of the configuration among them."""
 
     def asked(self, packet: Packet, sent: Sent, reason: str, reference: Model) -> Asked:
-        """What is asked of the tested program when the reference has ``sent`` this, or dropped the packet for this
-        ``module.reason``."""
+        """Decide what the tested program must send, after the reference has ``sent`` this, or has dropped the packet
+        for this ``module.reason``."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Tally:
     dropped: int = 0
     """Packets for which both sent nothing."""
     exceptions: Counter[str] = field(default_factory=Counter)
-    """Packets by the capability for the lack of which the programs may differ."""
+    """Packets for which the programs may differ, by the missing capability."""
 
 
 class Pair:
@@ -131,7 +132,8 @@ class Pair:
         return next((found for step in steps if (found := self._take(step)) is not None), None)
 
     def story(self, steps: Iterable[Step]) -> Iterator[tuple[Event, Sent | None]]:
-        """What the tested switch is given, the initial configuration first, and for packets what it must send."""
+        """The events of a run for the tested switch, the initial configuration first; for packets also what it must
+        send."""
         self._restart()
         yield from ((event, None) for event in updates(SwitchConfig((), ()), self._setup.tested))
         for step in steps:
@@ -188,7 +190,7 @@ class Pair:
         return self._traffic.asked(packet, sent, self._reason(0), model)
 
     def _configure(self, change: Change) -> Difference | None:
-        """Both must accept every request."""
+        """Configure both switches anew. A request that one of them refuses is a difference."""
         for number, config in enumerate((change.reference, change.tested)):
             for event in updates(self._held[number], config):
                 try:

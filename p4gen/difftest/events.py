@@ -43,7 +43,7 @@ class Replication:
 
 @dataclass(frozen=True)
 class Mirroring:
-    """A clone session is set."""
+    """A clone session is set, or removed if it has no replicas."""
 
     session: CloneSession
 

@@ -14,7 +14,7 @@ from p4gen.vocabulary import ProgramSpec
 
 
 class Source(Protocol):
-    """Events for two switches, all derived from one seed."""
+    """Random events for two switches, all derived from one seed."""
 
     def setup(self) -> list[Event]:
         """The initial configuration."""
@@ -59,11 +59,11 @@ class _Mixed:
         self._random = random.Random(f"{seed} mixed")  # noqa: S311 - tests are to be repeated
 
     def setup(self) -> list[Event]:
-        """Both initial configurations."""
+        """Both initial configurations; of two entries with one key, the first source's."""
         return list({_key(event): event for source in reversed(self._sources) for event in source.setup()}.values())
 
     def packets(self) -> Iterator[Event]:
-        """As many events of one source as of the other, on average."""
+        """Events of both sources, equally many on average."""
         each = [source.packets() for source in self._sources]
         while True:
             yield next(self._random.choice(each))

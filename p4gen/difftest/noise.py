@@ -1,4 +1,4 @@
-"""What random traffic of any family has beside the family's own packets: traffic of others, and damage."""
+"""The part of random traffic that is alike for all families: traffic of others, and damage."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ _PORT: Final = ROCE_UDP_PORT.to_bytes(2)
 
 
 def routes(ports: int) -> list[Entry]:
-    """Entries by which ordinary traffic leaves."""
+    """Entries that route ordinary traffic."""
     hops = [NextHop(n, n % ports, 0x02BB00 + n, 0x02CC00 + n) for n in range(4)]
     return [*routing([Route("10.9.0.1/32", 0), Route("10.9.1.0/24", 1), Route("10.9.2.0/24", 2, 2)], hops)]
 
 
 def foreign(rng: random.Random, ports: int, local: int) -> Packet:
-    """Traffic of others, a question for an address, such as ``local``, or noise."""
+    """A packet of no group or connection: RoCEv2 to be routed, an ARP request for an address such as ``local``, or
+    random bytes."""
     port = rng.randrange(ports)
     if rng.random() < 0.2:
         return Packet(port, rng.randbytes(rng.randrange(14, 200)), "noise")
@@ -50,8 +51,8 @@ def foreign(rng: random.Random, ports: int, local: int) -> Packet:
 
 
 def dressed(rng: random.Random, packet: RocePacket) -> tuple[RocePacket, bool]:
-    """A packet with other fields of the IPv4 header, now and then a tag and other bits of the BTH, rarely a wrong
-    checksum; the ICRC is right. And whether a switch has a reason to drop it."""
+    """A packet with other fields of the IPv4 header, sometimes with a tag or other bits of the BTH, rarely with a wrong
+    checksum. Its ICRC is right. Also whether a switch has a reason to drop it."""
     ip = replace(
         packet.ip, ttl=rng.choice((64, 63, 2, 1)), tos=rng.choice((0, 0, 1, 2, 3, rng.getrandbits(8))),
         identification=rng.getrandbits(16),
@@ -92,6 +93,6 @@ def _cut(rng: random.Random, frame: bytes) -> bytes:
 def has_opcode(frame: bytes, opcodes: Sequence[int]) -> bool:
     """Whether a frame is a RoCEv2 datagram with one of these opcodes."""
     if frame[ROCE.bytes("ethernet.ether_type")] == ETHERTYPE_VLAN.to_bytes(2):
-        frame = frame[VLAN.size :]  # what follows the tag is where it is in frames without one
+        frame = frame[VLAN.size :]  # after the tag follows what frames without one have there
     at = ROCE.at("bth.opcode")
     return frame[ROCE.bytes("udp.dst_port")] == _PORT and len(frame) > at and frame[at] in opcodes

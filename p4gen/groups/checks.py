@@ -108,7 +108,7 @@ def _of_slots(spec: ServingSpec, group: GroupContext) -> Iterator[str]:
 
 
 def _dangling(groups: Sequence[GroupContext]) -> Iterator[str]:
-    """An internal edge is seen from both ends."""
+    """The internal edges whose other end no context has, a sentence each."""
     ends = {
         (group.pipeline, edge.local.ip, edge.local.qp, edge.remote.ip, edge.remote.qp)
         for group in groups

@@ -81,7 +81,7 @@ class ConnectionLimits:
 
 @dataclass(frozen=True)
 class Tally:
-    """Something that a switch counts of a connection: the packets of a table entry, or of cells of a counter."""
+    """A count that a switch keeps for a connection: the packets of a table entry, or of cells of a counter."""
 
     name: str
     entry: Entry | None = None
@@ -93,7 +93,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class ConnectionEntries(Facet, Generic[OwnSpec]):
-    """What a switch holds of connections."""
+    """The state of connections in a family's switches: table entries, counters, registers."""
 
     module: ClassVar[str] = "connections"
 
@@ -130,7 +130,7 @@ def connection_entries(spec: ProgramSpec) -> ConnectionEntries[Any] | None:
 
 
 def _of_guest(facet: ConnectionEntries[Any]) -> ConnectionEntries[Any]:
-    """The facet of a family that is beside a program's own, for the program's spec."""
+    """The facet of the guest, the family beside a program's own, as a function of the whole program's spec."""
     return ConnectionEntries(
         entries=lambda spec, connections: facet.entries(spec.beside, connections),
         limits=lambda spec: facet.limits(spec.beside),

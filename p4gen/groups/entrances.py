@@ -11,7 +11,7 @@ from p4gen.vocabulary import ProgramSpec
 
 
 def entrances(local: Endpoint, ports: Iterable[int]) -> Iterator[Entry]:
-    """The entries of a switch's end of a connection."""
+    """The entries that let packets of a connection in at its ports; none if any port will do."""
     for port in ports:
         key = {"hdr.ipv4.dst_addr": Exact(local.ip), "hdr.bth.dest_qp": Exact(local.qp), "port": Exact(port)}
         yield Entry("entrances", key, Action("NoAction"))

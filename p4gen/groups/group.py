@@ -29,7 +29,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Memory:
-    """A rank's registered memory, which switches address."""
+    """Memory that a rank has registered, and that switches address."""
 
     address: int
     rkey: int
@@ -118,7 +118,7 @@ class GroupContext:
 
     @property
     def source_mask(self) -> int:
-        """The bits of all edges."""
+        """The bits of all edges: a packet from any of them may be a contribution."""
         return (1 << len(self.edges)) - 1
 
     def toward(self, pattern: Pattern) -> int:
@@ -149,7 +149,7 @@ class GroupContext:
 
 @dataclass(frozen=True)
 class PlacedEdge:
-    """A node's end of an edge: what ticks are addressed to."""
+    """A node's end of an edge; ticks are addressed to it."""
 
     switch: str
     pipeline: int
@@ -162,7 +162,7 @@ class PlacedEdge:
 
     @property
     def internal(self) -> bool:
-        """Both ends are on this switch, in two of its pipelines."""
+        """Whether both ends are on this switch, in two of its pipelines."""
         return self.edge.local.ip == self.edge.remote.ip
 
 

@@ -16,7 +16,8 @@ from p4gen.vocabulary.collective import Reliability
 
 ACK_EVERY: Final = 32
 RECOVERIES: Final = tuple(recovery for recovery in Recovery if recovery is not Recovery.ORACLE)
-"""What NICs may do on trees. ``oracle`` needs a host that has sent what is lost, and results come from switches."""
+"""The recoveries of NICs on trees. ``oracle`` is not one: it needs a host that has sent what is lost, and results come
+from switches."""
 
 _RECOVERY: Final = {
     Reliability.GBN: Recovery.GO_BACK_N,
@@ -50,17 +51,18 @@ def host_config(
 ) -> GroupConfig:
     """CommLib's configuration for a rank of a group on switches that run ``spec``; ``channels`` are (QP, far end).
 
-    ``timeout_ps`` 0 switches the timer off, and ``adaptive`` makes it follow the round trips; ``recovery`` is by
-    default what the program wants; a ``retry_count`` of None never gives up. ``InputError`` where NICs of ``recovery``
-    would say what the switches do not understand. ``window`` are messages that may be outstanding, by default the
-    program's W: of a rank that ignores W, for tests.
+    ``timeout_ps`` 0 switches the timer off, and ``adaptive`` makes it follow the round trips. ``recovery`` is by
+    default the one that the program wants. A ``retry_count`` of None never gives up. ``window`` is the number of
+    messages that may be outstanding, by default the program's W; a test gives another one to a rank that ignores W.
+
+    Raises ``InputError`` where NICs with this ``recovery`` would send NAKs that the switches do not understand.
     """
     recovery = recovery or recovery_of(spec)
     if recovery not in RECOVERIES:
         raise InputError(f"recovery {recovery} is for connections between hosts: results come from switches")
     selective_naks = recovery is Recovery.IDEAL and spec.terminates
     if selective_naks and not spec.loss_recovery.selective_naks:
-        # Such a switch takes one for an ACK of all before it, and gives slots away that are still needed.
+        # Such a switch takes a NAK for an ACK of all before it, and frees slots that are still needed.
         raise InputError(
             f"recovery ideal needs switches that know selective NAKs (reliability sack); {spec.program} is of"
             f" reliability {spec.loss_recovery}"

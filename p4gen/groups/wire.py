@@ -1,4 +1,5 @@
-"""What of a link's bandwidth a rank's data has: beside its headers, and the ACKs of data that goes the other way."""
+"""The share of a link's bandwidth that a rank's data has, beside headers and the ACKs of data in the other
+direction."""
 
 from __future__ import annotations
 
@@ -15,15 +16,15 @@ _ACK: Final = HEADERS + 4
 
 
 def payload_share(spec: CollectiveSpec, ack_every: int) -> float:
-    """The payload's share of a link's bandwidth in AllReduce: each message goes with the ACKs of one that goes the
-    other way, at its end and after every ``ack_every`` packets of it."""
+    """The payload's share of a link's bandwidth in AllReduce. Each message shares the link with the ACKs of a message
+    in the other direction: one at its end, and one after every ``ack_every`` packets."""
     payload = spec.message * spec.payload_bytes
     acks = -(-spec.message // ack_every)
     return payload / (payload + spec.message * HEADERS + acks * _ACK)
 
 
 def pace(rate: float, spec: CollectiveSpec, ack_every: int) -> int:
-    """Bit/s at which a rank sends its messages where it has ``rate`` bit/s of a link: less than that by what the ACKs
-    of messages that go the other way take."""
+    """The rate, in bit/s, at which a rank sends its messages over a link of which it has ``rate`` bit/s: the ACKs of
+    messages in the other direction take the rest."""
     share = payload_share(spec, ack_every) * (spec.payload_bytes + HEADERS) / spec.payload_bytes
     return max(1, int(rate * share))

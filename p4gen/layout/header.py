@@ -65,7 +65,7 @@ class Header:
 
     @property
     def type(self) -> str:
-        """P4 type of the header."""
+        """The name of the P4 type: the header's name followed by ``_t``."""
         return f"{self.name}_t"
 
     @cached_property
@@ -80,7 +80,7 @@ class Header:
 
     @cached_property
     def size(self) -> int:
-        """Length in whole bytes."""
+        """Length in bytes, of all elements if it is a stack."""
         return self.bits // 8
 
     @cached_property

@@ -13,7 +13,7 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class Field:
-    """Some bits of a word."""
+    """A named range of bits of a word, with its meaning."""
 
     name: str
     bits: int
@@ -61,7 +61,7 @@ class Word:
 
     @cached_property
     def bits(self) -> int:
-        """Width of the word."""
+        """Width of the word: the sum of its fields' bits."""
         return sum(field.bits for field in self.fields)
 
     @cached_property

@@ -102,5 +102,5 @@ class PacketSocket:
         return self._kernel_drops
 
     def close(self) -> None:
-        """Release the interface."""
+        """Close the socket. Frames that wait in it are lost."""
         self._socket.close()

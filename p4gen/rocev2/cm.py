@@ -209,7 +209,7 @@ class Message:
 
     @classmethod
     def from_bytes(cls, mad: bytes) -> Message:
-        """Raises ``HeaderError`` for what is no message, or one that has no place in a handshake."""
+        """Read a management datagram. Raises ``HeaderError`` for bytes that are no message of a handshake."""
         if len(mad) != MAD_BYTES:
             raise HeaderError(f"MAD: {len(mad)} bytes instead of {MAD_BYTES}")
         header = MAD.word.unpack(int.from_bytes(mad[: MAD.size]))

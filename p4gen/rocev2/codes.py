@@ -38,7 +38,7 @@ BECN: Final = BTH["reserved1"].mask("becn")
 
 
 def arp_form(operation: int) -> int:
-    """What ARP for IPv4 over Ethernet begins with (RFC 826)."""
+    """The fixed fields with which ARP for IPv4 over Ethernet begins (RFC 826)."""
     return ARP_FORM.pack(hardware=1, protocol=ETHERTYPE_IPV4, hardware_size=6, protocol_size=4, operation=operation)
 
 

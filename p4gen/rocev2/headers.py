@@ -69,12 +69,12 @@ def internet_checksum(*chunks: bytes) -> int:
 
 
 def _of(*fields: str) -> dict[str, tuple[str, ...]]:
-    """An attribute with another name than its field in the layout, or for several fields next to each other."""
+    """Declare an attribute whose name is not that of its field, or that stands for several adjacent fields."""
     return {"of": fields}
 
 
 class _Header:
-    """What the headers share: subclasses say which layout they follow, their attributes are fields of that."""
+    """The base of all headers: a subclass names its layout, and its attributes are fields of that layout."""
 
     __slots__ = ()
     LAYOUT: ClassVar[Header]
@@ -231,13 +231,13 @@ class AETH(_Header):
     msn: int = 0
 
     def meaning(self) -> Syndrome:
-        """The syndrome, decoded."""
+        """The syndrome, decoded: an ACK, an RNR NAK, a NAK, or a reserved code."""
         return decode_syndrome(self.syndrome)
 
 
 @dataclass(frozen=True, slots=True)
 class ImmDt(_Header):
-    """Immediate data (§9.3.6)."""
+    """The immediate data header (§9.3.6): 32 bits for the receiver's application."""
 
     LAYOUT: ClassVar[Header] = layouts.IMMEDIATE
 

@@ -24,8 +24,8 @@ _UDP_BTH: Final = 8 + 12
 def behind(size: int) -> tuple[int, ...]:
     """How a difference in the CRC of the first part of a packet changes the ICRC, if ``size`` bytes follow.
 
-    The CRC is linear: each bit of the difference flips the same bits of the ICRC, whatever the bytes are. For each bit,
-    the lowest first, these bits; both as 32-bit numbers in wire order.
+    The CRC is linear: each bit of the difference flips the same bits of the ICRC, whatever the bytes are. The result
+    has these bits for each bit of the difference, the lowest first; both are 32-bit numbers in wire order.
     """
     end = bytes(size)
     none = zlib.crc32(end)

@@ -155,8 +155,7 @@ def problems(frame: bytes) -> list[str]:
     """Every error in a frame that a receiver may check: lengths, IPv4 and UDP checksum, ICRC, BTH version, pad,
     padding.
 
-    Empty for a frame that is right in every derived field. For a frame that cannot be parsed, the reason is the only
-    one.
+    Empty for a frame without any. For a frame that cannot be parsed, the reason is the only one.
     """
     try:
         packet = parse(frame)

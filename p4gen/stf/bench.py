@@ -42,14 +42,14 @@ class Bench:
         self._handles: dict[str, Any] = {}
 
     def packet(self, port: int, data: bytes, trace: Any = None) -> list[tuple[int, bytes]]:
-        """What comes out when a packet comes in; it takes a microsecond."""
+        """Let a packet arrive, and return the output as (port, packet). The clock moves by a microsecond."""
         self.now += 1
         out = self.model.process(port, data, trace)
         self.digests.extend(self.model.digests())
         return out
 
     def generated(self, trace: Any = None) -> list[tuple[int, bytes]]:
-        """What comes out of what the switch itself has made until now."""
+        """The output for packets that the switch itself has generated until now."""
         out = self.model.generate(trace)
         self.digests.extend(self.model.digests())
         return out
@@ -57,7 +57,7 @@ class Bench:
     # --- tables ---
 
     def add(self, statement: Add) -> None:
-        """``add`` and its indirect forms."""
+        """Execute ``add`` and its indirect forms."""
         table = find("table", statement.table, self._tables)
         specs = _specs(table)
         # The file counts from 0; the control plane's priorities from 1.
@@ -76,12 +76,12 @@ class Bench:
         self.name(statement.handle, entry)
 
     def set_default(self, statement: SetDefault) -> None:
-        """Execute ``setdefault``."""
+        """Execute ``setdefault``: replace a table's default action."""
         table = find("table", statement.table, self._tables)
         self.model.set_default(table.name, _call(table, statement.action))
 
     def remove(self, statement: Remove) -> None:
-        """Execute ``remove``: of one entry, or of all that were added."""
+        """Execute ``remove``: delete one entry, or all that ``add`` has added."""
         if statement.handle is None:
             for entries in self.added.values():
                 self.model.delete(*entries)
@@ -93,7 +93,7 @@ class Bench:
         del self._handles[statement.handle.name]
 
     def entry(self, handle: Handle | Value, table: str | None = None) -> Entry:
-        """The entry of a handle; a number counts the table's entries in the order of ``add``, from 0."""
+        """The entry that a handle names; a number counts the table's entries in the order of ``add``, from 0."""
         if isinstance(handle, Handle):
             found = self._named(handle)
             if isinstance(found, Entry):
@@ -113,7 +113,7 @@ class Bench:
     # --- handles ---
 
     def name(self, handle: str | None, what: Any) -> None:
-        """Let a handle, if there is one, stand for an entry or a number."""
+        """Let a handle, if one is given, stand for an entry or a number."""
         if handle is not None:
             self._handles[handle] = what
 

@@ -18,7 +18,7 @@ _IF_TSRESOL = 9
 
 
 class BlockType(IntEnum):
-    """Blocks of pcapng that are looked at."""
+    """The blocks of pcapng that the reader understands."""
 
     SECTION = 0x0A0D0D0A
     INTERFACE = 1
@@ -64,7 +64,7 @@ def read_capture(path: Path) -> tuple[Captured, ...]:
 
 
 class _WrongError(Exception):
-    """What is wrong with the file."""
+    """The file is not a capture that can be read; the message is the reason."""
 
 
 def _pcap(data: bytes, order: str) -> Iterator[Captured]:
@@ -109,7 +109,7 @@ def _pcapng(data: bytes) -> Iterator[Captured]:
 
 
 def _resolution(options: bytes, order: str) -> tuple[int, int]:
-    """How a time stamp of an interface becomes nanoseconds: times a number, by another."""
+    """The factor and the divisor that turn an interface's time stamps into nanoseconds."""
     at = 0
     while at + 4 <= len(options):
         code, length = struct.unpack_from(f"{order}HH", options, at)

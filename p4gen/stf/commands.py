@@ -28,7 +28,7 @@ class Commander(Bench):
         self.groups: dict[int, list[int]] = {}
         """The nodes of each multicast group."""
         self.regroup: Callable[[int], None] | None = None
-        """How an architecture's commands make a group again."""
+        """Makes a group again, on an architecture with nodes of its own."""
         self._nodes: list[tuple[int, list[int]]] = []
         self._mirrors: dict[int, tuple[int | None, int | None, int]] = {}
         self._members: dict[str, int] = {}
@@ -36,7 +36,7 @@ class Commander(Bench):
         self._sets: dict[str, list[Any]] = {}
 
     def create_member(self, statement: CreateMember) -> None:
-        """``act_prof_create_member``: members are numbered from 0."""
+        """Execute ``act_prof_create_member``; members are numbered from 0."""
         number = self._members.get(statement.profile, 0)
         args = {name: value.value for name, value in statement.action.args}
         self.model.set_member(statement.profile, number, Action(statement.action.name, args))
@@ -44,7 +44,7 @@ class Commander(Bench):
         self.name(statement.handle, number)
 
     def command(self, statement: Command) -> None:
-        """Any other command, done by the method of its name."""
+        """Execute any other command, by the method of its name."""
         extra = None if statement.name in COMMANDS else self._extra(statement)
         kinds = COMMANDS[statement.name] if extra is None else extra.arguments
         kinds += kinds[-1:] * (len(statement.args) - len(kinds))
@@ -56,7 +56,7 @@ class Commander(Bench):
         self.name(statement.handle, done(*args))
 
     def _extra(self, statement: Command) -> Extra:
-        """A command of the program's architecture."""
+        """The command of this name that the program's architecture adds."""
         program = self.model.program
         arch = of_package(program.package, program.arch)
         own = arch.facet(StfCommands).commands if arch is not None and answers(arch, StfCommands) else {}

@@ -12,12 +12,12 @@ from p4gen.stf.runner import reference
 
 
 def native(program: ir.Program, clock: Clock) -> Model:
-    """The native engine, on machine code made for the occasion."""
+    """The native engine; the machine code is not kept."""
     return Model(program, clock=clock, engine="jit", cache="")
 
 
 def poisoned(program: ir.Program, clock: Clock) -> Model:
-    """The reference interpreter, with garbage in what the program has not initialised."""
+    """The reference interpreter, with garbage in variables that the program has not initialised."""
     return Model(program, clock=clock, poison=True)
 
 

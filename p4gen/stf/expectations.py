@@ -1,4 +1,4 @@
-"""What came out against what was expected, port by port."""
+"""The comparison of the output with what was expected, port by port."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from p4gen.stf.statements import Expect, NoPacket, Packet, Statement
 
 @dataclass(frozen=True)
 class Output:
-    """A packet that came out, and the statement that sent the one that caused it."""
+    """An output packet, and the statement whose packet caused it."""
 
     port: int
     data: bytes
@@ -19,8 +19,8 @@ class Output:
 
 
 def compare(statements: Iterable[Statement], outputs: Iterable[Output], end: Pos) -> Iterator[Diagnostic]:
-    """What is wrong. The packets of a port come in the order of its ``expect`` lines, one for each; a port that is
-    not named in any stays silent; one named without data is not checked. ``end`` is the file's last line."""
+    """Every difference. The packets of a port come in the order of its ``expect`` lines, one for each. A port that no
+    line names stays silent; a port that is named without data is not checked. ``end`` is the file's last line."""
     listed = list(statements)
     if any(isinstance(s, NoPacket) for s in listed):
         silence = next(s.pos for s in listed if isinstance(s, NoPacket))
@@ -55,7 +55,7 @@ def _port(wanted: list[Expect], sent: list[Output]) -> Iterator[Diagnostic]:
 
 
 def difference(expect: Expect, data: bytes) -> str | None:
-    """Why ``data`` is not what is expected; None if it is."""
+    """How ``data`` differs from what is expected; None if it does not."""
     got, wanted = data.hex().upper(), expect.nibbles or ""
     for at, (want, have) in enumerate(zip(wanted, got, strict=False)):
         if want not in ("*", have):
@@ -86,5 +86,5 @@ def _count(packets: int) -> str:
 
 
 def last_line(statements: Iterable[Statement], file: str) -> Pos:
-    """Where to point when there is nothing else to point at."""
+    """The position for messages that are about no statement: the last line."""
     return max((s.pos for s in statements if isinstance(s, Packet | Expect)), default=Pos(file, 1, 1))

@@ -12,8 +12,8 @@ from p4gen.plugins import answers
 
 @dataclass(frozen=True)
 class Extra:
-    """A command: its arguments as in ``p4gen.stf.parser.COMMANDS``, and what it does on a ``Commander``. A result is
-    the number that ``= HANDLE`` names."""
+    """A command: its arguments as in ``p4gen.stf.parser.COMMANDS``, and the function that executes it on a
+    ``Commander``. The function's result is the number that ``= HANDLE`` names."""
 
     arguments: tuple[str, ...]
     run: Callable[..., int | None]
@@ -21,7 +21,7 @@ class Extra:
 
 @dataclass(frozen=True)
 class StfCommands(ArchitectureFacet):
-    """The commands of an architecture."""
+    """The commands that an architecture adds, by name."""
 
     module: ClassVar[str] = "stf"
 
@@ -29,6 +29,6 @@ class StfCommands(ArchitectureFacet):
 
 
 def extra_commands() -> dict[str, Extra]:
-    """Those of all architectures, by name. Commands of one name in two of them have the same arguments."""
+    """The commands of all architectures, by name. Commands of one name have the same arguments in all of them."""
     with_them = (arch for arch in architectures().values() if answers(arch, StfCommands))
     return {name: extra for arch in with_them for name, extra in arch.facet(StfCommands).commands.items()}

@@ -1,4 +1,4 @@
-"""Sends packets through a program without a test: the output is printed, not compared."""
+"""Sends packets through a program without a test: the output is only printed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HEX = re.compile(r"[0-9a-fA-F]*")
 
 @dataclass(frozen=True)
 class Arrival:
-    """A packet that is to arrive; ``after`` is in nanoseconds since the first of a capture, None: at once."""
+    """A packet that is to arrive. ``after`` is in nanoseconds since the first packet of a capture; None: at once."""
 
     port: int
     data: bytes
@@ -34,7 +34,7 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Passage:
-    """A packet, what came out of which port, and when, in nanoseconds on the switch's clock."""
+    """A packet with its output by port, and the time, in nanoseconds on the switch's clock."""
 
     arrival: Arrival
     outputs: tuple[tuple[int, bytes], ...]
@@ -64,12 +64,12 @@ class Injection:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What ``register_read`` and its like have found."""
+        """The answers to ``register_read`` and its like."""
         return tuple(self._bench.notes)
 
     @property
     def traps(self) -> tuple[str, ...]:
-        """Undefined behaviour so far."""
+        """The program's undefined behaviour so far, a line each."""
         return tuple(str(trap) for trap in self._bench.model.traps())
 
     def process(self, arrival: Arrival, *, traced: bool = False) -> Passage:

@@ -12,7 +12,7 @@ from p4gen.stf.statements import Value
 
 
 class StfError(InputError):
-    """An STF file is wrong, or asks for what the program does not have."""
+    """An error in an STF file, or a request for something that the program does not have."""
 
 
 _SEGMENT = r"[A-Za-z_$][\w$]*(?:\[\d+\])?"
@@ -101,7 +101,7 @@ class Cursor:
         return self._line[self._at]
 
     def next(self) -> Token:
-        """Read a token; the end is never passed."""
+        """Read the next token. The end of the line is returned again and again."""
         token = self.here
         if token.kind != "end":
             self._at += 1
@@ -112,7 +112,7 @@ class Cursor:
         return self.next() if self.here.kind in kinds else None
 
     def need(self, kind: str, what: str) -> Token:
-        """Read a token of this kind. Raises ``StfError`` naming ``what``."""
+        """Read a token of this kind. Raises ``StfError``, which says that ``what`` is expected."""
         if self.here.kind != kind:
             self.refuse(what)
         return self.next()

@@ -1,4 +1,4 @@
-"""Values of an STF file to match fields of the control plane, as p4c's runner for BMv2 has them."""
+"""Turns values of an STF file into match fields of the control plane, as p4c's runner for BMv2 does."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _validity(name: str) -> list[str]:
 
 
 def match_of(spec: KeySpec, value: KeyValue) -> Match:
-    """What ``value`` means for a key of this kind and width. Raises ``StfError`` where it means nothing."""
+    """The match of a key of this kind and width. Raises ``StfError`` if the value does not fit it."""
     match value:
         case Masked(value=number, mask=mask) if spec.kind == "ternary":
             return Ternary(number.value & mask.value, mask.value)
@@ -73,7 +73,7 @@ def match_of(spec: KeySpec, value: KeyValue) -> Match:
 
 def _number(spec: KeySpec, number: Value) -> Match:
     if spec.kind == "ternary" and number.mask is not None:
-        # Digits that are not written are not compared: 0x04 cares for eight bits, however wide the key.
+        # Only digits that are written are compared: 0x04 compares eight bits, however wide the key.
         mask = number.mask & spec.full_mask
         return Ternary(number.value & mask if number.value <= spec.full_mask else number.value, mask)
     if spec.kind == "lpm" and number.mask is not None:
@@ -86,7 +86,7 @@ def _number(spec: KeySpec, number: Value) -> Match:
 
 
 def _prefix(spec: KeySpec, number: Value, length: int) -> Match:
-    # More digits than the key has bits (0x1f for bit<5>) are all of it.
+    # A value may have more digits than the key has bits (0x1f for bit<5>): the key's bits count.
     length = min(length, spec.width)
     mask = spec.full_mask ^ (spec.full_mask >> length)
     value = number.value & mask if number.value <= spec.full_mask else number.value

@@ -129,7 +129,7 @@ def _line(whole: str, file: str, line: int) -> Statement | None:
 
 
 def _frame(keyword: str, text: str, pos: Pos, column: int) -> Statement:
-    """``packet`` and ``expect``: a port, then nibbles in groups of any size."""
+    """Parse ``packet`` or ``expect``: a port, then hexadecimal digits in groups of any size."""
     words = text.split()
     if not words or not words[0].isdigit():
         raise StfError(Diagnostic(Pos(pos.file, pos.line, column), f"{keyword} needs the number of a port"))

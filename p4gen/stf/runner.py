@@ -35,7 +35,7 @@ _OPS: dict[str, Callable[[int, int], bool]] = {
 
 @dataclass(frozen=True)
 class StfResult:
-    """What a test came to. ``notes`` are the answers to ``register_read`` and its like."""
+    """The result of a test. ``notes`` are the answers to ``register_read`` and its like."""
 
     failures: tuple[Diagnostic, ...]
     packets: int
@@ -45,12 +45,12 @@ class StfResult:
 
     @property
     def passed(self) -> bool:
-        """Whether everything expected came true."""
+        """Whether every expectation was met."""
         return not self.failures
 
 
 def reference(program: ir.Program, clock: Callable[[], int]) -> Model:
-    """The engine that is used when none is named: the reference interpreter."""
+    """The reference interpreter: the engine if none is named."""
     return Model(program, clock=clock)
 
 
@@ -61,10 +61,10 @@ def run(
     engine: Engine = reference,
     trace: Trace | None = None,
 ) -> StfResult:
-    """Do what ``statements`` say, in order, and compare.
+    """Execute statements in order, and compare the output with the expected one.
 
-    ``expect`` may stand before or after the packet that it is about. Raises ``StfError`` for a statement that does
-    not fit the program, and ``InputError`` for a program that the model does not run.
+    ``expect`` may stand before or after the packet that it is about. Raises ``StfError`` for a statement that does not
+    fit the program, and ``InputError`` for a program that the model does not run.
     """
     bench = Commander(program, engine)
     outputs: list[Output] = []
@@ -94,7 +94,7 @@ def run(
 
 
 def configure(bench: Commander, statement: Statement) -> None:
-    """Do what a statement says that neither sends a packet nor checks anything."""
+    """Execute a statement that neither sends a packet nor checks anything."""
     match statement:
         case Add():
             bench.add(statement)
@@ -132,7 +132,7 @@ def _reading(bench: Commander, check: Check) -> tuple[int, str]:
 
 
 def _compare_digests(expected: list[ExpectDigest], sent: list[Digest]) -> list[Diagnostic]:
-    """Where a test names a digest, all of them are compared, in order; otherwise none is."""
+    """Compare digests, in order. A test that names none does not check them."""
     problems = []
     for number, (want, have) in enumerate(zip(expected, sent, strict=False), 1):
         fields = dict(have.fields)

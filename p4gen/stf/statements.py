@@ -1,4 +1,4 @@
-"""What an STF file says, statement by statement: the parser's result and the runner's input."""
+"""The statements of an STF file: the parser's result and the runner's input."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Value:
 
     @property
     def wild(self) -> bool:
-        """Whether ``*`` stands in it."""
+        """Whether the number has wildcards, ``*``."""
         return "*" in self.text
 
 
 @dataclass(frozen=True)
 class Masked:
-    """``value &&& mask``."""
+    """``value &&& mask``: a ternary match."""
 
     value: Value
     mask: Value
@@ -35,7 +35,7 @@ class Masked:
 
 @dataclass(frozen=True)
 class Prefix:
-    """``value / length``."""
+    """``value / length``: a longest-prefix match."""
 
     value: Value
     length: int
@@ -43,7 +43,7 @@ class Prefix:
 
 @dataclass(frozen=True)
 class Between:
-    """``low .. high`` or ``low -> high``."""
+    """``low .. high`` or ``low -> high``: a range match."""
 
     low: Value
     high: Value
@@ -80,7 +80,7 @@ class Handle:
 
 @dataclass(frozen=True)
 class Rate:
-    """``rate:burst`` of a meter: units per microsecond, as simple_switch_CLI has it, and units."""
+    """A rate of a meter, ``rate:burst``: units per microsecond, as simple_switch_CLI has it, and units."""
 
     per_microsecond: float
     burst: int
@@ -158,7 +158,7 @@ class Remove:
 
 @dataclass(frozen=True)
 class Check:
-    """``check_counter NAME(INDEX) [packets|bytes OP N]`` and the like; ``op`` None only asks that it is there."""
+    """``check_counter NAME(INDEX) [packets|bytes OP N]`` and the like. Without ``op`` the cell only has to exist."""
 
     what: str
     name: str
@@ -171,7 +171,7 @@ class Check:
 
 @dataclass(frozen=True)
 class ExpectDigest:
-    """``expect_digest NAME field:value…``: the next digest; fields left out are not looked at."""
+    """``expect_digest NAME field:value…``: the next digest. Fields that are left out are not compared."""
 
     name: str
     fields: tuple[KeyMatch, ...]

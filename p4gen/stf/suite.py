@@ -1,4 +1,4 @@
-"""A folder of STF tests: which they are, and what each comes to."""
+"""A folder of STF tests, and their results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNSUPPORTED = "is not supported by the behavioural model"
 
 @dataclass(frozen=True)
 class Case:
-    """A program and a script for it; ``program`` is None where there is none."""
+    """A test: a program and a script for it. ``program`` is None where there is none."""
 
     name: str
     script: Path
@@ -34,7 +34,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Result:
-    """What a test came to: passed, failed or skipped, with the reasons for the latter two."""
+    """The result of a test: passed, failed or skipped, with the reasons for the latter two."""
 
     name: str
     verdict: str
@@ -61,7 +61,7 @@ def _program(script: Path) -> Path | None:
 
 
 def run_test(test: Case, engine: str = "interp", includes: Iterable[Path] = (), defines: Iterable[str] = ()) -> Result:
-    """Compile and run one test. Whatever is wrong with it is its result, not an exception."""
+    """Compile and run one test. Errors of any kind are part of the result, not exceptions."""
     start = time.monotonic()
     if test.program is None:
         return Result(test.name, SKIPPED, (Diagnostic(None, f"there is no program for {test.script.name}"),))
@@ -81,7 +81,8 @@ def run_test(test: Case, engine: str = "interp", includes: Iterable[Path] = (), 
 
 
 def _skip(error: P4genError) -> Diagnostic | None:
-    """Why a program that could not be run is no failure: another architecture, or an extern of its own."""
+    """The reason why a program that cannot be run is skipped: another architecture, or an extern of its own. None if it
+    is a failure."""
     for diagnostic in error.diagnostics:
         found = _ARCHITECTURES.search(diagnostic.message)
         if found:
@@ -99,7 +100,7 @@ def run_tests(
     includes: Iterable[Path] = (),
     defines: Iterable[str] = (),
 ) -> Iterator[Result]:
-    """The results in the order of the tests, as they come in."""
+    """The results, in the order of the tests, each as soon as it is there."""
     one = partial(run_test, engine=engine, includes=tuple(includes), defines=tuple(defines))
     if jobs == 1:
         yield from map(one, tests)

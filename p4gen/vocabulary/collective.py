@@ -257,7 +257,7 @@ class CollectiveSpec(ServingSpec):
 
     @property
     def elements(self) -> int:
-        """Elements in a packet."""
+        """Number of elements in a data packet."""
         return self.lanes if self.op is Op.DYNAMIC else self.lanes * self.dtype.number_format.per_lane
 
     @property

@@ -58,14 +58,14 @@ class Fold:
 
     def take(self, lane: str) -> tuple[str, ...]:
         """Statements that declare the elements of the variable ``lane`` in the format of the accumulators, if that is
-        not the lane's. They and those of ``first`` and ``other`` need a block of their own."""
+        not the lane's format. They need a block of their own, together with those of ``first`` and ``other``."""
         if not self._wide:
             return ()
         unpack = self._dtype.function("unpack")
         return tuple(f"{LANE} {name}_{lane} = {unpack}({part});" for name, part in self._parts(lane))
 
     def first(self, lane: str) -> tuple[str, ...]:
-        """Statements after which the accumulators are what the variable ``lane`` has."""
+        """Statements that set the accumulators to the elements of the variable ``lane``."""
         return tuple(f"{name} = {element};" for name, element in self._elements(lane))
 
     def other(self, lane: str) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ class Fold:
         return tuple(found)
 
     def last(self, lane: str) -> tuple[str, ...]:
-        """Statements after which the variable ``lane`` is what the accumulators make."""
+        """Statements that set the variable ``lane`` to the result of the accumulators."""
         names, own = [name for _, name in self.accumulators], self._dtype
         pack = own.function("pack")
         if not self._wide:
@@ -102,7 +102,7 @@ class Fold:
     def lines(
         self, lane: str, edges: Sequence[int], *, stored: str = "stored_%d", sources: str = "sources"
     ) -> list[str]:
-        """The whole fold: ``lane`` becomes what the stored lanes of all sources make, in the order of ``edges``.
+        """The whole fold: ``lane`` becomes the reduction of the stored lanes of all sources, in the order of ``edges``.
 
         ``stored`` is the name of an edge's stored lane, with ``%d`` for the edge, ``sources`` a bitmap with bit e for
         edge e. ``lane`` is 0 if there are no sources.

@@ -47,12 +47,12 @@ class NumberFormat:
 
     @property
     def lane_bits(self) -> int:
-        """Bits of a lane."""
+        """Bits of a lane, which has ``per_lane`` elements."""
         return self.bits * self.per_lane
 
     @property
     def bytes(self) -> int:
-        """Bytes of an element."""
+        """Bytes of an element in arrays and packets."""
         return self.bits // 8
 
     @property

@@ -1,4 +1,4 @@
-"""The control message's immediate data (EPIC 3.3.2), as programs and hosts have it: docs/wire-format.md."""
+"""The control message's immediate data (EPIC 3.3.2), for programs and hosts; docs/wire-format.md has the table."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ KEY: Final = "\0key"
 
 
 def _check_shape(text: str, file: str) -> None:
-    """Raise ``InputError`` if the file is too deep or too long. Parsing into events needs no stack; later steps do."""
+    """Raise ``InputError`` if the file is too deep or too long. This step needs no stack; later steps do."""
     depth = count = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         if isinstance(event, _CLOSES):
@@ -78,14 +78,15 @@ _TOO_MANY: Final = f"there are more than {MAX_VALUES:,} values with aliases expa
 
 @dataclass
 class _Reader:
-    """Makes values of nodes. An alias is one node in several places, so it is counted in each."""
+    """Makes values of nodes. An alias is one node in several places; it counts in each of them."""
 
     file: str
     where: dict[Path_, Pos] = field(default_factory=dict)
     count: int = 0
 
     def value(self, loader: yaml.SafeLoader, node: yaml.Node, path: Path_) -> Any:
-        """A node's value. Raises ``InputError``."""
+        """The value of a node. Raises ``InputError`` for a key that is given twice, or a value that YAML does not
+        know."""
         self.where[path] = pos = _pos(self.file, node.start_mark)
         self.count += 1
         if self.count > MAX_VALUES:

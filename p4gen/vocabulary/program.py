@@ -27,16 +27,16 @@ from p4gen.arch.ports import CPU_PORT, DROP_PORT
 
 
 class Icrc(StrEnum):
-    """What programs do about RoCEv2's invariant CRC."""
+    """How programs treat RoCEv2's invariant CRC."""
 
     RECOMPUTE = "recompute"
-    """It is checked on arrival, and what leaves changed has a right one. ``check`` means the same."""
+    """It is checked on arrival. Changed packets leave with a right one. ``check`` means the same."""
     SET = "set"
-    """What leaves changed has a right one, whatever it came with."""
+    """Changed packets leave with a right one, whatever they arrived with."""
     IGNORE = "ignore"
-    """It stays as it came, so NICs must ignore it too."""
+    """It stays as it arrived, so NICs must ignore it too."""
     PATCH = "patch"
-    """It is changed by what changed headers change of it, so what leaves is as right or wrong as what came."""
+    """It changes as the changed headers require, so a packet leaves with a right or wrong one as it arrived."""
 
     @classmethod
     def _missing_(cls, value: object) -> Icrc | None:
@@ -49,12 +49,12 @@ class Icrc(StrEnum):
 
     @property
     def right(self) -> bool:
-        """Whether what leaves has a right one."""
+        """Whether changed packets leave with a right one."""
         return self is not Icrc.IGNORE
 
     @property
     def patched(self) -> bool:
-        """Whether it is changed by what changed headers change of it."""
+        """Whether the program corrects it for changed headers, instead of computing it anew."""
         return self is Icrc.PATCH
 
 
@@ -111,7 +111,7 @@ class ProgramSpec(BaseModel):
     OWN_DEFAULTS: ClassVar[frozenset[str]] = frozenset()
     """Fields whose defaults are the same for all architectures."""
     ARCH_FIELDS: ClassVar[frozenset[str]] = frozenset()
-    """Fields that say how a program is made for its architecture: they change nothing of what it does."""
+    """Fields that only say how a program is made for its architecture; its behaviour does not depend on them."""
 
     @classmethod
     def fields_for(cls, given: Mapping[str, str]) -> Collection[str]:
@@ -250,12 +250,13 @@ class ProgramSpec(BaseModel):
 
     @property
     def wants_queue_lengths(self) -> bool:
-        """Whether who runs the program must keep the lengths of queues in its registers."""
+        """Whether the program needs the lengths of queues in its registers: whatever runs the program must keep them
+        there."""
         return self.beside is not None and self.beside.wants_queue_lengths
 
     @property
     def company(self) -> tuple[str, ...]:
-        """What the family beside it adds to the program's name."""
+        """The part of the program's name that the family beside it adds."""
         return ("beside", self.beside.program) if self.beside is not None else ()
 
     @property

@@ -92,7 +92,7 @@ class MemorySpec(ServingSpec):
 
         @property
         def contexts(self) -> int:
-            """Contexts of a switch."""
+            """Number of contexts that a switch has."""
             ...
 
         @property

@@ -32,7 +32,8 @@ Share = Annotated[float, BeforeValidator(units.share)]
 
 
 class Ecn(BaseModel):
-    """Marking of a queue: never below ``low``, with up to ``share`` on the way to ``high``, always above."""
+    """ECN marking of a queue: none below ``low`` bytes, all packets above ``high``, and between them a share that grows
+    up to ``share``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -48,7 +49,7 @@ class Ecn(BaseModel):
 
 
 class LinkDefaults(BaseModel):
-    """Defaults of links."""
+    """The properties of links that do not name their own."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -92,7 +93,7 @@ class Link(BaseModel):
 
     @property
     def name(self) -> str:
-        """``a-b``."""
+        """The name, ``a-b``: its ends, joined by a hyphen."""
         return "-".join(self.ends)
 
     def other(self, node: str) -> str:

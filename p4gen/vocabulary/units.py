@@ -67,7 +67,7 @@ def duration(text: str | float) -> int:
 
 
 def share(text: str | float) -> float:
-    """A fraction of one: ``5%`` or ``0.05``."""
+    """A fraction of 1: ``5%`` or ``0.05``."""
     number, unit = _split(text, "a share such as 5%")
     value = number / 100 if unit == "%" else number
     if unit not in ("", "%") or value > 1:
