@@ -1,7 +1,8 @@
 """A job: configured switches on a virtual network, and tasks of its hosts, until all tasks have ended.
 
-Whatever runs in virtual time is a job: collectives on IncTrees, traffic between hosts, and what papers bring. A job
-says when its tasks begin and what they come to. When a run is over or given up, and what is counted, is decided here.
+Whatever runs in virtual time is a job: collectives on IncTrees, traffic between hosts, and runs that papers add. A job
+says when its tasks begin and how their result is formed. This module decides when a run is over or given up, and
+counts.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ from p4gen.switch.drops import losses
 from p4gen.vocabulary import ProgramSpec
 
 Progress = Callable[[int, int], None]
-"""Is called with how much is done, of how much."""
+"""Called with how much is done, and how much there is to do."""
 
 
 class Task(Protocol):
-    """What a host does in a job: a rank of a group, a flow, or an end of a connection."""
+    """The part of a job that one host carries out: a rank of a group, a flow, or an end of a connection."""
 
     @property
     def name(self) -> str:
-        """Its name, for those of its parts."""
+        """The name; the names of its parts begin with it."""
         ...
 
     @property
@@ -45,11 +46,11 @@ class Task(Protocol):
 
     @property
     def problem(self) -> str:
-        """What is wrong; "" if nothing is."""
+        """The error; "" if there is none."""
         ...
 
     def start(self) -> None:
-        """Begin, once."""
+        """Begin; called once, when the job reaches the task."""
         ...
 
     def parts(self) -> dict[str, object]:
@@ -71,14 +72,15 @@ ResultT_co = TypeVar("ResultT_co", bound=RunResult, covariant=True)
 
 
 class Job(ABC, Generic[TaskT_co, ResultT_co]):
-    """What runs on ``network``, whose switches have the programs of ``specs``.
+    """A job on ``network``, whose switches have the programs of ``specs``.
 
     ``timeout`` is the NICs' retransmission timer, ps.
     """
 
     STATE: ClassVar[tuple[str, ...]] = ()
     STEP: ClassVar = 20_000
-    """Number of events between two looks at the tasks. They are at the same events wherever a run goes on from."""
+    """Number of events between two checks of the tasks. The checks are at the same events wherever a run goes on
+    from."""
 
     def __init__(self, network: Network, specs: Mapping[str, ProgramSpec], timeout: int) -> None:
         self.network = network
@@ -92,14 +94,14 @@ class Job(ABC, Generic[TaskT_co, ResultT_co]):
     @property
     @abstractmethod
     def title(self) -> str:
-        """What runs where, such as "dispatch of 64 tokens by each of 8 ranks on leaf-spine"."""
+        """A description of the run, such as "dispatch of 64 tokens by each of 8 ranks on leaf-spine"."""
 
     @abstractmethod
     def result(self, stuck: Stuck | None) -> ResultT_co:
-        """How the run has ended; ``stuck`` says why it did not, None if all tasks are done."""
+        """The result of the run. ``stuck`` says why it did not end; None if all tasks are done."""
 
     def advance(self) -> bool:
-        """Begin what is due. Returns whether all tasks are done."""
+        """Begin the tasks that are due. Returns whether all tasks are done."""
         return self.done
 
     def failures(self) -> Sequence[str]:
@@ -116,7 +118,7 @@ class Job(ABC, Generic[TaskT_co, ResultT_co]):
 
     @property
     def until(self) -> int | None:
-        """The time, ps, of the next look at the tasks, if it is not to be missed."""
+        """The time, in ps, of the next check of the tasks, if it must not be missed; otherwise None."""
         return None
 
     # --- running ---
@@ -146,8 +148,8 @@ class Job(ABC, Generic[TaskT_co, ResultT_co]):
     def start_ticks(
         self, edges: Iterable[PlacedEdge], port: int, used: Callable[[str, int], bool] = lambda _switch, _context: True
     ) -> None:
-        """Have the edges' timers ticked; ``used`` is whether a switch's context has been used at all, ``port`` where
-        ticks arrive."""
+        """Send ticks for the edges' timers. ``used`` says whether a switch's context has been used at all; ``port`` is
+        where ticks arrive."""
         network = self.network
         latency = network.topology.switch_latency
         self.ticker = Ticker(
@@ -155,13 +157,14 @@ class Job(ABC, Generic[TaskT_co, ResultT_co]):
         )
 
     def wake(self) -> None:
-        """Have patience and ticks begin anew: what starts now has losses of its own."""
+        """Restart patience and ticks: tasks that start now have losses of their own."""
         self._patience.begin()
         if self.ticker is not None:
             self.ticker.wake()
 
     def arrived(self) -> int:
-        """Packets that have been acknowledged, or have arrived in order: it grows as long as there is progress."""
+        """The number of packets that have been acknowledged or have arrived in order; it grows as long as there is
+        progress."""
         return sum(pair.requester.una + pair.responder.expected for pair in self.pairs)
 
     def _stuck(self) -> Stuck | None:
@@ -229,7 +232,7 @@ class Job(ABC, Generic[TaskT_co, ResultT_co]):
 
 
 class DrivenJob(Job[TaskT_co, RunResult]):
-    """A job whose caller waits for its end, and sees by itself what it came to."""
+    """A job whose caller waits for its end, and evaluates it."""
 
     STEP: ClassVar = 64
 

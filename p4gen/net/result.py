@@ -11,7 +11,7 @@ from p4gen.host.transport.clock import NS, SECOND, duration_text
 from p4gen.net.world.link import Direction
 
 MEMORY_RIGHT: Final = "every rank's results and memory are as NumPy says"
-"""The verdict on runs whose ranks' memory is compared, byte by byte."""
+"""The verdict on runs that compare ranks' memory, byte by byte."""
 
 
 @dataclass(frozen=True)
@@ -34,18 +34,18 @@ def link_uses(directions: Iterable[Direction], duration: int) -> tuple[LinkUse, 
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """How a run has ended, and what was counted. Times are in ps."""
+    """The end of a run, and its counters. Times are in ps."""
 
     errors: tuple[str, ...]
     """Errors that ranks reported, and wrong results and memories."""
     stuck: tuple[str, ...] = ()
     """Why the run did not end, a line each; empty if it did."""
     said: tuple[str, ...] = ()
-    """What a report says beside what was counted, a line each."""
+    """Lines of a report beside the counters."""
     verdict: str = ""
-    """What a report says if nothing is wrong."""
+    """The line of a report if nothing is wrong."""
     figures: Mapping[str, float | int | str | bool | None] = field(default_factory=dict)
-    """What is known of runs of this kind only, by name."""
+    """Values that only runs of this kind have, by name."""
     duration: int
     """Time from the first rank's start to the last one's end."""
     sent: int
@@ -64,7 +64,7 @@ class RunResult:
 
     @property
     def ended(self) -> bool:
-        """Whether everyone was done."""
+        """Whether all tasks were done."""
         return not self.stuck
 
     @property
@@ -92,5 +92,5 @@ class RunResult:
 
 
 def ending(duration: int, calls: int, stuck: object) -> tuple[str, ...]:
-    """The line about the time that one of ``calls`` calls has taken, unless the run is ``stuck``."""
+    """The line about the mean time of one of ``calls`` calls; none if the run is ``stuck``."""
     return () if stuck else (f"completion time {duration_text(duration // calls)}",)

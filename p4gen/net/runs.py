@@ -1,4 +1,5 @@
-"""Runs of a family's programs: a family says what its ranks call, and makes the job that an order asks for."""
+"""Runs of a family's programs: a family declares the collectives and options of its ranks, and makes the job of an
+order."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ class FamilyOption:
     """All values, if they are few."""
 
     def read(self, text: str) -> Any:
-        """The value of a text. Raises ``ValueError``, with what it may be."""
+        """The value of a text. Raises ``ValueError``, which lists the possible values."""
         if self.values and text not in self.values:
             raise ValueError(f"must be one of {', '.join(self.values)}, not {quote(text)}")
         return self.parse(text)
@@ -44,7 +45,7 @@ def yes_or_no(description: str, default: str) -> FamilyOption:
 
 @dataclass(frozen=True)
 class RunOrder(Generic[OwnSpec]):
-    """What a user asks for. Times are in ps; what is None is the family's default."""
+    """A user's order for a run. Times are in ps; None stands for the family's default."""
 
     topology: TopologySpec
     program: OwnSpec
@@ -85,8 +86,8 @@ class Runs(Facet, Generic[OwnSpec]):
     collectives: tuple[str, ...]
     """What ranks can call. The first is the default."""
     make: Callable[[RunOrder[OwnSpec]], Job[Any, RunResult]]
-    """Raises ``InputError`` if the program cannot serve the run."""
+    """Makes the job of an order. Raises ``InputError`` if the program cannot serve the run."""
     options: Mapping[str, FamilyOption] = field(default_factory=dict)
     """The options that its runs alone have, by name, with underscores."""
     also: frozenset[str] = frozenset()
-    """Those of ``root``, ``concurrent``, ``sync``, ``calls`` and ``plan`` (of trees) that its runs have."""
+    """The options among ``root``, ``concurrent``, ``sync``, ``calls`` and ``plan`` (of trees) that its runs have."""

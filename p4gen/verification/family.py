@@ -1,4 +1,4 @@
-"""What a family says of its programs to whoever searches their states."""
+"""The facet with which a family describes its programs to a search of their states."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from p4gen.vocabulary.topology import TopologySpec
 
 @dataclass(frozen=True)
 class PaperSearch:
-    """A search that a paper reports: of a program for a collective, with its time, depth and numbers of states."""
+    """A search that a paper reports: its program and collective, its time, depth and numbers of states."""
 
     name: str
     fields: Mapping[str, object]
@@ -28,9 +28,9 @@ class PaperSearch:
     time: str
     depth: int
     states: int
-    """Distinct ones."""
+    """Number of distinct states."""
     generated: int
-    """All that were generated: our transitions."""
+    """Number of all generated states, which are our transitions."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class PaperTable:
 
 @dataclass(frozen=True)
 class ScopeOrder:
-    """What a command line asks to be explored of a program that serves neither groups nor connections."""
+    """A user's order for the search of a program that serves neither groups nor connections."""
 
     topology: TopologySpec
     packets: int
@@ -75,7 +75,7 @@ class OwnScopes(Generic[OwnSpec]):
 
 @dataclass(frozen=True)
 class Verification(Facet, Generic[OwnSpec]):
-    """How time appears in a family's programs."""
+    """A family's programs, as a search needs to know them."""
 
     module: ClassVar[str] = "verification"
 
@@ -89,41 +89,42 @@ class Verification(Facet, Generic[OwnSpec]):
     small: Callable[[OwnSpec], Mapping[str, object]] = lambda _: {}
     """Fields of the smallest program like that of a spec that has all of its behaviour on a small network."""
     searched: Callable[[OwnSpec], Sequence[Mapping[str, object]]] = lambda _: ()
-    """Fields of programs that are searched with a listed fault in place of the one of a spec, if the fault fits them,
-    too; the first that it fits."""
+    """Fields of programs that a listed fault is searched in, in place of the spec's own program: the first that the
+    fault fits."""
     cursor: Cursor = cursor
-    """What goes round in a switch, as somebody outside would forge it of a tick."""
+    """Makes the packet that goes round in a switch, as an outsider would forge it from a tick."""
     slots: tuple[str, ...] = ()
-    """How the names of registers begin whose words may idle while others are used: those of slots, and of connections
-    that only some collectives use."""
+    """The beginnings of the names of registers whose words may idle while others are used: those of slots, and of
+    connections that only some collectives use."""
     idles: Callable[[OwnSpec], bool] = lambda _: True
     """Whether a slot may idle while other collectives of its context run, which depends on a spec."""
     filters: Callable[[OwnSpec], bool] = lambda _: False
-    """Whether switches filter the NAKs of their hosts, and believe none whose ICRC is wrong."""
+    """Whether switches filter the NAKs of their hosts, and ignore those whose ICRC is wrong."""
     exact: Callable[[OwnSpec], bool] = lambda _: False
-    """Whether switches that filter NAKs remember all that has passed, so that they know each loss, and no other."""
+    """Whether switches that filter NAKs remember every packet that has passed, so that they know each loss, and no
+    other."""
     tables: Mapping[int, PaperTable] = field(default_factory=dict)
     """Tables of the paper, by number."""
     excuses: Callable[[OwnSpec], Mapping[str, str]] = lambda _: {}
-    """Listed faults, and modules all of whose faults, that no search of sound hosts finds, with the reasons; for
-    programs like a spec. All others should be found."""
+    """Why no search of sound hosts finds some listed faults: reasons by the name of a fault, or of a module all of
+    whose faults are meant; for programs like a spec. A search should find all others."""
     first_scopes: Callable[[OwnSpec], Mapping[str, str]] = lambda _: {}
-    """Listed faults, with the scope of ``p4gen.verification.faults.ladder`` that shows each after few states; for
-    programs like a spec. It is searched first."""
+    """By listed fault: the scope of ``p4gen.verification.faults.ladder`` that shows it after few states, for programs
+    like a spec. It is searched first."""
     scopes: OwnScopes[OwnSpec] | None = None
     """The scopes of its programs if these serve neither groups nor connections."""
     sound: Callable[[OwnSpec], OwnSpec] = lambda spec: spec
-    """The program that a program with a known design error is to be compared with; takes the family's own spec."""
+    """The sound program with which a program with a known design error is compared. Takes the family's own spec."""
 
 
 def search_facet(spec: ProgramSpec) -> Verification[Any]:
-    """The family's answer for a spec; the defaults if it has none."""
+    """The facet of a spec's family; the defaults if it has none."""
     family = family_of(spec)
     return family.facet(Verification) if family.answers(Verification) else Verification()
 
 
 def verification_of(spec: ProgramSpec) -> Verification[Any]:
-    """The same. Raises ``InputError`` for a program that cannot be searched."""
+    """The facet of a spec's family. Raises ``InputError`` for a program that cannot be searched."""
     found = search_facet(spec)
     if why := found.unfit(spec):
         raise InputError(why)

@@ -1,4 +1,4 @@
-"""What a search explores: a program on a topology, what ranks call, and which faults the network may commit."""
+"""Searches of groups: a program on a topology, the calls of ranks, and the faults that the network may commit."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ROOTED = frozenset({Collective.REDUCE, Collective.BROADCAST})
 
 @dataclass(frozen=True)
 class GroupScope(Scope):
-    """The scope of a search: a program of groups, the calls of ranks, and what the network may do."""
+    """A search of groups: their program, the calls of their ranks, and the network's faults."""
 
     program: CollectiveSpec
     collectives: tuple[Collective, ...] = (Collective.ALLREDUCE,)
@@ -60,16 +60,17 @@ class GroupScope(Scope):
     rank_window: int | None = None
     """Messages that ranks keep outstanding, if they ignore the program's W."""
     stale: bool = False
-    """Registers hold what an earlier group with the same PSNs has left, whose epoch is another one."""
+    """Whether registers have the state of an earlier group with the same PSNs and another epoch."""
     earlier: tuple[Collective, ...] = ()
-    """What the earlier group called; the same as this one if nothing is said."""
+    """The calls of the earlier group; by default those of this one."""
     cut: bool = False
-    """The earlier group ended in the middle: nothing that ranks but the first had sent has arrived."""
+    """Whether the earlier group was cut off in the middle: only packets of the first rank have arrived."""
     roots: tuple[int, ...] = (0,)
-    """The ranks that are roots of Reduces and Broadcasts: of the first call, of the second, and so on, then again."""
+    """The root ranks of Reduces and Broadcasts: of the first call, of the second, and so on, then from the beginning
+    again."""
     idle_since: int | None = None
-    """The slots, and what else idles while others are used, were last used by calls that began with this PSN, in the
-    same epoch, and by what takes slots of others since then; all other registers are new."""
+    """The first PSN of calls in the same epoch that used slots, and other words that may idle, for the last time; since
+    then other calls have used the slots of others. All other registers are new. None: there were no such calls."""
 
     @override
     def sound(self) -> GroupScope | None:
@@ -80,7 +81,7 @@ class GroupScope(Scope):
 
     @property
     def before(self) -> tuple[SimConfig, ...]:
-        """The runs that have left something in registers, one after the other; none if they are as in a new switch."""
+        """The runs whose state is left in registers, one after the other; none if registers are new."""
         if self.stale:
             config = replace(self, collectives=self.earlier or self.collectives).config
             silent = self.topology.rank_hosts[1:] if self.cut else ()
@@ -91,8 +92,9 @@ class GroupScope(Scope):
         idle = replace(self.config, initial_psn=self.idle_since)
         if verification_of(self.program).idles(self.program):
             return (idle,)
-        # What has passed since: of that, the last packets have taken all slots. A Broadcast of that many may be the
-        # scope's own first call.
+        # The calls that have passed since. The last packets among them have taken all slots; a Broadcast of that many
+        # may be
+        # the scope's own first call.
         slots = self.program.slots_per_group
         refined = self.sync is PsnSync.REFINED
         if refined and self.collectives[0] is Collective.BROADCAST and self.packets > slots:
@@ -104,13 +106,13 @@ class GroupScope(Scope):
         )
 
     def text(self, spec: CollectiveSpec) -> str:
-        """The program's text, with the fault."""
+        """The program's text, with the fault if there is one."""
         text = render(compose(spec)).text
         return text if self.fault is None else self.fault.apply(text)
 
     @property
     def config(self) -> SimConfig:
-        """The same as a run of a simulation, whose placement and switches are explored."""
+        """The configuration of a simulation with the same calls, whose placement and switches are explored."""
         if not self.program.dtype.number_format.integer:
             raise InputError(f"dtype {self.program.dtype}: the data of a search are integers, whose sums are exact")
         if self.packets < 2 and any(each is not Collective.BARRIER for each in self.collectives):
@@ -140,7 +142,7 @@ class GroupScope(Scope):
         simulation = Simulation(self.config, self.text)
         spec, placement = simulation.spec, simulation.placement
         self._leave(simulation)
-        # With refined synchronisation PSNs are skipped, and a gap is none.
+        # Refined synchronisation skips PSNs, so a gap does not mean a loss.
         subgroups = self.sync is PsnSync.SUBGROUPS
         in_order = recovery_of(spec) is Recovery.GO_BACK_N and subgroups
         text, switches = self.text(spec), self.topology.switches
@@ -169,13 +171,13 @@ class GroupScope(Scope):
 
     @property
     def _paced(self) -> bool:
-        """Whether no rank sends before there is room: it waits for results, or for acknowledgements that come with
-        them. Elsewhere a switch answers "not ready"."""
+        """Whether no rank sends before there is room: ranks wait for results, or for acknowledgements that come with
+        results. Elsewhere a switch answers "not ready"."""
         symmetric = {Collective.ALLREDUCE, Collective.BARRIER}
         return self.flow is Flow.RESULTS and (not self.program.terminates or symmetric.issuperset(self.collectives))
 
     def _leave(self, simulation: Simulation) -> None:
-        """Set registers to what earlier runs have left, if the scope has some."""
+        """Set registers to the state that earlier runs have left, if the scope has some."""
         slots = verification_of(self.program).slots
         for earlier, later in pairwise([*(Simulation(config, self.text) for config in self.before), simulation]):
             earlier.run()
@@ -281,8 +283,8 @@ class GroupScope(Scope):
         )
 
     def values(self, group: int, rank: int, call: Call) -> Array:
-        """A rank's input: in one element of each packet (i + 1) * 256^rank, so that whatever is missing, doubled or
-        foreign is seen in the sum; the number of the group in the next element."""
+        """A rank's input: one element of each packet is (i + 1) * 256^rank, so that the sum shows every contribution
+        that is missing, doubled or foreign; the next element is the number of the group."""
         elements = call.size // self.program.dtype.number_format.bytes
         if call.collective is Collective.ALLGATHER:
             elements //= len(self.topology.rank_hosts)
@@ -303,8 +305,8 @@ def _shares(collective: Collective, ranks: int) -> int:
 
 
 def _arriving(call: Call, spec: CollectiveSpec, values: Sequence[Array], rank: int) -> bytes:
-    """What the network brings to a rank for a call: the reduction of what others send, or the root's values. Nothing
-    for calls of several phases, which are checked when they end."""
+    """The data that the network brings to a rank for a call: the reduction of the others' values, or the root's values.
+    Empty for calls of several phases, which are checked when they end."""
     match call.collective:
         case Collective.ALLREDUCE:
             sent = list(values)

@@ -1,6 +1,6 @@
 """The system that is explored: switches, hosts and links, each an automaton whose states are numbers.
 
-A state of the system is a row: the switches' states, the hosts', the contents of the links, and what is left of the
+A state of the system is a row: the switches' states, the hosts' states, the contents of the links, and the rest of the
 budget of faults. Frames, contents of links and states of parts are interned, so equal rows are equal states.
 """
 
@@ -29,7 +29,7 @@ _OPCODE_AT: Final = ROCE.at("bth.opcode")
 _SYNDROME_AT: Final = ROCE_ANSWER.at("aeth.syndrome")
 _ANSWER_PSN: Final = ROCE.bytes("bth.psn")
 _MOST_STEPS: Final = 20_000
-"""Of a run without faults."""
+"""The most steps of a run without faults."""
 _ANSWER_PSN_AT: Final = _ANSWER_PSN.stop - 1
 """The last byte of a PSN."""
 
@@ -47,13 +47,13 @@ class Link:
 
     @property
     def name(self) -> str:
-        """Its name, as in simulations."""
+        """The name, as in simulations: ``src>dst``."""
         return f"{self.src}>{self.dst}"
 
 
 class Content(NamedTuple):
-    """What is on its way over a link, as numbers of frames: those in order, the oldest first, and those that have been
-    delayed, which may arrive at any time."""
+    """The frames on a link, by number: those in order, the oldest first, and those that have been delayed, which may
+    arrive at any time."""
 
     in_order: tuple[int, ...] = ()
     held: tuple[int, ...] = ()
@@ -72,20 +72,20 @@ class Tick:
 
 @dataclass(frozen=True)
 class Effect:
-    """What an event does to the part where it happens."""
+    """The effect of an event on the part where it happens."""
 
     state: int
     sent: tuple[tuple[int, tuple[int, ...]], ...]
     """By link: the numbers of the frames."""
     lost: tuple[str, ...] = ()
-    """What must not happen unless there was a fault: a packet dropped for a reason that is a loss, or sent again."""
+    """Losses and retransmissions, which are violations unless there was a fault."""
     problem: str = ""
     violated: str = ""
-    """The property that this violates, if anything is wrong."""
+    """The property that the problem violates, if there is one."""
 
 
 class System:
-    """The parts of a scope, before anything has happened. Raises ``InputError`` for a scope that cannot be."""
+    """The parts of a scope in their first states. Raises ``InputError`` for a scope that cannot be searched."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -139,9 +139,9 @@ class System:
         self.contents: Interned[Content] = Interned(Content())
         """Contents of links. Number 0 is an empty link."""
         self.forging = self.uplinks[-1]
-        """The link of the host that may send in another's name."""
+        """The link of the host that may send forged packets."""
         self.forged: tuple[int, ...] = ()
-        """What it may send there: the numbers of frames."""
+        """The numbers of the frames that it may send there."""
         if scope.budget.forgeries:
             self.forged = tuple(map(self.frames.number, self._forged(world.first_psn)))
 
@@ -165,7 +165,7 @@ class System:
         return first, states, contents
 
     def _forged(self, first_psn: int) -> tuple[bytes, ...]:
-        """What is forged of the packets that come to the forger's switch from others."""
+        """The forged packets, made of those that others send to the forger's switch."""
         switch = self.links[self.forging].part
         about = self._abouts[switch]
         come = [
@@ -182,8 +182,8 @@ class System:
         return forged(come, others[:1], about.cursor, first_psn)
 
     def _passed(self) -> Iterator[tuple[int, int]]:
-        """The packets of a run without faults, each as its link and its frame: timers expire when nothing else
-        happens."""
+        """The packets of a run without faults, each as its link and its frame. Timers expire when no other event is
+        left."""
         switches, hosts, contents = self.begin()
         turn = 0
         for _ in range(_MOST_STEPS):
@@ -215,7 +215,7 @@ class System:
                 contents[out] = self.append(contents[out], frames)
 
     def frames_of(self, link: int, frame: int, *, corrupt: bool = False) -> tuple[bytes, ...]:
-        """What arrives at a switch with a frame: of ticks, which come in another's name, as many as ``tick`` brings."""
+        """The frames that arrive at a switch with one frame. A forged tick counts as many as ``tick`` brings."""
         content = self.frames[frame]
         if corrupt:
             return (corrupted(content),)
@@ -223,7 +223,7 @@ class System:
         return (content,) * alike
 
     def arrive(self, link: int, state: int, frame: int, *, corrupt: bool = False) -> Effect:
-        """A frame arrives at the end of a link, where the part is in ``state``."""
+        """Let a frame arrive at the end of a link, where the part is in ``state``."""
         to, content = self.links[link], self.frames[frame]
         if link == self.forging and frame in self.forged:
             effect = self._at_switch(to.part, state, to.port, self.frames_of(link, frame), known=False)
@@ -246,11 +246,11 @@ class System:
         return effect
 
     def expire(self, host: int, state: int, timer: int) -> Effect:
-        """A timer of a host expires."""
+        """Let a timer of a host expire."""
         return self._at_host(host, state, self.hosts[host].expire(self.host_watches[host].inner(state), timer), [])
 
     def tick(self, number: int, state: int) -> Effect:
-        """A timer of a switch's edge expires: as many ticks arrive as that takes."""
+        """Let a timer of a switch's edge expire: as many ticks arrive as that takes."""
         port, frames = self.tick_frames(number)
         return self._at_switch(self.ticks[number].switch, state, port, frames, known=False)
 
@@ -328,6 +328,6 @@ def _of_switch(rules: Rules, name: str, first_psn: Callable[[int], int], ports: 
 
 
 def corrupted(frame: bytes) -> bytes:
-    """A frame with a wrong bit: the last one of an answer's PSN, or of the payload, in front of the ICRC."""
+    """A frame with a wrong bit: the last bit of an answer's PSN, or of the payload, before the ICRC."""
     at = _ANSWER_PSN_AT if frame[_OPCODE_AT] == Opcode.ACKNOWLEDGE else len(frame) - 5
     return frame[:at] + bytes([frame[at] ^ 1]) + frame[at + 1 :]

@@ -1,4 +1,4 @@
-"""What a search explores, before it is taken apart: a network of configured switches, hosts' tasks, ticks, rules."""
+"""A scope, and the world that it describes: a network of configured switches, hosts' tasks, ticks, rules."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Budget:
     timeouts: int = 0
     """Timers and ticks that expire while packets are on their way."""
     forgeries: int = 0
-    """The last host sends a packet in another's name, which changes nothing where switches know who speaks: it is no
-    fault that excuses anything."""
+    """Packets that the last host sends in another's name. Where switches know the senders, they change nothing; a
+    forgery is no fault that excuses a violation."""
 
     def sentence(self) -> str:
-        """Faults that the network may commit, in words."""
+        """The faults that the network may commit, in words."""
         counts = {
             "loss": self.losses,
             "duplicate": self.duplicates,
@@ -52,49 +52,51 @@ class Budget:
 
 @dataclass(frozen=True)
 class Rules:
-    """What is expected of a scope beyond what every scope must do."""
+    """Rules of a scope beyond those that hold for every scope."""
 
     no_drops: bool = False
     """Without a fault, no packet is dropped for a reason that is a loss."""
     no_repeats: bool = False
     """Without a fault, no host sends a packet twice, unless its timer has expired."""
     recovery: Recovery | None = None
-    """How switches recover that end connections: as receivers they send one NAK for each packet that they miss, as
-    senders what is asked for. Where nothing may be dropped, they answer all that they should. None if they end none."""
+    """The recovery of switches that end connections: as receivers they send one NAK for each missing packet, as senders
+    they retransmit what is asked for. Where no packet may be dropped, they answer everything that they should. None if
+    they end none."""
     one_repeat: bool = False
-    """No host sends more than one packet again, unless its timer has expired."""
+    """No host retransmits more than one packet, unless its timer has expired."""
     in_order: bool = False
-    """Hosts, and switches that are receivers, know from a later packet that one is missing."""
+    """Hosts, and switches that are receivers, see from a later packet that one is missing."""
     asked: tuple[str, int, bool] | None = None
-    """A switch whose host gets what it asks for without a timer if it is plain that it is lost; the number of paths
-    that PSNs take in turn; and whether losses between the switch and the host count (``monitors.Asked``)."""
+    """A switch whose host receives what it asks for without a timer if the loss is plain; the number of paths that PSNs
+    take in turn; and whether losses between the switch and the host count (``monitors.Asked``)."""
     filters: tuple[str, int, bool] | None = None
-    """A switch that filters its host's NAKs; the number of paths that PSNs take in turn; and whether it knows all that
-    has come (``filtering.Filtered``)."""
+    """A switch that filters its host's NAKs; the number of paths that PSNs take in turn; and whether it knows all
+    packets that have arrived (``filtering.Filtered``)."""
     checks: str | None = None
     """A switch that lets answers with a wrong ICRC leave as they came."""
 
 
 @dataclass(frozen=True)
 class World:
-    """A network, and what its hosts do. ``specs`` are switches' programs, ``mac`` and ``ip`` are hosts' addresses."""
+    """A network, and the tasks of its hosts. ``specs`` are switches' programs, ``mac`` and ``ip`` are hosts'
+    addresses."""
 
     network: Network
     specs: Mapping[str, ProgramSpec]
     mac: Mapping[str, int]
     ip: Mapping[str, int]
     tasks: Mapping[str, Callable[[Nic], Sequence[SearchedTask]]]
-    """What hosts do, by name."""
+    """Makes the tasks of hosts, by name."""
     rules: Rules
     first_psn: int
     configs: Mapping[str, SwitchConfig]
-    """What switches hold."""
+    """The configurations of switches."""
     texts: Mapping[str, str]
     """The texts of switches' programs."""
     ticks: Sequence[tuple[str, int, bytes, str]] = ()
-    """Of each tick that is worth sending: the switch, the port of its edge, the frame, a name."""
+    """For each tick that may have an effect: the switch, the port of its edge, the frame, a name."""
     unlike: Sequence[str] = ()
-    """Hosts that do what no others do."""
+    """Hosts with roles that no other host has."""
     own_psns: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """By switch or host and its queue pair: the first PSN that it receives, if that is not ``first_psn``."""
 

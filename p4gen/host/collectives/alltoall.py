@@ -1,7 +1,8 @@
-"""AlltoAll over connections between each two ranks, pairwise: in step s rank r sends to rank r + s, and hears r - s.
+"""AlltoAll over connections between each two ranks, pairwise: in step s, rank r sends to rank r + s and receives from
+rank r - s.
 
-Every rank has an array of as many parts as there are ranks. Afterwards it has the r-th part of everybody's, in order of
-rank. Switches only forward.
+Every rank has an array with a part for each rank. Afterwards rank r has the r-th part of every rank's array, in order
+of rank. Switches only forward.
 """
 
 from __future__ import annotations
@@ -22,15 +23,14 @@ from p4gen.host.transport.verbs import Completion, RecvWr, SendWr, Status
 
 @dataclass(frozen=True)
 class AllToAllConfig:
-    """One rank's place."""
+    """The place of one rank, and its connections to all others."""
 
     rank: int
     size: int
     peers: Mapping[int, Connection]
     """By rank: a connection to every other."""
     ahead: int = 1
-    """The most steps that run at the same time: a step begins when the one this many before it has ended at this
-    rank."""
+    """The most steps that run at the same time: step s begins when step s - ``ahead`` has ended at this rank."""
 
     def __post_init__(self) -> None:
         if self.peers.keys() != set(range(self.size)) - {self.rank}:
@@ -47,23 +47,25 @@ class Exchange:
     received: Array
     started: int
     finished: int | None = None
-    """When all has arrived and everything sent has been acknowledged, ps."""
+    """The time, in ps, at which everything had arrived and everything sent was acknowledged."""
     error: Status | None = None
 
     @property
     def done(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Whether it has ended, successfully or not."""
         return self.finished is not None
 
     def result(self) -> Array:
-        """Everybody's part for this rank. Raises ``FailedError`` unless it ended well."""
+        """The parts that all ranks have sent to this one. Raises ``FailedError`` unless the exchange ended
+        successfully."""
         if not self.done or self.error is not None:
             raise FailedError(f"alltoall {'failed: ' + str(self.error) if self.error else 'has not ended'}")
         return self.received
 
 
 class AllToAll:
-    """One rank. All ranks call ``exchange`` equally often, again when the last one has ended at this rank."""
+    """One rank of an AlltoAll. All ranks call ``exchange`` equally often; a rank calls it again when its last exchange
+    has ended."""
 
     STATE: ClassVar = ("current", "_sent", "_arrived", "_posted")
 
@@ -81,14 +83,14 @@ class AllToAll:
         """Steps of which the part sent has been acknowledged."""
         self._arrived: set[int] = set()
         self._posted = 0
-        """Steps begun."""
+        """Number of steps begun."""
 
     def parts(self) -> dict[str, object]:
-        """What remembers something, by name; the queue pairs are the NIC's."""
+        """The parts that have state, by name, without the queue pairs, which belong to the NIC."""
         return {"alltoall": self}
 
     def exchange(self, values: Array) -> Exchange:
-        """Give every rank its part of ``values``. Raises ``InputError`` if they do not divide."""
+        """Send every rank its part of ``values``. Raises ``InputError`` if the parts cannot be equally long."""
         config = self.config
         if self.current is not None and not self.current.done:
             raise ValueError("the last exchange has not ended")
@@ -104,7 +106,7 @@ class AllToAll:
         return run
 
     def progress(self) -> float:
-        """The part of the steps of the current exchange in which this rank's peers have sent."""
+        """The fraction of the current exchange's steps whose messages have arrived, from 0 to 1."""
         return len(self._arrived) / (self.config.size - 1)
 
     def destroy(self) -> None:

@@ -18,7 +18,7 @@ Array = npt.NDArray[Any]
 """An array of a dtype that collectives work on, of any shape."""
 
 Tree = Sequence["int | Tree"]
-"""The numbers of arrays in the order in which a node reduces them; what another node has reduced stands as a tree."""
+"""The numbers of arrays in the order in which a node reduces them; a tree stands for the result of another node."""
 
 
 def array_type(dtype: DType) -> np.dtype[Any]:

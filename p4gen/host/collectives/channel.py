@@ -57,7 +57,7 @@ class Owner(Protocol):
 
 
 class Channel:
-    """A channel, see the module's docstring. ``pair`` is its queue pair."""
+    """A channel (see the module's docstring); ``pair`` is its queue pair."""
 
     STATE: ClassVar = ("_rooms", "_receiving", "_open", "_sending")
 
@@ -96,7 +96,7 @@ class Channel:
         return run
 
     def begin(self, run: PhaseRun) -> None:
-        """Start a phase."""
+        """Start a phase, which ``prepare`` has returned: send its messages, up to the window."""
         run.begun = True
         self._sending = run
         if run.phase.receive is not None and not self._early:

@@ -1,9 +1,9 @@
 """CommLib on several trees of one group, each of which carries a part of every call's data (ARO §III, SJMT).
 
-The data is divided by whole messages, as the trees' rates are; in a ReduceScatter and an AllGather each rank's part is.
-Every tree has a communicator of its own. A call begins when this rank has ended the one before on all trees, and every
-call has a part on the first tree: so ranks are as close together as on that tree alone, also those whose packets on
-another one are late.
+The data is divided by whole messages, in proportion to the trees' rates; in a ReduceScatter and an AllGather each
+rank's part is divided so. Every tree has a communicator of its own. A call begins when this rank has ended the call
+before on all trees, and every call has a part on the first tree. So ranks stay as close together as on the first tree
+alone, even if packets are late on another one.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class Clock(Protocol):
 
     @property
     def late(self) -> int:
-        """How late timers have lately been, because the machine is busy, in ps. 0 in virtual time."""
+        """How late, in ps, timers have been lately because the machine is busy; 0 in virtual time."""
         ...
 
     def at(self, time: int, action: Action, arg: Any = None) -> None:

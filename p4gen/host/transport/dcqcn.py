@@ -73,7 +73,7 @@ class ReactionPoint:
         self._bytes = self._timer_steps = self._byte_steps = 0
 
     def on_nack(self, now: int) -> None:
-        """A NAK has asked for a packet."""
+        """Handle a NAK: with ``nack_cuts`` it counts as a CNP."""
         if self._c.nack_cuts:
             self.on_cnp(now)
 

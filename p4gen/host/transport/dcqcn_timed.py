@@ -1,9 +1,9 @@
 """DCQCN as packet-level models of RNICs have it (HPCC, SIGCOMM 2019; ConWeave, SIGCOMM 2023): rates change with timers.
 
-The reaction point of ``dcqcn`` cuts its rate at every CNP. Here a CNP leaves a mark only. The mark is looked at every
-``decrease_interval`` (T_D), which bounds the number of cuts; ``increase_timer`` (T_I) after a cut the rate begins to
-grow again, and alpha follows the marks on a timer of its own. There is no byte counter. A NAK for a gap leaves the same
-mark as a CNP if ``nack_cuts`` is set: RNICs slow down upon either (Themis §2.2).
+The reaction point of ``dcqcn`` cuts its rate at every CNP. Here a CNP only leaves a mark. Every ``decrease_interval``
+(T_D) the mark is checked, which bounds the number of cuts. ``increase_timer`` (T_I) after a cut the rate begins to grow
+again, and alpha follows the marks on a timer of its own. There is no byte counter. If ``nack_cuts`` is set, a NAK for a
+gap leaves the same mark as a CNP: RNICs slow down upon either (Themis §2.2).
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ class TimedDcqcnConfig:
     gain: float = 1 / 256
     """(g)"""
     alpha_timer: int = 1 * US
-    """Between two steps of alpha: up if there was a CNP in that time, down if there was none."""
+    """The time between two steps of alpha: up if there was a CNP in it, down if there was none."""
     decrease_interval: int = 4 * US
-    """(T_D) Between two looks for a CNP: at most one cut each."""
+    """(T_D) The time between two checks for a CNP; at most one cut each."""
     increase_timer: int = 900 * US
-    """(T_I) Between two increases, from the last cut on."""
+    """(T_I) The time between two increases, from the last cut on."""
     fast_recovery: int = 1
-    """(F) Increases toward the rate before the cut; the next adds R_AI to the target, all others R_HAI."""
+    """(F) Number of increases toward the rate before the cut. The next increase adds R_AI to the target, all others
+    R_HAI."""
     cnp_interval: int = 4 * US
-    """The notification point sends one CNP a connection in this time at most."""
+    """The notification point sends at most one CNP per connection in this time."""
     nack_cuts: bool = True
     """A NAK for a gap counts as a CNP."""
 
@@ -54,7 +55,7 @@ class TimedDcqcnConfig:
         decrease_interval: int = 4 * US,
         nack_cuts: bool = True,
     ) -> TimedDcqcnConfig:
-        """The configuration for a line: steps of 5 and 50 Mb/s for each 25 Gb/s."""
+        """The configuration for a line of ``line_rate`` bit/s: steps of 5 and 50 Mb/s for each 25 Gb/s."""
         return cls(
             line_rate,
             min(100_000_000, line_rate),
@@ -71,7 +72,7 @@ class TimedDcqcnConfig:
 
 
 class TimedReactionPoint:
-    """The rate of one connection. It is brought up to date when it is looked at: its timers are no events."""
+    """The rate of one connection. Its timers are not events: ``pace`` and ``on_cnp`` bring it up to date."""
 
     STATE: ClassVar = (
         "_c", "rate", "target", "alpha", "_started", "_cut_due", "_congested", "_stage", "_alpha_at", "_look_at",
@@ -88,16 +89,16 @@ class TimedReactionPoint:
         self._started = False
         """There was a CNP, so the timers run."""
         self._cut_due = False
-        """There was a CNP since the last look."""
+        """There was a CNP since the last check."""
         self._congested = False
         """There was a CNP since alpha's last step."""
         self._stage = 0
-        """Increases since the last cut."""
+        """Number of increases since the last cut."""
         self._alpha_at = self._look_at = self._increase_at = 0
         """When the timers expire next."""
 
     def on_cnp(self, now: int) -> None:
-        """A congestion notification arrived. The first one starts the timers, with a look at once."""
+        """Handle a CNP. The first one starts the timers, and is checked for at once."""
         self._advance(now)
         self._cut_due = True
         if self._started:
@@ -110,19 +111,20 @@ class TimedReactionPoint:
         self._advance(now)
 
     def on_nack(self, now: int) -> None:
-        """A NAK has asked for a packet."""
+        """Handle a NAK: with ``nack_cuts`` it leaves the mark of a CNP."""
         if self._c.nack_cuts:
             self.on_cnp(now)
 
     def pace(self, now: int, size: int) -> int:
-        """How long ``size`` bytes sent now keep the connection busy, in ps; 0 at the line's rate."""
+        """The time, in ps, for which ``size`` bytes sent now occupy the connection; 0 at the line's rate."""
         if not self._started:
             return 0
         self._advance(now)
         return 0 if self.rate >= self._c.line_rate else int(size * 8 * SECOND / self.rate)
 
     def _advance(self, now: int) -> None:
-        """Let the timers expire that have by ``now``, in order; of those that expire together, looks come first."""
+        """Let timers that are due by ``now`` expire, in order. Of timers that expire together, the check for a CNP
+        comes first."""
         if not self._started:
             return
         c = self._c

@@ -1,7 +1,7 @@
 """READs and atomic operations of a responder (InfiniBand volume 1, 9.4.4, 9.4.5, 9.7.5.1.6).
 
-Each takes as many PSNs as it has response packets. The newest ``max_dest_rd_atomic`` are remembered: what is requested
-again is read again, an atomic operation is not executed again but answered with what it found the first time.
+Each takes as many PSNs as it has response packets. The newest ``max_dest_rd_atomic`` are remembered. If one of them is
+requested again, a READ is read again; an atomic operation is not executed again but answered with its first result.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class _Executed(NamedTuple):
     rkey: int
     length: int
     original: int | None
-    """What an atomic operation found; None of a READ."""
+    """The value that an atomic operation found; None for a READ."""
 
 
 class Execution:
-    """What a responder has executed last."""
+    """The requests that a responder has executed last."""
 
     STATE: ClassVar = ("_remembered",)
 
@@ -66,8 +66,8 @@ class Execution:
         return done.end - done.first
 
     def repeat(self, qp: Pair, opcode: int, seq: int, frame: bytes, msn: int) -> None:
-        """Answer a request that has come before. What is not remembered, or not as it was, is dropped in silence
-        (9.7.5.1.6)."""
+        """Answer a request that has arrived before. It is dropped in silence if it is not remembered, or was another
+        one (9.7.5.1.6)."""
         for i, done in enumerate(self._remembered):
             if not done.first <= seq < done.end or (done.original is None) is not (opcode == _READ):
                 continue

@@ -58,7 +58,7 @@ class Nic:
     @property
     def checks_icrc(self) -> bool:
         """Whether frames with a wrong ICRC are dropped, as by default. Programs of ``icrc ignore`` change packets but
-        not their ICRC, so NICs beside them must not check it; then corrupt data is taken as it comes."""
+        not their ICRC, so NICs beside them must not check it; they then accept corrupt data."""
         return self._reader.checks_icrc
 
     @checks_icrc.setter
@@ -108,7 +108,7 @@ class Nic:
             self.receive(frame)
 
     def receive(self, frame: bytes) -> None:
-        """Receive a frame."""
+        """Receive a frame: drop it, or give it to its queue pair."""
         read = self._reader.read(frame)
         if read is None:
             return
@@ -140,7 +140,7 @@ class Nic:
             pair.responder.on_request(opcode, word & PSN_MASK, word >= ACK_REQUEST, frame)
 
     def on_loss(self, frame: bytes) -> None:
-        """The network has dropped a frame that this NIC has sent. Simulations tell it; a real NIC is never told."""
+        """The network has dropped a frame that this NIC has sent. Only simulations call this."""
         to, number = int.from_bytes(frame[DST_ADDR]), int.from_bytes(frame[DEST_QP])
         for pair in self.pairs.values():
             if pair.peer.qp == number and pair.peer.ip == to:
@@ -149,7 +149,7 @@ class Nic:
     # --- sending ---
 
     def list_answers(self, pair: QueuePair) -> None:
-        """``pair`` has answers to send."""
+        """``pair`` has answers to send; the NIC sends them before other packets."""
         self._answering.append(pair)
 
     def kick(self, pair: QueuePair) -> None:
@@ -185,7 +185,7 @@ class Nic:
 
     def _only_one(self, requester: Requester, at: int, left: int) -> tuple[int, int]:
         """Send up to ``left`` packets of the only requester that has any, without checking the others for each packet.
-        Returns when the line is free, and how many more packets may be sent."""
+        Returns when the line is free again, and how many more packets may be sent."""
         transmit = self.line.transmit
         while left and requester.free_at <= at and requester.ready(at):
             at = transmit(requester.take(at), at)
@@ -197,7 +197,7 @@ class Nic:
             answering = self._answering.popleft()
             frame = answering.take_answer()
             if frame is not None:
-                self._answering.append(answering)  # behind the others: a READ's responses do not hold up their ACKs
+                self._answering.append(answering)  # behind the others: a READ's responses do not delay their ACKs
                 return frame
         turns = self._turns
         for _ in range(len(turns)):
@@ -212,7 +212,7 @@ class Nic:
         return None
 
     def _wait_for_rate(self, at: int) -> None:
-        """No pair may send now: call again when the first rate limiter allows it."""
+        """No pair may send now: call ``_pump`` again when the first rate limiter allows it."""
         if self._turns:
             self._pump_at = max(at, min(pair.requester.free_at for pair in self._turns))
             self.clock.at(self._pump_at, self._pump)

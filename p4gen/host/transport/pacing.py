@@ -1,4 +1,4 @@
-"""A sending rate that stays the same: of a connection over a path that is planned for it."""
+"""A constant sending rate: that of a connection over a path that is planned for it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import ClassVar, Final
 from p4gen.host.transport.clock import SECOND
 
 _BURST: Final = 1 << 16
-"""Bytes that may be sent at once to make up for a time in which the line was another connection's, or no packet was
-ready: otherwise each such time would make the connection slower than its rate."""
+"""Bytes that may be sent at once to make up for a time in which another connection used the line, or no packet was
+ready. Without them, each such time would make the connection slower than its rate."""
 
 
 class Pace:
@@ -20,13 +20,13 @@ class Pace:
         self.rate = float(rate)
         """Bit/s, with the overhead on the wire."""
         self._due = 0
-        """When all that has been sent would have left at this rate, ps."""
+        """The time, in ps, at which everything sent would have left at this rate."""
 
     def on_cnp(self, now: int) -> None:
-        """Nothing changes."""
+        """Ignore a CNP: the rate is planned."""
 
     def on_nack(self, now: int) -> None:
-        """Nothing changes."""
+        """Ignore a NAK: the rate is planned."""
 
     def pace(self, now: int, size: int) -> int:
         """The time, in ps, for which ``size`` bytes sent now occupy the connection."""

@@ -35,7 +35,7 @@ class Receiving(Protocol):
 
     @property
     def misses(self) -> bool:
-        """Whether the responder itself has outstanding packets sent again."""
+        """Whether the responder itself requests missing packets, so that no timer has to."""
         ...
 
     def await_rest(self) -> None:
@@ -53,7 +53,7 @@ class Pair(Protocol):
 
     @property
     def clock(self) -> Clock:
-        """The clock."""
+        """The clock that all parts of the NIC use."""
         ...
 
     @property
@@ -73,12 +73,12 @@ class Pair(Protocol):
 
     @property
     def requester(self) -> Sending:
-        """The sending half."""
+        """The sending half, as the responder sees it."""
         ...
 
     @property
     def responder(self) -> Receiving:
-        """The receiving half."""
+        """The receiving half, as the requester sees it."""
         ...
 
     def complete(self, completion: Completion) -> None:
@@ -86,7 +86,7 @@ class Pair(Protocol):
         ...
 
     def fail(self, status: Status) -> None:
-        """Break the pair."""
+        """Break the pair: the oldest send ends with ``status``, everything else is flushed."""
         ...
 
     def acknowledge(self) -> None:
@@ -94,7 +94,7 @@ class Pair(Protocol):
         ...
 
     def answer(self, psn: int, syndrome: int, msn: int | None = None) -> None:
-        """Queue a NAK."""
+        """Queue a NAK; by default with the MSN that is current when it is sent."""
         ...
 
     def respond(self, opcode: int, psn: int, msn: int | None, data: memoryview | bytes) -> None:

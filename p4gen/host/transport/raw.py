@@ -26,7 +26,7 @@ class FramePort(Protocol):
         ...
 
     def receive(self) -> list[bytes]:
-        """A batch of bounded size of the waiting frames, in order. Never blocks."""
+        """The frames that wait, in order, at most a bounded number of them. Never blocks."""
         ...
 
     def send(self, frames: Sequence[bytes]) -> int:
@@ -44,7 +44,7 @@ class Fate(Protocol):
 
     @property
     def reason(self) -> str:
-        """Why the frame is lost."""
+        """Why the frame is lost; "" if it is not."""
         ...
 
 

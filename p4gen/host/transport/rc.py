@@ -27,17 +27,17 @@ class Port(Protocol):
 
     @property
     def mac(self) -> int:
-        """Its MAC address."""
+        """The MAC address, 48 bits."""
         ...
 
     @property
     def ip(self) -> int:
-        """Its IPv4 address."""
+        """The IPv4 address, 32 bits."""
         ...
 
     @property
     def clock(self) -> Clock:
-        """The clock."""
+        """The clock that timers of the queue pair use."""
         ...
 
     @property
@@ -64,7 +64,7 @@ class _Response(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """An ACK or NAK that waits to be sent; without MSN it gets the one that is current then."""
+    """An ACK or NAK that waits to be sent; without an MSN it takes the current one when it is sent."""
 
     psn: int
     syndrome: int
@@ -185,7 +185,7 @@ class QueuePair:
         if opcode == _CNP:
             return
         if opcode in _RESPONSES:
-            return  # whoever waits for it requests it again
+            return  # the NIC that waits for it requests it again
         if opcode != _ACKNOWLEDGE:
             self.requester.on_loss(psn)
         elif frame[SYNDROME_AT] < FIRST_NAK:

@@ -74,7 +74,7 @@ class RealTimeLoop:
     # --- scheduling ---
 
     def refresh(self) -> None:
-        """Update ``now``."""
+        """Set ``now`` to the present time, within a turn."""
         self.now = time.monotonic_ns() * NS
 
     def at(self, time: int, action: Action, arg: Any = None) -> None:
@@ -168,7 +168,7 @@ class RealTimeLoop:
         self._waker.close()
 
     def turn(self) -> None:
-        """One turn, see the module's docstring."""
+        """Run one turn (see the module's docstring)."""
         ready = self._poll.poll(self._patience())
         self.refresh()
         readers = self._readers

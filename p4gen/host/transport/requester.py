@@ -150,7 +150,7 @@ class Requester:
         return not self._messages
 
     def psn(self, seq: int) -> int:
-        """The PSN of a packet."""
+        """The PSN of a packet, from its number."""
         return (self._c.initial_psn + seq) & _MASK
 
     def move(self, psn: int) -> None:
@@ -254,11 +254,11 @@ class Requester:
         return self._write(opcode, psn, ack_request=ack, body=body, solicited=last and wr.solicited)
 
     def _fills_room(self) -> bool:
-        """Whether nothing more may be sent before an ACK, and nothing that is outstanding need have asked for one."""
+        """Whether nothing more may be sent before an ACK, and none of the outstanding packets asks for one."""
         return self._room < self._c.ack_every and self.next - self.una >= self._room
 
     def _request(self, message: _Message, start: int) -> bytes:
-        """The request of a READ, or of what is missing of it, from byte ``start`` on; or of an atomic operation."""
+        """The request of a READ, or of its missing part from byte ``start`` on; or of an atomic operation."""
         wr, psn = message.wr, self.psn(message.first + start // self._mtu)
         assert wr.operation is not None
         key = wr.rkey or 0
@@ -323,7 +323,7 @@ class Requester:
         if message.wr.operation is None or (message.wr.operation is not Operation.READ) is not atomic:
             self.stats.ghosts += 1
             return
-        self._acknowledge(seq)  # as an ACK of all before it, which goes no further than the first response missing
+        self._acknowledge(seq)  # as an ACK of everything before it, up to the first missing response
         if self.una != seq or self._qp.broken is not None:
             return
         start = (seq - message.first) * self._mtu
@@ -336,7 +336,7 @@ class Requester:
         self._acknowledge(seq + 1, responded=True)
 
     def on_cnp(self) -> None:
-        """Handle a CNP."""
+        """Handle a CNP: reduce the rate."""
         self.stats.cnps += 1
         if self.rate is not None:
             self.rate.on_cnp(self._clock.now)
@@ -351,8 +351,8 @@ class Requester:
             self._qp.kick()
 
     def _acknowledge(self, upto: int, *, responded: bool = False) -> None:
-        """All packets before ``upto`` are acknowledged. READs and atomic operations are by their responses only: one
-        that is passed over has lost some (an implied NAK)."""
+        """All packets before ``upto`` are acknowledged. Only a response acknowledges a READ or an atomic operation: if
+        ``upto`` passes one of them over, a response was lost (an implied NAK)."""
         if self._responses and not responded:
             passed = next((m for m in self._messages if m.wr.operation is not None and m.first < upto), None)
             missing = upto if passed is None else max(passed.first, self.una)
@@ -426,7 +426,7 @@ class Requester:
         if self._responses and self.outstanding(seq):
             message = self._find(seq)
             if message.wr.operation is not None:
-                seq = max(message.first, self.una)  # one request asks for all that is missing of it
+                seq = max(message.first, self.una)  # one request asks for everything that is missing of it
         if self.outstanding(seq) and seq not in self._queued:
             self._queued.add(seq)
             self._again.append(seq)
@@ -434,7 +434,7 @@ class Requester:
     def _not_ready(self, seq: int, rnr: RnrNak) -> None:
         self.stats.rnr_naks += 1
         if self._clock.now < self._quiet_until and self.next == seq:
-            return  # what was under way is refused, too: one refusal
+            return  # what was under way is refused, too: that is one refusal
         if self._c.rnr_retry is not None and self._rnr_retries >= self._c.rnr_retry:
             self._qp.fail(Status.RNR_RETRY_EXCEEDED)
             return
@@ -497,9 +497,9 @@ class Requester:
         self._qp.kick()
 
     def forget_times(self) -> None:
-        """Count from now on every time that is waited for, and forget times and counts that nothing depends on.
+        """Forget times and counts that nothing depends on, and set every deadline as if it were counted from now.
 
-        States that differ in those alone become equal; for searches of states, in which no time passes.
+        States that differ only in those become equal. For searches of states, in which no time passes.
         """
         self.stats = SendStats()
         self._deadline = self._timeout if self._timer_set else 0

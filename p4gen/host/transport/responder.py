@@ -96,7 +96,7 @@ class Responder:
         self._receives.append(wr)
 
     def psn(self, seq: int) -> int:
-        """The PSN of a packet."""
+        """The PSN of a packet, from its number."""
         return (self._c.received_psn + seq) & _MASK
 
     def move(self, psn: int) -> None:
@@ -116,7 +116,7 @@ class Responder:
 
     @property
     def misses(self) -> bool:
-        """Whether it requests a result with a contribution that is outstanding (``ideal`` in Mode II).
+        """Whether this end requests the missing result by sending its own contribution again (``ideal`` in Mode II).
 
         The ACK of that contribution covers everything before it. But a result beyond everything sent, such as that of
         the next collective's root, may be refused until an earlier contribution is acknowledged, and only the timer
@@ -132,7 +132,7 @@ class Responder:
     def on_request(self, opcode: int, psn: int, ack_request: bool, frame: bytes) -> None:
         """Handle a request packet of this connection."""
         ahead = (psn - self._c.received_psn - self.expected) & _MASK
-        ack_request = ack_request and opcode not in _EXECUTED  # what is executed has a response instead of an ACK
+        ack_request = ack_request and opcode not in _EXECUTED  # its response takes the place of an ACK
         if ahead == 0:
             if self._accept(opcode, frame):
                 self._nak_sent = False
@@ -357,7 +357,7 @@ class Responder:
         return False
 
     def forget_times(self) -> None:
-        """As ``Requester.forget_times``, for the receiving side."""
+        """Forget times and counts that nothing depends on (``Requester.forget_times``)."""
         if self._waits_since is not None:
             self._waits_since = 0 if self._waits_since == self._arrived() else -1
         self._holes = deque((self._c.timeout_ps, seq) for _, seq in self._holes)

@@ -34,8 +34,8 @@ class RoundTrips:
     """The retransmission timeout of one requester. Times are in ps.
 
     One packet at a time is timed. Set ``seq`` and ``since`` when it is first sent, and ``seq`` to -1 when it is
-    retransmitted, because it is then unknown which transmission is acknowledged (Karn's algorithm). ``timeout`` is
-    never below ``least``.
+    retransmitted: it is then unknown which transmission is acknowledged (Karn's algorithm). ``timeout`` is never below
+    ``least``.
     """
 
     STATE: ClassVar = ("seq", "since", "timeout", "_took", "_estimate", "_least", "_patient")
@@ -53,7 +53,7 @@ class RoundTrips:
         """Number of further acknowledgements for which the increased timeout remains."""
 
     def acknowledged(self, upto: int, now: int, late: int = 0) -> None:
-        """All packets before ``upto`` are acknowledged, some of them just now. Timers are ``late``."""
+        """All packets before ``upto`` are acknowledged, some of them just now. ``late`` is how late timers are."""
         if 0 <= self.seq < upto:
             self._took.append(now - self.since)
             self.seq = -1

@@ -128,7 +128,7 @@ class QpConfig:
     max_outstanding: int = 128
     """The most packets that may be sent and not yet acknowledged."""
     ack_every: int = 32
-    """AckReq is set on the last packet of a message, on every ``ack_every``-th packet inside it, and on the one that
+    """AckReq is set on the last packet of a message, on every ``ack_every``-th packet inside it, and on the packet that
     fills a window of fewer packets."""
     timeout_ps: int = 100 * US
     adaptive: bool = False
@@ -140,7 +140,7 @@ class QpConfig:
     """Code of the delay that this end's RNR NAKs ask for (InfiniBand 9.7.5.2.8); 1 is 10 us."""
     dcqcn: DcqcnConfig | TimedDcqcnConfig | None = None
     pace: int | None = None
-    """Bit/s, with the overhead on the wire, that this end sends at most, where DCQCN does not say."""
+    """The most bit/s, with the overhead on the wire, that this end sends; None: DCQCN or the line decides."""
     selective_naks: bool = False
     """Whether missing results are always requested with selective NAKs: ``ideal`` in Mode III, where a contribution is
     acknowledged before its result arrives."""
@@ -150,7 +150,7 @@ class QpConfig:
     """The same of the other end: how many this end remembers, to serve them again; ConnectX allows 16."""
     resumption: Resumption = Resumption.STRICT
     rq_psn: int | None = None
-    """The first PSN that is received, if it is another one."""
+    """The first PSN that is received; None: ``initial_psn``."""
 
     def __post_init__(self) -> None:
         if self.mtu < 4 or self.mtu % 4:

@@ -1,1 +1,2 @@
-"""Runs of collectives: groups on IncTrees, rings, results beside NumPy's, and why a run does not end."""
+"""Runs of collectives: groups on IncTrees, rings, the comparison with NumPy's results, and the reasons why a run does
+not end."""

@@ -81,7 +81,7 @@ class Work:
     tree: IncTree | None = None
     """The whole tree; by default one of shortest paths to the root."""
     pace: int | None = None
-    """Bit/s that each rank sends at most over it, with the overhead on the wire."""
+    """The most bit/s, with the overhead on the wire, that each rank sends over the tree."""
 
 
 @dataclass(frozen=True)
@@ -132,13 +132,13 @@ class SimConfig:
 
     @property
     def jobs(self) -> tuple[Work, ...]:
-        """The calls of every group."""
+        """The groups, each with its calls."""
         call = Call(self.collective, self.size, self.root)
         return self.work or (Work((call,) * self.repeat),)
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """The calls of all groups."""
+        """The calls of all groups, group by group."""
         return tuple(call for job in self.jobs for call in job.calls)
 
     @property
@@ -153,7 +153,7 @@ class SimConfig:
 
     @property
     def trees(self) -> dict[int, IncTree]:
-        """The trees of groups, by number, that have one of their own."""
+        """The trees of groups that name one, by the group's number."""
         return {number: job.tree for number, job in enumerate(self.jobs) if job.tree is not None}
 
     def requests(self, initial_psns: tuple[int, ...]) -> list[GroupRequest]:
@@ -181,7 +181,7 @@ class SimConfig:
         return found
 
     def fitted(self, requests: list[GroupRequest]) -> CollectiveSpec:
-        """The program with as many contexts as the groups need. Raises ``InputError`` when it cannot have that many."""
+        """The program with as many contexts as the groups need. Raises ``InputError`` when it cannot have so many."""
         spec = self.program
         needed = contexts_needed(self.topology, requests, pipelines=spec.pipelines, ports=spec.ports, trees=self.trees)
         if needed <= spec.groups:

@@ -1,4 +1,5 @@
-"""Why a run does not end: which rank waits for which PSN, what switches hold of it, which packets were lost.
+"""Why a run does not end: which rank waits for which PSN, the switches' state for that PSN, and which packets were
+lost.
 
 The switches' state is read from the registers of the generated program (``state``), if the program's family says how.
 """
@@ -23,7 +24,7 @@ _MOST = 4
 
 @dataclass(frozen=True)
 class RankState:
-    """How far a rank has come on a channel. PSNs have 24 bits."""
+    """The progress of a rank on a channel. PSNs have 24 bits."""
 
     name: str
     """The group's name, "" when there is only one group."""
@@ -34,7 +35,7 @@ class RankState:
     unacknowledged: int | None
     """The oldest PSN that it has sent and that has not been acknowledged; None when there is none."""
     expects: int | None
-    """The PSN of the result that it waits for; None when it waits for none."""
+    """The PSN of the result that it waits for; None when it does not wait."""
 
     def __str__(self) -> str:
         who = f"{self.name}rank {self.rank} ({self.host})"
@@ -80,7 +81,7 @@ class Diagnosis:
 
 
 def diagnose(simulation: Running, *, deadlocked: bool) -> Diagnosis:
-    """Why ``simulation`` does not end."""
+    """The reasons why ``simulation`` does not end."""
     ranks: list[RankState] = []
     slots: list[SlotState] = []
     edges: list[EdgeState] = []
@@ -129,8 +130,8 @@ def _rank_states(group: RunningGroup, channel: Channel) -> Iterator[RankState]:
 
 
 def _numbers(group: RunningGroup, channel: Channel, states: Sequence[RankState], *, sent: bool) -> dict[int, int]:
-    """By rank, the number that switches know the packet by for which it waits, or with ``sent`` which it has sent and
-    which is not acknowledged. Where connections have PSNs of their own, it is not the PSN."""
+    """For each rank, the number by which switches know a packet: the packet that the rank waits for or, with ``sent``,
+    its oldest packet that is not acknowledged. Where connections have PSNs of their own, the number is not the PSN."""
     first = next(iter(channel.contexts.values())).first_psn
     found = {}
     for state in states:

@@ -1,4 +1,4 @@
-"""Which kind of packet a frame is to an IncTree, and whose: ``UP_DATA`` of rank 2, ``DOWN_ACK`` for rank 0."""
+"""The kind of a frame on an IncTree, and its rank: ``UP_DATA`` of rank 2, ``DOWN_ACK`` for rank 0."""
 
 from __future__ import annotations
 
@@ -70,8 +70,7 @@ class Kinds:
 
 
 def roce_text(frame: bytes) -> tuple[str, str] | None:
-    """What a RoCEv2 frame is, whether it belongs to an IncTree or not: DATA, ACK, NAK and so on, and a short
-    description; None for another one."""
+    """The kind of any RoCEv2 frame (DATA, ACK, NAK and so on) and a short description; None for another frame."""
     if len(frame) < ROCE.size or frame[_ETHER_TYPE] != _IPV4 or frame[_PROTOCOL_AT] != PROTOCOL_UDP:
         return None
     opcode = frame[_OPCODE_AT]

@@ -14,7 +14,7 @@ _LEFT, _RIGHT, _STAR = 0x1000, 0x1001, 0x1100
 
 
 class RingSimulation(Simulation):
-    """A simulation whose ranks are ``Ring`` members. Its group has an IncTree, too, which is not used."""
+    """A simulation whose ranks are ``Ring`` members. Its group has an IncTree too, which is not used."""
 
     def _members(self, placed: PlacedGroup, pace: int | None) -> list[Ring]:
         hosts = placed.request.ranks

@@ -31,7 +31,7 @@ class RankTask:
         self._calls = calls
 
     def start(self) -> None:
-        """Make all calls."""
+        """Make all calls, one after the other; they run in this order."""
         self.made += [invoke(self.member, call, values) for call, values in zip(self._calls, self.values, strict=True)]
 
     @property
@@ -51,7 +51,7 @@ class RankTask:
 
 @dataclass(frozen=True)
 class RunningGroup:
-    """A group with its ranks."""
+    """A running group: its place in the network, its work, and its ranks."""
 
     number: int
     work: Work
@@ -72,7 +72,7 @@ class RunningGroup:
 
 
 class Running(Protocol):
-    """A simulation from the point of view of the diagnosis."""
+    """A simulation of groups, as the diagnosis sees it."""
 
     config: SimConfig
     spec: CollectiveSpec

@@ -56,8 +56,11 @@ class SimResult(RunResult):
 
 
 class Simulation(Job[RankTask, SimResult]):
-    """A simulation of one configuration. Raises ``InputError`` when the program cannot serve it, before a packet is
-    sent. ``text`` is the program's text if it is not the generated one: one with a fault."""
+    """A simulation of one configuration. ``text`` makes the program's text if it is not the generated one, as with a
+    fault.
+
+    Raises ``InputError``, before any packet is sent, when the program cannot serve the configuration.
+    """
 
     def __init__(self, config: SimConfig, text: Callable[[CollectiveSpec], str] | None = None) -> None:
         self.config = config
@@ -155,11 +158,11 @@ class Simulation(Job[RankTask, SimResult]):
 
     @property
     def invocations(self) -> Iterator[Invocation]:
-        """The calls made so far."""
+        """The calls made so far, by group and rank."""
         return (call for task in self.tasks for call in task.made)
 
     def progress(self) -> tuple[int, int]:
-        """Messages that are done, and all messages."""
+        """The number of messages sent and received so far, and that of all messages."""
         calls = list(self.invocations)
         return sum(i.messages_sent + i.messages_received for i in calls), sum(i.messages for i in calls)
 
@@ -214,12 +217,12 @@ class Simulation(Job[RankTask, SimResult]):
 
 
 def simulate(config: SimConfig, progress: Callable[[int, int], None] | None = None) -> SimResult:
-    """Simulate a configuration."""
+    """Simulate a configuration. ``progress(done, total)`` is called as messages are done."""
     return Simulation(config).run(progress)
 
 
 def group_run(order: RunOrder[C]) -> SimConfig:
-    """The run of groups of all ranks that an order asks for. Raises ``InputError``."""
+    """The configuration for an order: groups of all ranks, with their calls. Raises ``InputError``."""
     collective, size = Collective(order.collective), order.size
     if collective is Collective.BARRIER:
         if size:

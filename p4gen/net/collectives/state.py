@@ -1,4 +1,4 @@
-"""What switches hold for a channel or a connection, read from the registers of the generated program.
+"""The state of switches for a channel or a connection, read from the registers of the generated program.
 
 The family says how its program's words are decoded (``StateReader``).
 """
@@ -55,8 +55,8 @@ class GroupReader(Generic[OwnSpec]):
     edge: Callable[[OwnSpec, Model, GroupContext, int], HeldEdge | None]
     """The progress of an edge of a context; None if the program keeps none."""
     wait: Callable[[OwnSpec, Model, PlacedEdge], int]
-    """How long the timer of an edge waits, ps; 0 if it does not run, so that ticks trigger nothing. Only for programs
-    that want ticks."""
+    """The time, in ps, for which the timer of an edge waits; 0 if it does not run, so that ticks trigger nothing. Only
+    for programs that want ticks."""
 
 
 @dataclass(frozen=True)
@@ -68,17 +68,18 @@ class StateReader(Facet, Generic[OwnSpec]):
     groups: GroupReader[OwnSpec] | None = None
     """For programs that serve groups."""
     connection: Callable[[OwnSpec, Model, ConnectionHere, int], Iterable[str]] = lambda *_: ()
-    """What the switch that a connection ends at keeps of it, with regard to a PSN, in words. Takes the family's own
+    """The state that the switch at a connection's end keeps, with regard to a PSN, in words. Takes the family's own
     spec, the switch, the connection and the PSN."""
 
 
 def group_reader(spec: ProgramSpec) -> GroupReader[Any] | None:
-    """What reads the state of a spec's program for groups; None if the family has no such reader."""
+    """The readers of a program's state for groups; None if the family has none."""
     return _reader(spec).groups
 
 
 def connection_state(spec: ProgramSpec, switch: Model, here: ConnectionHere, psn: int) -> tuple[str, ...]:
-    """What a switch keeps of a connection, with regard to a PSN; nothing if the family does not say how it is read."""
+    """The state that a switch keeps for a connection, with regard to a PSN; empty if the family does not say how to
+    read it."""
     return tuple(_reader(spec).connection(spec, switch, here, psn))
 
 
@@ -149,7 +150,7 @@ class EdgeState:
 
 
 class ChannelState:
-    """What the switches remember of one channel of a group, node by node."""
+    """The switches' state for one channel of a group, node by node."""
 
     def __init__(self, reader: GroupReader[Any], simulation: Running, group: RunningGroup, channel: Channel) -> None:
         self._reader = reader

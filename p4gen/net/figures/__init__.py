@@ -1,1 +1,1 @@
-"""Figures and studies of papers: what is simulated, kept and drawn."""
+"""Figures and studies of papers: the simulations, their kept outcomes, and drawings."""

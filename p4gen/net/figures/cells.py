@@ -1,7 +1,7 @@
-"""The simulations of a figure that consists of many. Each one's outcome is kept in a file.
+"""The simulations of a figure that consists of many. The outcome of each is kept in a file.
 
-A file's name has the digest of all that the outcome depends on: the texts of the programs, the configuration with its
-seed, and the version of p4gen. A figure that was interrupted therefore goes on with the cells that are missing.
+A file's name has the digest of everything that the outcome depends on: the texts of the programs, the configuration
+with its seed, and the version of p4gen. So an interrupted figure goes on with the missing cells.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Cell:
     config: TrafficConfig
 
     def file(self, folder: Path) -> Path:
-        """The file in ``folder`` that keeps its outcome."""
+        """The path in ``folder`` of the file that keeps its outcome."""
         config = self.config
         given = [
             f"{each.name}={value!r}"
@@ -60,10 +60,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class CellResult:
-    """The outcome of a cell."""
+    """The outcome of a cell, as its file keeps it."""
 
     time: int
-    """Until the slowest group had ended, ps."""
+    """The time, in ps, until the slowest group had ended."""
     errors: tuple[str, ...]
     sent: int
     spurious: float
@@ -101,7 +101,7 @@ def perform(cell: Cell, kept: Path | None = None, progress: Callable[[int, int],
 
 
 def earlier(cells: Sequence[Cell], kept: Path | None) -> int:
-    """How many cells need not be simulated, because their outcomes are in files."""
+    """The number of cells whose outcomes are kept, so that they need not be simulated."""
     return sum(cell.file(kept).exists() for cell in cells) if kept is not None else 0
 
 
@@ -146,7 +146,7 @@ def _read(file: Path) -> CellResult | None:
 
 
 def _write(file: Path, outcome: CellResult) -> None:
-    """Write the file as a whole: it has all of the outcome, or does not exist."""
+    """Write the file atomically: it has the whole outcome, or does not exist."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=file.parent, prefix=".")

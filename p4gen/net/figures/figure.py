@@ -18,20 +18,20 @@ Value = float | str | None
 
 @dataclass(frozen=True)
 class Check:
-    """Something that must hold of a figure."""
+    """A condition that a figure has to meet."""
 
     text: str
-    """What, with the values found."""
+    """The condition, with the values found."""
     ok: bool
 
 
 @dataclass(frozen=True)
 class Report:
-    """A figure as it came out."""
+    """A figure's result: the values, the checks, and the files."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
-    """Ours beside the paper's; None where there is nothing to say."""
+    """Our values beside the paper's; None where there is none."""
     checks: tuple[Check, ...]
     assumptions: tuple[str, ...]
     files: Mapping[str, str]
@@ -39,13 +39,13 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Everything that must hold does."""
+        """Whether every check holds."""
         return all(check.ok for check in self.checks)
 
 
 @dataclass(frozen=True)
 class Order:
-    """What a figure is asked for."""
+    """The options of a request for a figure."""
 
     scale: str
     seed: int
@@ -58,21 +58,21 @@ class Order:
     """The folder in which finished cells are kept and looked for."""
 
     def wants(self, cell: str) -> bool:
-        """Whether a cell is among those asked for."""
+        """Whether a cell is among the requested ones."""
         return not self.patterns or any(fnmatchcase(cell, pattern) for pattern in self.patterns)
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a paper."""
+    """A figure of a paper that p4gen repeats: its scales and its simulations."""
 
     caption: str
     scales: Mapping[str, str]
-    """By name: what is simulated, and what that costs. The first one is the default."""
+    """The scales by name: what is simulated, and what that costs. The first one is the default."""
     draw: Callable[[Order, Callable[[str], None]], Report]
-    """Simulate it; the function given is told what is simulated now."""
+    """Simulates the figure. The function that it takes is called with a line about each simulation that begins."""
     cells: Callable[[str], tuple[str, ...]] = lambda _scale: ()
-    """The names of its cells at a scale, if it consists of simulations that can be done one by one."""
+    """The names of its cells at a scale, if it consists of simulations that can run one by one."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def figure_named(name: str) -> tuple[str, Figure]:
 
 
 def report_csv(report: Report) -> str:
-    """The rows as CSV."""
+    """The rows as CSV, with a header."""
 
     def cell(value: Value) -> str:
         return "" if value is None else f'"{value}"' if isinstance(value, str) else f"{value:g}"

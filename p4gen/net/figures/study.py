@@ -29,7 +29,7 @@ class Axis(StrEnum):
 
 @dataclass(frozen=True)
 class PaperTable:
-    """One table of a paper. ``rows`` maps the name of a row to its figures by value of the axis."""
+    """One table of a paper. ``rows`` maps the name of a row to its values by value of the axis."""
 
     number: int
     caption: str
@@ -39,7 +39,7 @@ class PaperTable:
 
     @property
     def unit(self) -> str:
-        """The unit of the table's figures."""
+        """The unit of the table's values."""
         return "barriers/s" if self.collective is Collective.BARRIER else "Gb/s"
 
     @property
@@ -58,17 +58,17 @@ class Point:
     config: SimConfig = field(repr=False)
     axis: Axis
     paper: float | None = None
-    """The paper's figure, if it gives one."""
+    """The paper's value, if it gives one."""
 
     @property
     def label(self) -> str:
-        """The value as text for a heading."""
+        """The value of the axis as text, for a heading."""
         return label(self.axis, self.value)
 
 
 @dataclass(frozen=True)
 class StudyPoint:
-    """A simulated point. ``ours`` is the measured figure: Gb/s, or Barriers per second."""
+    """A simulated point. ``ours`` is the measured value: Gb/s, or Barriers per second."""
 
     point: Point
     ours: float
@@ -76,7 +76,7 @@ class StudyPoint:
 
     @property
     def ratio(self) -> float | None:
-        """Our figure divided by the paper's; None if the paper gives none."""
+        """Our value divided by the paper's; None if the paper gives none."""
         return self.ours / self.point.paper if self.point.paper else None
 
     @property
@@ -94,7 +94,7 @@ Started = Callable[[Point], None]
 
 @dataclass(frozen=True)
 class Studies(Facet, Generic[OwnSpec]):
-    """A paper's figures and how to reproduce them."""
+    """The tables and sweeps of a paper, and how to reproduce them."""
 
     module: ClassVar[str] = "studies"
 
@@ -114,7 +114,7 @@ class Studies(Facet, Generic[OwnSpec]):
     perform: Callable[[Sequence[Point], int, Started | None], list[StudyPoint]]
     """Simulate the points. Where packets are lost, a point is run with several seeds and the median counts."""
     assumptions: Callable[[Sequence[Point]], list[str]]
-    """The assumptions behind the figures, one line each."""
+    """The assumptions behind the values, one line each."""
     lab: Callable[[OwnSpec], tuple[str, Mapping[int, float]]]
     """AllReduce on the paper's testbed: the testbed's name, and Mb/s by size in bytes."""
 

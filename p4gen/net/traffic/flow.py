@@ -1,12 +1,12 @@
 """A flow: bytes from one host to another over a connection, as SENDs of one size that are checked when they arrive; or
-as RDMA WRITEs with immediate data, each of which tells the receiver that it has arrived.
+as RDMA WRITEs with immediate data, each of which notifies the receiver.
 
-However long it is, it needs the memory of a few messages: all messages are stretches of one random pattern, each at its
-own place, and a receive buffer, or a place in the memory that is written to, is used again once its message has been
+However long it is, a flow needs the memory of a few messages. All messages are stretches of one random pattern, each at
+its own place. A receive buffer, or a place in the memory that is written to, is used again once its message has been
 compared.
 
-Flows can wait for each other, as the ranks of a ring do: one that consists of blocks sends a block when the flow before
-it has brought the block before.
+Flows can wait for each other, as the ranks of a ring do: a flow of blocks sends a block when the flow before it has
+delivered its previous block.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Completion, RecvWr, SendWr, Status
 
 MESSAGE: Final = 1 << 20
-"""Bytes of a message, but for the last."""
+"""Bytes of a message; the last one may be shorter."""
 POSTED: Final = 4
 """Receives that wait for messages."""
 _STRIDE: Final = 4099
-"""Between the places of two messages in the pattern: a prime, so that messages near each other differ."""
+"""The distance between the places of two messages in the pattern: a prime, so that messages near each other differ."""
 
 
 class Flow:
@@ -44,40 +44,40 @@ class Flow:
     def __init__(
         self, name: str, size: int, pattern: bytes | memoryview, blocks: int = 0, *, writes: bool = False
     ) -> None:
-        """``blocks``: into how many equal blocks the flow is divided, of whole messages each; 0 for one that does not
-        wait. ``writes``: by RDMA WRITEs."""
+        """``blocks`` is the number of equal blocks of whole messages into which the flow is divided; 0: the flow waits
+        for no other. ``writes``: it consists of RDMA WRITEs."""
         self.name = name
         self.size = size
         self.next: Flow | None = None
-        """The flow that sends a block when this one has brought the block before it."""
+        """The flow that may send one more block when this flow has delivered one."""
         self.started: int | None = None
         self.arrived_at: int | None = None
-        """When the last message had arrived, ps."""
+        """The time, in ps, at which the last message had arrived."""
         self.finished: int | None = None
-        """When it was acknowledged, too; or when the flow failed."""
+        """The time at which it was acknowledged, too, or at which the flow failed."""
         self.arrived = 0
-        """Messages."""
+        """Number of messages that have arrived."""
         self.acknowledged = 0
         self.problem = ""
-        """What is wrong; nothing if this is empty."""
+        """The error; "" if there is none."""
         self._rooms: deque[bytearray] = deque()
         """The receives that are posted, in order."""
         self._writes = writes
         self._region: MemoryRegion | None = None
-        """What WRITEs fill; it has a place for each message that may be under way."""
+        """The memory that WRITEs fill; it has a place for each message that may be under way."""
         self._pattern = memoryview(pattern)
         self._message = len(pattern) // 2
         self._count = -(-size // self._message)
         if (blocks and self._count * self._message != size) or self._count % max(1, blocks):
             raise ValueError(f"{size} bytes are not {blocks} blocks of messages of {self._message}")
         self._block = self._count // max(1, blocks)
-        """Messages of a block."""
+        """Number of messages of a block."""
         self._sent = 0
         self._released = self._block
-        """Messages that may be sent."""
+        """Number of messages that may be sent."""
 
     def start(self) -> None:
-        """Send everything, or what waits for nothing."""
+        """Send everything or, of a flow of blocks, the first block."""
         self.started = self.source.clock.now
         if self._writes:
             config = self.source.config
@@ -98,7 +98,7 @@ class Flow:
         return {"messages": self}
 
     def _send(self) -> None:
-        """Send what may be sent."""
+        """Post the sends of all blocks that are released."""
         while self.started is not None and self._sent < self._released:
             content, region = self._content(self._sent), self._region
             if region is None:
@@ -109,7 +109,7 @@ class Flow:
             self._sent += 1
 
     def _place(self, number: int, region: MemoryRegion) -> int:
-        """Where a message is written to."""
+        """The address to which a message is written."""
         return number * self._message % len(region.buffer)
 
     def _content(self, number: int) -> memoryview:
@@ -131,7 +131,7 @@ class Flow:
         self._end()
 
     def on_arrival(self, completion: Completion) -> None:
-        """A message has arrived."""
+        """Compare a message with the pattern, and post a receive for another one."""
         if completion.status is not Status.SUCCESS:
             self._fail(f"receiving: {completion.status}")
             return
@@ -152,7 +152,7 @@ class Flow:
         self._end()
 
     def release(self) -> None:
-        """One more block may be sent."""
+        """Allow one more block to be sent."""
         self._released = min(self._released + self._block, self._count)
         self._send()
 

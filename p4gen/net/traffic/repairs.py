@@ -1,6 +1,6 @@
 """How the losses of a run of traffic are repaired: by a NAK, or by a sender's timer, and for which reason by the timer.
 
-Everything is seen from outside, on the links: what is sent, what is lost, which NAKs travel.
+Only links are observed: the packets that are sent, the losses, and the NAKs.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ _MASK: Final = (1 << 24) - 1
 
 
 class Cause(StrEnum):
-    """Why a sender's timer expired, by what became of its oldest packet without an ACK."""
+    """Why a sender's timer expired: the fate of its oldest packet without an ACK."""
 
     TAIL = "tail"
-    """It was lost among the last ones. Since it was the oldest missing packet, none has arrived that makes the NIC send
-    a NAK; or none has crossed the link that lost it since, so nothing but the timer can tell a loss from a delay."""
+    """It was lost among the last packets. It was the oldest missing packet, and none arrived after it that makes the
+    NIC send a NAK; or no packet has crossed the link that lost it since, so only the timer can tell a loss from a
+    delay."""
     AGAIN = "lost again"
     """Its retransmission was lost, too. A NIC sends one NAK for each expected PSN."""
     NAK = "NAK lost"
@@ -52,7 +53,7 @@ class _Missing:
 
 @dataclass
 class _Watched:
-    """A direction of a connection."""
+    """One direction of a connection."""
 
     track: Track
     missing: dict[int, _Missing] = field(default_factory=dict)
@@ -78,7 +79,7 @@ class _Watched:
             self.expected += 1
 
     def seq(self, psn: int) -> int:
-        """A packet's number."""
+        """The number of the packet with this PSN, counted from the first one modulo 2^24."""
         return (psn - self.track.source.config.initial_psn) & _MASK
 
     def cause(self, seq: int) -> Cause:
@@ -94,13 +95,13 @@ class _Watched:
 
 
 class Repairs:
-    """Counts of a simulation, from the time of its creation on. It takes the place of the network's watcher."""
+    """Counts of a simulation from the creation of this object on. It takes the place of the network's watcher."""
 
     def __init__(self, simulation: TrafficSimulation) -> None:
         self.lost = 0
         """Losses of packets that had not arrived before."""
         self.copies = 0
-        """Losses of packets that had: nothing is to be repaired."""
+        """Losses of packets that had arrived before: nothing has to be repaired."""
         self.timeouts: Counter[Cause] = Counter()
         names = {nic.ip: host for host, nic in simulation.network.nics.items()}
         self._by_data: dict[bytes, _Watched] = {}
@@ -116,12 +117,12 @@ class Repairs:
 
     @property
     def to_repair(self) -> int:
-        """Losses but for tails, which only a timer can repair."""
+        """Number of losses without tails, which only a timer can repair."""
         return self.lost - self.timeouts[Cause.TAIL]
 
     @property
     def late(self) -> int:
-        """Those of them that the sender's timer had to repair."""
+        """Number of those losses that the sender's timer had to repair."""
         return sum(self.timeouts[cause] for cause in (Cause.AGAIN, Cause.NAK, Cause.SILENCE))
 
     def _watch(self, passage: Passage) -> None:

@@ -13,7 +13,7 @@ LABELS: Final = 12
 
 
 class Sample(NamedTuple):
-    """What one flow has done by a time (ps); packets, and bytes on the wire."""
+    """The counters of one flow at a time (ps): packets, and bytes on the wire."""
 
     time: int
     flow: str
@@ -60,7 +60,7 @@ def points(samples: Sequence[Sample]) -> list[Point]:
 
 
 def series_csv(samples: Sequence[Sample]) -> str:
-    """The intervals as CSV."""
+    """The intervals as CSV, with a header."""
     lines = ["time_us,flow,rate_gbps,useful,retransmitted_so_far,limit_gbps"]
     for point in points(samples):
         useful, resent = ("" if share is None else f"{share:.4f}" for share in (point.useful, point.resent))

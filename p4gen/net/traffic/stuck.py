@@ -1,6 +1,7 @@
-"""Why traffic between hosts does not end: which connections wait for which PSN, where it was lost, what switches keep.
+"""Why traffic between hosts does not end: which connections wait for which PSN, where it was lost, and the switches'
+state.
 
-What a switch keeps is read from the registers of its program (``state``), if the program's family says how.
+That state is read from the registers of the switch's program (``state``), if the program's family says how.
 """
 
 from __future__ import annotations

@@ -47,14 +47,14 @@ class Pattern(StrEnum):
 
 @dataclass(frozen=True)
 class Traffic:
-    """What a group of hosts does. ``size`` is bytes: of each flow, or of each host's array."""
+    """The traffic of a group of hosts. ``size`` is in bytes: of each flow, or of each host's array."""
 
     pattern: Pattern
     hosts: tuple[str, ...]
     size: int
 
     def check(self, topology: TopologySpec) -> None:
-        """Raises ``InputError`` unless hosts of ``topology`` can do this."""
+        """Raises ``InputError`` unless hosts of ``topology`` can carry out this traffic."""
         what = f"{self.pattern} of {self.size} bytes by {len(self.hosts)} hosts"
         unknown = [host for host in self.hosts if host not in topology.hosts]
         if unknown:
@@ -86,7 +86,7 @@ class TrafficConfig:
     seed: int = 0
     recovery: Recovery = Recovery.SELECTIVE_REPEAT
     spray_gbn: bool = False
-    """Programs that spray registered connections do so even if NICs go back N."""
+    """Programs that spray registered connections spray them even if NICs go back N."""
     dcqcn: DcqcnConfig | TimedDcqcnConfig | None = None
     timeout: int = 1000 * US
     """Retransmission timer of NICs; 0 switches it off."""
@@ -99,9 +99,9 @@ class TrafficConfig:
     message: int = MESSAGE
     """Bytes of a message of a flow."""
     arrays: bool = True
-    """Collectives work on arrays, whose results are checked. If not, the same messages are sent in the same order, but
-    they are stretches of a pattern, as a flow's are: however long, they need little memory. All steps of an AlltoAll
-    are then under way at once."""
+    """Whether collectives work on arrays, whose results are checked. Otherwise the same messages are sent in the same
+    order, but they are stretches of a pattern, as those of a flow: however long, they need little memory. All steps of
+    an AlltoAll then run at the same time."""
     writes: bool = False
     """Flows consist of RDMA WRITEs with immediate data instead of SENDs; so do collectives without arrays."""
     ahead: int = 1
@@ -115,7 +115,7 @@ class TrafficConfig:
     """The epoch of all connections in switches."""
 
     def spec_of(self, switch: str) -> ProgramSpec:
-        """The program of a switch."""
+        """The spec of a switch's program: its own one, that of the core, or that of switches with hosts."""
         if switch in self.programs:
             return self.programs[switch]
         leaf = any(switch_of(self.topology, host) == switch for host in self.topology.hosts)

@@ -38,13 +38,13 @@ class FlowResult:
     lost: int
     """Its data packets that links dropped."""
     naks: int
-    """That its sender got."""
+    """Number of NAKs that its sender received."""
     timeouts: int
     cnps: int
     bytes: int
     """Bytes sent, including the overhead on the wire."""
     duration: int
-    """From the flow's start until all of it had arrived; in a collective until the group had ended."""
+    """The time from the flow's start until all of it had arrived; in a collective until the group had ended."""
     throughput: float
     """Payload over the time until all of it had arrived, bit/s; 0 for a direction that is part of a collective."""
 
@@ -90,7 +90,7 @@ class TrafficResult(RunResult):
 
 
 class TrafficSimulation(Job[HostTask, TrafficResult]):
-    """A run. Raises ``InputError`` when it cannot be carried out, before a packet is sent."""
+    """A run of traffic. Raises ``InputError``, before any packet is sent, when it cannot be carried out."""
 
     STATE: ClassVar = ("samples", "_sample_at")
 
@@ -151,7 +151,7 @@ class TrafficSimulation(Job[HostTask, TrafficResult]):
 
     @property
     def until(self) -> int | None:
-        """The time of the next sample."""
+        """The time of the next sample, ps; None without samples."""
         return self._sample_at if self.config.interval else None
 
     @override
@@ -161,7 +161,7 @@ class TrafficSimulation(Job[HostTask, TrafficResult]):
         return self.done
 
     def progress(self) -> tuple[int, int]:
-        """Packets that have arrived, and packets there are, as far as they are known."""
+        """Number of packets that have arrived, and of all packets as far as it is known."""
         arrived = sum(track.destination.responder.expected for track in self.tracks)
         return arrived, sum(track.source.requester.end for track in self.tracks)
 
@@ -205,7 +205,7 @@ class TrafficSimulation(Job[HostTask, TrafficResult]):
         )  # fmt: skip
 
     def _duration(self, made: Members) -> int:
-        """From the start of a group's first member to the end of the last one, or to now, ps."""
+        """The time, in ps, from the start of a group's first member to the end of the last one, or to now."""
         now = self.network.loop.now
         last = max((now if task.finished is None else task.finished for task in made.tasks), default=0)
         return last - min((task.started for task in made.tasks if task.started is not None), default=last)

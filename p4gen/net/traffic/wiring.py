@@ -36,18 +36,19 @@ Ends = tuple[Connection, Connection]
 
 @dataclass(frozen=True)
 class Track:
-    """A direction of a connection that data goes: the requester of ``source``, the responder of ``destination``."""
+    """One direction of a connection that carries data: the requester of ``source``, the responder of
+    ``destination``."""
 
     name: str
     group: int
     source: QueuePair
     destination: QueuePair
     line_rate: int
-    """Of the sender's link, bit/s."""
+    """The rate of the sender's link, bit/s."""
 
 
 class Wiring:
-    """Makes connections, one after the other; ``connections`` are those that data goes over, for the switches."""
+    """Makes connections, one after the other. ``connections`` are those that carry data, for the switches."""
 
     def __init__(self, config: TrafficConfig, names: Names, chance: random.Random) -> None:
         self.connections: list[Placed] = []
@@ -57,7 +58,7 @@ class Wiring:
         self._qps: Counter[str] = Counter()
 
     def ends(self, traffic: Traffic) -> dict[tuple[int, int], Ends]:
-        """The connections of a group, by the numbers of the hosts in it. Data goes from the first to the second; over
+        """The connections of a group, by the numbers of its two hosts. Data goes from the first to the second; over
         those of an AlltoAll both ways."""
         hosts, count = traffic.hosts, len(traffic.hosts)
         match traffic.pattern:
@@ -71,7 +72,8 @@ class Wiring:
         return {(a, b): self.connect(hosts[a], hosts[b], both=both) for a, b in pairs}
 
     def connect(self, a: str, b: str, *, both: bool = False, used: bool = True) -> Ends:
-        """A connection; data goes from ``a`` to ``b``, or ``both`` ways, or is not worth mentioning to switches."""
+        """Make a connection. Data goes from ``a`` to ``b``, or with ``both`` both ways. Without ``used``, switches do
+        not know it."""
         qp = self._config.qp(self._chance.randrange(1 << 24))
         ends = [(a, self._qp(a), self._port()), (b, self._qp(b), self._port())]
         for (host, number, _), (far, far_number, far_port) in (ends, ends[::-1]) if both else (ends,):
@@ -127,12 +129,12 @@ class ExchangeTask:
 
     @property
     def finished(self) -> int | None:
-        """When it ended, ps."""
+        """The time, in ps, at which it ended; None before."""
         return None if self._run is None else self._run.finished
 
     @property
     def done(self) -> bool:
-        """Whether it has ended."""
+        """Whether it has ended, successfully or not."""
         return self._run is not None and self._run.done
 
     @property
@@ -141,7 +143,7 @@ class ExchangeTask:
         return str(self._run.error or "") if self._run is not None else ""
 
     def result(self) -> Array | None:
-        """The array that the rank has got."""
+        """The array that the rank has received."""
         assert self._run is not None
         return self._run.result()
 
@@ -151,12 +153,12 @@ class ExchangeTask:
 
 
 HostTask = Flow | ExchangeTask
-"""What a host does: it sends, or exchanges arrays with others."""
+"""The task of a host: it sends a flow, or exchanges arrays with others."""
 
 
 @dataclass(frozen=True)
 class Members:
-    """Those who carry a group's traffic out: flows, or a member for each host, and what these are given."""
+    """The members that carry out a group's traffic (flows, or one for each host), and their input."""
 
     traffic: Traffic
     flows: Sequence[Flow] = ()
@@ -242,7 +244,7 @@ class _Turn:
         self._sending, self._receiving = sending, receiving
 
     def completed(self, completion: Completion) -> None:
-        """A message has been sent, or has arrived."""
+        """Give a completion to the flow that sends, or to the one that receives."""
         if completion.receive:
             self._receiving.on_arrival(completion)
         else:
@@ -257,8 +259,9 @@ def _without_arrays(
     config: TrafficConfig,
     pattern: bytes,
 ) -> tuple[Members, list[Track]]:
-    """A collective as flows that send the same messages: on a ring each waits for its left neighbour's. A part that is
-    longer than a message is sent as several equal ones, and is rounded up to a multiple of 4 bytes for each."""
+    """A collective as flows that send the same messages: on a ring each waits for the flow of its left neighbour. A
+    part that is longer than a message is sent as several equal messages, and is rounded up to a multiple of 4 bytes for
+    each."""
     hosts, count = traffic.hosts, len(traffic.hosts)
     pieces = -(-traffic.size // (count * config.message))
     message = -(-traffic.size // (4 * count * pieces)) * 4

@@ -1,1 +1,1 @@
-"""What a run shows of its packets: ladders and captures."""
+"""Views of a run's packets: ladders and captures."""

@@ -1,5 +1,5 @@
-"""A packet ladder: nodes are columns, time runs downwards, packets are arrows; a lost packet ends in a cross with the
-reason, and a dot at a switch stands for something special that it did (``notes``)."""
+"""A packet ladder: nodes are columns, time runs downwards, packets are arrows. A lost packet ends in a cross with the
+reason; a dot at a switch stands for a remark about a packet (``notes``)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Ladder:
         self.left_out = 0
 
     def __call__(self, passage: Passage) -> None:
-        """Keep one passage."""
+        """Keep a passage, unless ``limit`` passages are kept."""
         if len(self._passages) < self._limit:
             self._passages.append(passage)
         else:

@@ -1,4 +1,4 @@
-"""What switches have done with packets that their outputs alone do not tell, as words for ladders: families know it."""
+"""Remarks about packets at switches, for ladders: a family describes what the output alone does not show."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from p4gen.vocabulary import ProgramSpec
 
 @dataclass(frozen=True)
 class PacketNotes(Facet, Generic[OwnSpec]):
-    """What is to be said about a packet at a switch."""
+    """A family's remarks about packets at its switches."""
 
     module: ClassVar[str] = "notes"
 
@@ -31,8 +31,8 @@ def observe(
     tell: Callable[[str, int, str], None],
     wanted: Callable[[], bool],
 ) -> None:
-    """Call ``tell`` with switch, time in ps, and text, for everything that families have to say, as long as it is
-    ``wanted``. Until then these switches process packets one by one."""
+    """Call ``tell`` with switch, time in ps and text, for every remark of the families, as long as ``wanted`` is true.
+    Until then these switches process packets one by one."""
     for name, spec in specs.items():
         family = family_of(spec)
         if family.answers(PacketNotes):

@@ -12,14 +12,14 @@ _BYTE: Final = 8 * SECOND
 
 
 class Queue(Protocol):
-    """A queue, as the memory sees it."""
+    """A queue, as the shared memory sees it."""
 
     busy_until: int
-    """When its transmitter has sent all that waits."""
+    """The time, in ps, at which its transmitter will have sent everything that waits."""
 
     @property
     def bandwidth(self) -> int:
-        """Of its transmitter, bit/s."""
+        """The rate of its transmitter, bit/s."""
         ...
 
 
@@ -32,16 +32,16 @@ class SharedBuffer:
         self.limits = limits
         self.queues: list[Queue] = []
         self.latest = 0
-        """When all queues are empty, if nothing more comes."""
+        """The time, in ps, at which all queues will be empty if no more packets come."""
         self._bandwidth = 0
 
     def add(self, queue: Queue) -> None:
-        """``queue`` has its packets here."""
+        """Count ``queue`` among those whose packets are in this memory."""
         self.queues.append(queue)
         self._bandwidth += queue.bandwidth
 
     def used(self, at: int) -> int:
-        """Bytes of all queues together."""
+        """Bytes in all queues together."""
         return sum((queue.busy_until - at) * queue.bandwidth for queue in self.queues if queue.busy_until > at) // _BYTE
 
     def takes(self, queue: Queue, at: int) -> bool:

@@ -1,4 +1,4 @@
-"""What links do to packets: random or scripted loss, reordering, duplication, corruption, outages.
+"""Faults of links: random or scripted loss, reordering, duplication, corruption, outages.
 
 Every direction of every link has its own random generator, so events on one do not depend on how much traffic another
 carries.
@@ -125,14 +125,14 @@ def parse_outage(text: str) -> Outage:
 
 @dataclass(frozen=True)
 class Faults:
-    """All faults of a run."""
+    """All faults of a run: impairments, outages, scripts."""
 
     impairments: tuple[Impairment, ...] = ()
     outages: tuple[Outage, ...] = ()
     scripts: tuple[Script, ...] = ()
 
     def check(self, topology: TopologySpec) -> None:
-        """Raises ``InputError`` if a fault is at no link."""
+        """Raises ``InputError`` if the place of a fault matches no link."""
         links = [(link, *ends) for link in topology.links for ends in (link.ends, link.ends[::-1])]
         for where in [fault.where for fault in self.impairments] + [fault.where for fault in self.outages]:
             if not any(applies(where, *link) for link in links):
@@ -145,7 +145,7 @@ def applies(where: str, link: Link, src: str, dst: str) -> bool:
 
 
 class Fate(NamedTuple):
-    """What happens to a packet on a link. ``copies`` has an extra delay for each copy that arrives; if it is empty,
+    """The fate of a packet on a link. ``copies`` has an extra delay for each copy that arrives. If it is empty,
     ``reason`` says why."""
 
     copies: tuple[tuple[int, bytes], ...]
@@ -187,7 +187,7 @@ class DirectionFaults:
     _bad: dict[int, bool] = field(default_factory=dict)
 
     def fate(self, frame: bytes, now: int) -> Fate:
-        """What happens to a frame that is sent at ``now``."""
+        """The fate of a frame that is sent at ``now``."""
         for outage in self.outages:
             if outage.start <= now < outage.end:
                 return Fate((), "link_down")

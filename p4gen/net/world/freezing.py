@@ -1,4 +1,4 @@
-"""State as data: what the parts of a simulation remember, frozen, compared and restored.
+"""State as data: the state of a simulation's parts, frozen, compared and restored.
 
 A *part* is an object that exists as long as its simulation does: a queue pair's requester, a direction of a link, the
 event loop. It has a name, and its class lists in ``STATE`` the attributes that change; all other attributes are wiring
@@ -30,14 +30,14 @@ class Freezable(Protocol):
     """A part that freezes itself. The result of ``freeze`` is immutable, comparable and not a tuple."""
 
     def freeze(self) -> Any:
-        """The part's state."""
+        """The part's state, immutable and comparable."""
 
     def restore(self, frozen: Any) -> None:
         """Return to a state of this part, or of the corresponding part of another simulation."""
 
 
 class PartName(NamedTuple):
-    """A reference to a part."""
+    """A reference to a part, by its name."""
 
     name: str
 

@@ -77,7 +77,7 @@ class Direction:
         self.watcher: Watcher | None = None
         self.on_drop: Callable[[Passage], None] | None = None
         self.buffer: SharedBuffer | None = None
-        """The switch's memory that the queue is in; None where the queue has its own."""
+        """The switch's memory that the queue shares; None where the queue has its own."""
         self._loop = loop
         self._random = random.Random(seed)  # noqa: S311 - a simulation, to be repeatable
         self._delay = traits.delay
@@ -86,12 +86,12 @@ class Direction:
 
     @property
     def name(self) -> str:
-        """``src>dst``."""
+        """The name: ``src>dst``."""
         return f"{self.src}>{self.dst}"
 
     @property
     def bandwidth(self) -> int:
-        """Bit/s."""
+        """The rate of the transmitter, bit/s."""
         return self.traits.bandwidth
 
     def backlog(self, at: int) -> int:
@@ -144,7 +144,7 @@ class Direction:
             self.on_drop(passage)
 
     def _mark(self, frame: bytes, waiting: int, ecn: Ecn) -> bytes:
-        """The frame, marked "congestion experienced" if the queue is long and the sender supports ECN."""
+        """The frame. It is marked "congestion experienced" if the queue is long and the sender supports ECN."""
         backlog = waiting * self.traits.bandwidth // (8 * SECOND)
         if backlog <= ecn.low or frame[_ETHER_TYPE] != _IPV4 or frame[_TOS_AT] & ECN_CE not in (ECN_ECT0, ECN_ECT1):
             return frame

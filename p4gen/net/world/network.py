@@ -33,7 +33,8 @@ _OPCODE_AT, _DEST_QP = ROCE.at("bth.opcode"), ROCE.bytes("bth.dest_qp")
 
 
 class Addresses(Protocol):
-    """What a network needs of a placement (``p4gen.plan.placement.network.Placement`` is one)."""
+    """The addresses and configurations that a network takes from a placement, such as
+    ``p4gen.plan.placement.network.Placement``."""
 
     @property
     def mac(self) -> Mapping[str, int]:
@@ -47,12 +48,12 @@ class Addresses(Protocol):
 
     @property
     def switches(self) -> Mapping[str, SwitchConfig]:
-        """What each switch holds."""
+        """The configuration of each switch."""
         ...
 
     @property
     def architectures(self) -> Mapping[str, Architecture]:
-        """Those of the switches' programs."""
+        """The architectures of the switches' programs."""
         ...
 
     @property
@@ -90,9 +91,9 @@ class Network:
         """Number of packets lost on links, by (direction, reason)."""
         self.recent_drops: deque[Passage] = deque(maxlen=REMEMBERED_DROPS)
         self.lost_requests: Counter[tuple[int, int]] = Counter()
-        """Requests lost on links, by the address and the QP that they were for."""
+        """Requests lost on links, by the address and the QP of their destination."""
         self.reports_losses = False
-        """NICs are told what links have dropped of what they sent (``Recovery.ORACLE``)."""
+        """Whether NICs are told which of their packets links have dropped (``Recovery.ORACLE``)."""
         self.buffers: dict[str, SharedBuffer] = {}
         self._arch = placement.architectures
         self._nics_by_ip = {nic.ip: nic for nic in self.nics.values()}
@@ -110,7 +111,7 @@ class Network:
                 self._connect(link, src, dst, faults, scripts, seed)
 
     def _recirculation(self, switch: str) -> int:
-        """How long a packet takes to come back to a switch's ingress."""
+        """The time, in ps, after which a packet that recirculates is at a switch's ingress again."""
         delay, model = self.topology.recirculation_delay, self.switches[switch]
         if delay and not behaviour_of(model.program).holds:
             raise InputError(
@@ -181,7 +182,7 @@ class Network:
 
     def lost(self, by_switches: Mapping[str, Mapping[str, int]]) -> Counter[str]:
         """Number of packets lost so far, by ``where module.reason``: on links, at NICs, for ports without a link, and
-        ``by_switches``, what each switch's program dropped."""
+        ``by_switches``, those that each switch's program dropped."""
         found: Counter[str] = Counter()
         for (direction, reason), count in self.drops.items():
             found[f"{direction} {reason}"] += count

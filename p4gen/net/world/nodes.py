@@ -32,12 +32,12 @@ class HostNode:
 
 
 class SwitchNode:
-    """A switch: a packet enters the queue of its output port ``latency`` after its arrival. One that recirculates
-    arrives again ``recirculation`` after its last arrival; 0: as if it took no time.
+    """A switch: a packet enters the queue of its output port ``latency`` after its arrival. A packet that recirculates
+    arrives again ``recirculation`` after its last arrival; 0: at once.
 
-    Packets are given to the program in batches, in order of arrival. This affects the speed only: an output cannot
-    leave before ``latency`` has passed, and by then all earlier arrivals are known; and no batch reaches further than
-    to where its first packet may arrive again.
+    Packets are given to the program in batches, in order of arrival. This affects only the speed: an output cannot
+    leave before ``latency`` has passed, and by then all earlier arrivals are known. No batch reaches beyond the time at
+    which its first packet may arrive again.
     """
 
     STATE: ClassVar = ("received", "lost_ports", "_inbox", "_number", "_wake_at")
@@ -58,13 +58,13 @@ class SwitchNode:
         self._number = 0
         self._wake_at: int | None = None
         self.observer: Observer | None = None
-        """Told of every packet; packets are then processed one by one."""
+        """Called for every packet; packets are then processed one by one."""
         self._lengths: list[tuple[MutableSequence[int], Direction]] = []
 
     def keep_lengths(self, registers: Mapping[str, int]) -> None:
         """Keep the lengths of queues, in bytes, in registers of the program, each with its port.
 
-        They are as long as they will be when the packet that is processed joins one of them.
+        A register has the length that the queue will have when the packet that is processed joins it.
         """
         cells = self.switch.register_cells
         self._lengths = [(cells(register), self.outputs[port]) for register, port in registers.items()]
@@ -110,7 +110,7 @@ class SwitchNode:
             cells[0] = direction.backlog(at) if direction.busy_until > at else 0
 
     def _send(self, batch: list[_Arrived]) -> None:
-        """Process packets, and send what leaves."""
+        """Process packets, and send the output."""
         outputs, latency = self.outputs, self._latency
         sent = self._process(batch)
         if self.observer is not None:

@@ -1,4 +1,4 @@
-"""When a run that makes no progress is given up: not before whatever waits has had its time."""
+"""The time after which a run without progress is given up: every timer that waits must have expired before."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from p4gen.host.transport.clock import MS, US
 from p4gen.net.world.loop import EventLoop
 
 _TIMEOUTS: Final = 50
-"""Timeouts of NICs without progress, at least."""
+"""Number of NIC timeouts without progress, at least."""
 _LEAST: Final = 20 * US
-"""What counts as a timeout where NICs have a shorter one, or none."""
+"""The least timeout that counts, where NICs have a shorter one or none."""
 _WAITS: Final = 4
-"""Times the longest wait without progress, at least: what is sent again after a long wait may be lost, too."""
+"""Number of longest waits without progress, at least: a packet that is sent again after a long wait may be lost,
+too."""
 
 
 class Patience:
     """How long a run goes on without progress. Times are in ps.
 
-    ``done`` counts what has made progress. What waits is an event of ``loop``, packets in flight and NICs' timers among
-    them, or a timer of a switch, which ticks drive: ``waits`` is the longest wait of those. ``timeout`` is the NICs'.
+    ``done`` counts progress. ``loop`` has the events that wait, such as packets in flight and NICs' timers. ``waits``
+    is the longest wait of switches' timers, which ticks drive. ``timeout`` is the NICs'.
     """
 
     STATE: ClassVar = ("_done", "since", "_longest")
@@ -32,16 +33,16 @@ class Patience:
         self._waits = waits
         self._done = -1
         self.since = loop.now
-        """When progress was last observed."""
+        """The time at which progress was last observed."""
         self._longest = 0
         """The longest wait that was observed since."""
 
     def begin(self) -> None:
-        """Wait from now on."""
+        """Start waiting: the run has begun, or new tasks have."""
         self._done, self.since, self._longest = -1, self._loop.now, 0
 
     def over(self) -> bool:
-        """Whether the run is to be given up. Asked again and again while it runs."""
+        """Whether the run is to be given up. Called again and again while it runs."""
         loop = self._loop
         done = self._count()
         if done != self._done:

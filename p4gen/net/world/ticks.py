@@ -24,10 +24,10 @@ most 2 to this power."""
 
 
 class Ticker:
-    """Sends a tick for every edge in each interval, evenly spread, until they have no more effect.
+    """Sends a tick for every edge in each interval, evenly spread, until ticks have no more effect.
 
-    ``wanted`` says whether an edge's context has been used at all; if not, there is nothing to retransmit. ``waits``
-    is how long a timer of the switches waits, 0 if none runs. ``sent`` counts the packets on all links, including lost
+    ``wanted`` says whether an edge's context has been used at all; if not, there is nothing to retransmit. ``waits`` is
+    how long a timer of the switches waits, 0 if none runs. ``sent`` counts the packets on all links, including lost
     ones. ``port`` is where ticks arrive at a switch.
     """
 
@@ -63,7 +63,7 @@ class Ticker:
         loop.at(loop.now + INTERVAL, self._round)
 
     def wake(self) -> None:
-        """Tick again, if it has stopped: what begins now has losses of its own."""
+        """Start again, if ticks have stopped: tasks that begin now have losses of their own."""
         if self._stopped:
             self._stopped = False
             self._quiet = self._stretch = 0

@@ -1,1 +1,1 @@
-"""Seeded faults in a search: small scopes, verdicts, and a file that keeps these."""
+"""Seeded faults in a search: small scopes, verdicts, and the file in which verdicts are kept."""

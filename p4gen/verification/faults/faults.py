@@ -1,4 +1,4 @@
-"""Faults of the conformance suite, searched for in small scopes until one shows what a fault breaks."""
+"""Faults of the conformance suite, each searched for in small scopes until one of them shows it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from p4gen.verification.world import Scope
 from p4gen.vocabulary import ProgramSpec
 
 DEEPER = 10
-"""How many times as far a scope is searched that a family says shows a fault."""
+"""How many times as many states are searched in the scope that, as the family says, shows a fault."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a fault breaks. ``scope`` and ``problem`` are None if no scope showed anything; ``why`` then says why none
-    could, if that is known."""
+    """The result of the search for a fault. ``scope`` and ``problem`` are None if no scope shows it; ``why`` then says
+    why none could, if that is known."""
 
     fault: Mutation
     name: str = ""
@@ -40,12 +40,12 @@ class Found:
     problem: Problem | None = None
     why: str = ""
     doubt: str = ""
-    """What is wrong with the scenario that the counterexample was made into; "" if it fails on the program with the
-    fault, and passes on the sound one."""
+    """What is wrong with the scenario made of the counterexample; "" if it fails on the program with the fault, and
+    passes on the sound one."""
 
     @property
     def missing(self) -> bool:
-        """Whether a search should have found the fault, and has not, or its scenario does not show it."""
+        """Whether a search should have found the fault and has not, or its scenario does not show it."""
         return bool(self.doubt) or (self.problem is None and not self.why)
 
 
@@ -55,7 +55,8 @@ def seeding_of(spec: ProgramSpec) -> Seeding:
 
 
 def program_of(seeding: Seeding, fault: Mutation) -> ProgramSpec:
-    """The program that a fault is seeded into: the suite's, or one like it that a search knows more of."""
+    """The program into which a fault is seeded: that of the suite, or one like it that the family prefers for
+    searches."""
     given = load_spec(None, dict(seeding.programs[fault.program]))
     for other in (*search_facet(given).searched(given), {}):
         spec = load_spec(None, {**seeding.programs[fault.program], **other})
@@ -70,8 +71,8 @@ def _text(spec: ProgramSpec) -> str:
 
 
 def placed(spec: ProgramSpec, fault: Mutation) -> Mutation | None:
-    """The fault as it fits in one place of a program: where a program has its text in several, in its module's control.
-    None if it does not."""
+    """The fault as it fits in exactly one place of a program. Where the program has the text in several places, it is
+    that in the control of the fault's module. None if it does not fit."""
     text = _text(spec)
     if text.count(fault.find) == 1:
         return fault
@@ -95,8 +96,8 @@ def _shown(spec: ProgramSpec, fault: Mutation) -> str:
 
 
 def doubt(system: System, problem: Problem) -> str:
-    """Make a PTF scenario of a counterexample, and run it in memory with the program of ``system`` and the sound one.
-    Returns what is wrong if it does not tell them apart."""
+    """Make a PTF scenario of a counterexample, and run it in memory with the program of ``system`` and with the sound
+    one. Returns what is wrong if it does not tell them apart."""
     story = story_of(system, problem.events)
     with scratch() as place:
         place.joinpath(SCHEDULE).write_text(schedule(story, problem), encoding="utf-8")
@@ -110,11 +111,12 @@ def doubt(system: System, problem: Problem) -> str:
 
 
 class Hunt:
-    """Faults of a list, searched for one after the other, each scope as far as about ``states`` states; all scopes of
-    the ladder, or those named. The one that the family says shows a fault is the first, and searched ten times as far.
+    """Searches for faults of a list, one after the other, in all scopes of the ladder or in those named, each as far as
+    about ``states`` states. The scope that, as the family says, shows a fault comes first, and is searched ten times as
+    far.
 
-    A scope is searched with the sound program first. Where a program with a fault does the same at each step of the
-    switches, its search is the same, and is left out.
+    A scope is searched with the sound program first. If a faulty program does the same at each step of the switches,
+    its search would be the same, and is left out.
     """
 
     def __init__(self, seeding: Seeding, *, states: int, scopes: Sequence[str] = ()) -> None:
@@ -124,8 +126,8 @@ class Hunt:
         self._sound: dict[tuple[str, str], tuple[Knowledge, bool]] = {}
 
     def find(self, fault: Mutation) -> Found:
-        """Search until a scope shows the fault, and its scenario does, too. Raises ``P4genError`` for a scope in which
-        something is wrong with the sound program."""
+        """Search until a scope shows the fault, and so does its scenario. Raises ``P4genError`` for a scope in which
+        the sound program violates a property."""
         spec = program_of(self._seeding, fault)
         if why := beyond(spec, fault):
             return Found(fault, why=why)
@@ -150,8 +152,8 @@ class Hunt:
         return best
 
     def digest(self, fault: Mutation) -> str:
-        """A number for what ``find`` would do, in hexadecimal digits: others of the program, of the fault, of the bound
-        or of the first scope have another one."""
+        """A digest of everything that ``find`` depends on, in hexadecimal digits: the program, the fault, the bound,
+        the first scope."""
         spec = program_of(self._seeding, fault)
         said = _text(spec), fault, self._states, tuple(self._scopes), _shown(spec, fault), beyond(spec, fault)
         return blake2b(repr(said).encode(), digest_size=12).hexdigest()
@@ -163,7 +165,7 @@ class Hunt:
         return sorted(scopes, key=lambda named: named[0] != shown)
 
     def _steps(self, name: str, scope: Scope) -> tuple[Knowledge, bool]:
-        """What the sound program's switches do in a scope, and whether that is everything."""
+        """The steps of the sound program's switches in a scope, and whether these are all."""
         key = name, repr(scope.program)
         if key not in self._sound:
             search = Search(System(scope), workers=1)

@@ -15,8 +15,8 @@ from p4gen.verification.faults.faults import Found
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a search says of a fault. ``text`` is for people; ``scope`` is the one that shows the fault, ``events`` the
-    number of those that lead there."""
+    """The verdict of a search on a fault. ``text`` is for people; ``scope`` is the scope that shows the fault, after
+    ``events`` events."""
 
     fault: str
     module: str
@@ -39,19 +39,18 @@ class Verdict:
         return cls(found.fault.name, found.fault.module, problem is not None, found.missing, text, found.name, events)
 
     def summary(self) -> dict[str, object]:
-        """The verdict, for JSON."""
+        """The verdict as plain data, for JSON."""
         return asdict(self)
 
 
 _HEAD: Final = '{"digest": "'
-"""How a line begins."""
+"""The beginning of each line."""
 
 
 class Kept:
-    """A file of verdicts, by a digest of what was searched: a line for each, written as soon as there is one. A line
-    that a run was stopped in is taken away. Raises ``InputError`` for a file that is not one of these, or cannot be
-    written.
-    """
+    """A file of verdicts, by a digest of what was searched. Each verdict is a line, which is written at once. A line
+    that was cut off when a run stopped is removed. Raises ``InputError`` for another kind of file, and for one that
+    cannot be written."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -75,7 +74,7 @@ class Kept:
             path.write_text(whole, encoding="utf-8")
 
     def get(self, digest: str) -> Verdict | None:
-        """The verdict that an earlier run has kept."""
+        """The verdict of an earlier run; None if there is none."""
         return self._verdicts.get(digest)
 
     def add(self, digest: str, verdict: Verdict) -> None:

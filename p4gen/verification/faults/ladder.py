@@ -21,13 +21,13 @@ WRAP = 0xFFFFFE
 """The first PSN of most scopes: PSNs wrap around within them."""
 HALF = 1 << 23
 IDLE = WRAP + HALF - 64 & 0xFFFFFF
-"""A first PSN of words that have idled until they seem newer than the first of a scope."""
+"""A first PSN for words that have idled until it seems newer than the first PSN of a scope."""
 OTHER = 5
-"""A seed of connections whose packets take the paths the other way round."""
+"""A seed of connections whose packets take the paths in the opposite order."""
 ODD = 2
-"""A seed of connections whose UDP source port is odd: it has a bit that a path may change."""
+"""A seed of connections with an odd UDP source port, which has a bit that a path may change."""
 SPREAD = {"star-2": ("h0", "h4"), "star-3": ("h0", "h1", "h4")}
-"""The ranks on star-8 that take the place of a star's, if a program has two pipelines: of ports of both."""
+"""The ranks on star-8 that replace those of a star if a program has two pipelines: their ports are in both."""
 
 _A, _R, _B = Collective.ALLREDUCE, Collective.REDUCE, Collective.BROADCAST
 
@@ -204,7 +204,7 @@ def _groups(spec: CollectiveSpec) -> Iterator[tuple[str, GroupScope]]:
             replace(base, topology=tree, packets=2, collectives=(call,), budget=loss),
         )
     if spec.own_psns:
-        # Where hosts run ahead of the slots, and of what has been acknowledged.
+        # Hosts that run ahead of the slots, and of what has been acknowledged.
         tight = replace(base, program=other(window=1, message=1, slots=2), packets=5)
         yield "two slots, a duplicate", replace(tight, budget=duplicate)
         yield "two slots, flow acks", replace(tight, flow=Flow.ACKS)

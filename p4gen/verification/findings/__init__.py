@@ -1,1 +1,1 @@
-"""What a search finds: results, counterexamples, confirmations."""
+"""The findings of a search: results, counterexamples, confirmations."""

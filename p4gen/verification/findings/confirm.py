@@ -1,4 +1,4 @@
-"""Confirmation: everything that switches did in a search, done again by another engine."""
+"""Confirmation: another engine repeats every step of the switches in a search."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from p4gen.verification.system import System
 
 @dataclass(frozen=True)
 class Confirmation:
-    """How many steps of switches were repeated, and the first one that differs; "" if none does."""
+    """The number of steps of switches that were repeated, and the first one that differs; "" if none does."""
 
     steps: int
     difference: str = ""
@@ -20,7 +20,7 @@ class Confirmation:
     """Number of steps that were not repeated, by the reason."""
 
     def sentence(self) -> str:
-        """Numbers of steps repeated, of those that differ, and of those left out, with reasons."""
+        """The numbers of steps repeated, of steps that differ, and of steps left out, with reasons."""
         left_out = "".join(f"; {count:,} left out: {reason}" for reason, count in self.left_out.items())
         if not self.steps:
             return f"no step of switches repeated{left_out}"
@@ -29,22 +29,22 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class LocalStep:
-    """What a switch does in one of its states with frames that arrive at a port."""
+    """A step of a switch: its state, and the frames that arrive at a port."""
 
     switch: int
     state: int
-    """The switch's own state (``SwitchPart``), without what monitors remember."""
+    """The switch's own state (``SwitchPart``), without the monitors' memories."""
     port: int
     frames: tuple[bytes, ...]
     after: int
     sent: tuple[tuple[int, tuple[bytes, ...]], ...]
     """The frames that it sends, by link."""
     wrong: bool
-    """It meets undefined behaviour, or sends to a port without a link."""
+    """Whether it met undefined behaviour, or sent to a port without a link."""
 
 
 def local_steps(knowledge: Knowledge) -> list[LocalStep]:
-    """All that switches have done, each once."""
+    """All steps of switches, each once."""
     system = knowledge.system
     found: dict[LocalStep, None] = {}
     for switch, state, port, frames, effect in knowledge.switch_steps():
@@ -58,26 +58,26 @@ def local_steps(knowledge: Knowledge) -> list[LocalStep]:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A step of a switch, repeated in another system: what is not the same."""
+    """A step that a switch of another system has repeated, and what differs."""
 
     switch: str
     port: int
     sent: bool
-    """Other frames are sent."""
+    """Whether it sent other frames."""
     left: bool
-    """Other registers are left."""
+    """Whether it left other registers."""
     lost: bool
-    """Other packets are lost."""
+    """Whether it lost other packets."""
 
     @property
     def same(self) -> bool:
-        """Whether nothing differs."""
+        """Whether nothing differs: frames, registers, losses."""
         return not (self.sent or self.left or self.lost)
 
 
 def repeated(knowledge: Knowledge, other: System) -> Iterator[Repeated]:
-    """Everything that switches have done in a search, done again by those of another system, from the same registers
-    and frames."""
+    """Repeat every step of the switches of a search with the switches of another system, from the same registers and
+    frames."""
     system = knowledge.system
     for switch, state, port, frames, effect in knowledge.switch_steps():
         part, watch, theirs = system.switches[switch], system.switch_watches[switch], other.switches[switch]
@@ -88,7 +88,7 @@ def repeated(knowledge: Knowledge, other: System) -> Iterator[Repeated]:
 
 
 def confirm(knowledge: Knowledge, engine: EngineName) -> Confirmation:
-    """Repeat each step of each switch on an engine: from the same registers and frames the same must follow."""
+    """Repeat every step of the switches on an engine. From the same registers and frames the same must follow."""
     other = System(knowledge.system.scope.with_engine(engine))
     count = 0
     for count, step in enumerate(repeated(knowledge, other), 1):

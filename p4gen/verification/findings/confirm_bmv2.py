@@ -1,4 +1,4 @@
-"""Confirmation on BMv2: everything that switches did in a search, done again there.
+"""Confirmation on BMv2, which repeats every step of the switches in a search.
 
 Registers that are wider than 64 bits cannot be written through BMv2's Thrift server, so packets lead to each state.
 """
@@ -45,12 +45,12 @@ class Bmv2:
     received: dict[int, list[bytes]]
 
     def configure(self, config: SwitchConfig) -> None:
-        """Begin anew, with a configuration."""
+        """Remove all state, and write a configuration."""
         self.client.reset()
         config.install(self.client)
 
     def process(self, port: int, frames: tuple[bytes, ...]) -> dict[int, list[bytes]]:
-        """The frames that leave, by port, when frames arrive at a port, each after the one before has been handled."""
+        """Send frames to a port, each after the one before has been handled. Returns the output by port."""
         for frame in frames:
             self.dataplane.send(port, frame)
             self.dataplane.settle()
@@ -79,7 +79,7 @@ def started(text: str, spec: ProgramSpec, folder: Path) -> Iterator[Bmv2]:
 
 
 def confirm_on_bmv2(knowledge: Knowledge) -> Confirmation:
-    """Repeat each step of each switch on BMv2: the same frames must leave, and registers must be the same as far as
+    """Repeat every step of the switches on BMv2. The same frames must leave, and registers must be the same as far as
     Thrift can read them. Raises ``MissingToolError`` without BMv2 or p4c."""
     check_tools()
     system = knowledge.system
@@ -105,7 +105,7 @@ def confirm_on_bmv2(knowledge: Knowledge) -> Confirmation:
 
 
 class _Repeat:
-    """The repetition of one switch's steps."""
+    """Repeats the steps of one switch."""
 
     def __init__(
         self, bmv2: Bmv2, part: SwitchPart, config: SwitchConfig, spec: ProgramSpec, ports: Mapping[int, int]
@@ -116,7 +116,7 @@ class _Repeat:
         self._cpu_port = spec.architecture.cpu_port
 
     def run(self, steps: list[LocalStep]) -> Confirmation:
-        """Repeat steps on BMv2, each from the state in which the search has it."""
+        """Repeat steps on BMv2, each from the state that it had in the search."""
         left_out = Counter[str]()
         first = self._part.words(self._part.first)
         if not self._writable(first):
@@ -141,12 +141,12 @@ class _Repeat:
         return Confirmation(len(done), left_out=left_out)
 
     def _writable(self, words: Words) -> bool:
-        """Whether BMv2's registers can be set to these: zeros always, others through Thrift if they are small."""
+        """Whether BMv2's registers can be set to these words: zeros always, others through Thrift if they are small."""
         most = LIMIT if self._bmv2.registers is not None else 0
         return all(word <= most for cells in words for word in cells)
 
     def _begin(self, words: Words) -> None:
-        """Bring BMv2 into a state: set all registers."""
+        """Set all registers of BMv2 to a state."""
         registers = self._bmv2.registers
         if registers is None:
             self._bmv2.configure(self._config)
@@ -158,7 +158,7 @@ class _Repeat:
                     registers.write(name, index, word)
 
     def _differs(self, step: LocalStep) -> str:
-        """Repeat a step in the state that has been reached; how it differs, or ""."""
+        """Repeat a step in the state that has been reached. Returns the difference, "" if there is none."""
         bmv2, name = self._bmv2, self._part.name
         if bmv2.registers is not None:
             for clock in self._clocks:

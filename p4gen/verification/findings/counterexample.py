@@ -37,8 +37,8 @@ def story_of(system: System, numbers: Sequence[int]) -> Story:
 
 
 def save(story: Story, problem: Problem, folder: Path) -> Iterator[Path]:
-    """Write a counterexample into a folder: words, a capture, a drawing, and a schedule to play again. Yields the paths
-    of the files."""
+    """Write a counterexample into a folder: text, a capture, a drawing, and a schedule to replay. Yields the paths of
+    the files."""
     folder.mkdir(parents=True, exist_ok=True)
     scope = story.system.scope
     path = folder / "trace.txt"

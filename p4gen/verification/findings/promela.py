@@ -1,6 +1,6 @@
 """A scope in Promela, the language of Spin: an independent tool that explores the same states.
 
-Parts are tables of what they do, as a search has found it; links are channels. Spin stores as many states as a search
+A part is a table of its steps, as a search has found them; links are channels. Spin stores as many states as a search
 without reduction finds.
 """
 
@@ -17,7 +17,7 @@ from p4gen.verification.world import Budget
 
 
 def promela(knowledge: Knowledge) -> str:
-    """The model. ``knowledge`` is that of a complete search without reduction.
+    """The model in Promela. ``knowledge`` is that of a complete search without reduction.
 
     Raises ``FailedError`` for a scope with other faults than losses.
     """

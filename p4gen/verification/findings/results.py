@@ -1,4 +1,4 @@
-"""What a search says: how far it is, what it has found, and what is wrong."""
+"""The progress and the result of a search."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Problem:
     events: tuple[int, ...]
 
     def summary(self, system: System) -> dict[str, object]:
-        """The violation, for JSON."""
+        """The violation as plain data, for JSON."""
         events = [f"{each.what} {each.where} {each.position}" for each in events_of(system, self.events)]
         return {"property": self.property, "text": self.text, "events": events}
 
@@ -34,7 +34,7 @@ class Progress:
     seconds: float = 0.0
 
     def sentence(self) -> str:
-        """One line."""
+        """The counts in one line, for a terminal."""
         rate = self.transitions / max(self.seconds, 1e-3)
         return (
             f"level {self.level}: {self.distinct:,} states, {self.frontier:,} of them new; {self.transitions:,} "
@@ -53,17 +53,17 @@ class Result:
     seconds: float
     complete: bool
     ends: int
-    """Number of states in which everything has ended and nothing happens any more."""
+    """Number of states in which everything has ended and no event is left."""
     problem: Problem | None = None
     why: str = ""
-    """Why it is not complete."""
+    """Why the search is not complete."""
     local: tuple[int, ...] = field(default=())
     """Numbers of states of switches, then of hosts."""
     stood: tuple[int, int] | None = None
-    """With symmetry alone: how many states and transitions there are without a reduction."""
+    """With symmetry only: the numbers of states and transitions that there are without a reduction."""
 
     def sentence(self) -> str:
-        """One line."""
+        """The result in one line, for a terminal."""
         if self.problem is not None:
             verdict = "violated"
         else:

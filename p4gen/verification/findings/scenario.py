@@ -1,4 +1,4 @@
-"""Counterexamples as PTF scenarios: the packets that reach the switch that misbehaves, and what the sound program does.
+"""Counterexamples as PTF scenarios: the packets that reach the switch that misbehaves, and the sound program's output.
 
 ``write`` generates the scenario; it is a module for PTF, beside the schedule of the counterexample, and its class is a
 ``Replayed``.
@@ -35,19 +35,20 @@ MOST_FURTHER = 400
 
 
 class Replayed(SwitchTest):
-    """A switch of a counterexample: each step's frames arrive at a port, and exactly the given ones must leave."""
+    """Replays a counterexample at one switch: each step's frames arrive at a port, and exactly the given frames must
+    leave."""
 
     schedule: ClassVar[Path]
     switch: ClassVar[str]
     registers: ClassVar[Mapping[str, Mapping[int, int]]] = {}
-    """What an earlier group has left in registers: the cells that are not 0."""
+    """The cells that an earlier group has left in registers, those that are not 0."""
     clocks: ClassVar[tuple[str, ...]] = ()
-    """Registers that only measure time, which are as in a new switch when ticks arrive."""
+    """Registers that only measure time. When ticks arrive they are as in a new switch."""
     steps: ClassVar[tuple[tuple[int, tuple[str, ...], tuple[tuple[int, str], ...]], ...]]
     """By step: the port, the frames that arrive at it, and (port, frame) of those that leave, in hexadecimal digits."""
 
     def replay(self) -> None:
-        """Set the registers, send what arrives in each step, and check what the switch sends."""
+        """Set the registers, send the frames of each step, and compare the output."""
         scope, _, _ = read_schedule(self.schedule)
         self.install(scope.with_engine("interp").world().configs[self.switch])
         for name, cells in self.registers.items():
@@ -64,7 +65,7 @@ class Replayed(SwitchTest):
 
 @dataclass(frozen=True)
 class Step:
-    """Frames that arrive at a port of a switch at an event, and (port, frame) of those that leave."""
+    """The frames that arrive at a port of a switch at an event, and (port, frame) of those that leave."""
 
     text: str
     port: int
@@ -73,14 +74,14 @@ class Step:
 
 
 def misbehaving(story: Story) -> tuple[str, tuple[Step, ...]] | None:
-    """The first switch of a run that does something else than one with the sound program, and all that reaches it until
-    then, with what the sound program sends. None if no switch does, or no program is known to be sound."""
+    """The first switch of a run whose output differs from that of the sound program, and all steps up to then, with the
+    sound program's output. None if there is no such switch, or no program is known to be sound."""
     right = story.system.scope.sound()
     if right is None:
         return None
     other = System(right)
     other.begin()
-    # Both begin with the same registers: what an earlier group has left is what it has left in this run.
+    # Both begin with the same registers: those that an earlier group has left in this run.
     states = [
         watch.begin(part.number(wrong.words(wrong.first)))
         for part, watch, wrong in zip(other.switches, other.switch_watches, story.system.switches, strict=True)
@@ -104,7 +105,7 @@ def misbehaving(story: Story) -> tuple[str, tuple[Step, ...]] | None:
 
 
 def _moments(story: Story) -> Iterator[Moment]:
-    """The events of a run, then further ones, in which everything arrives and every timer expires."""
+    """The events of a run, then further ones in which everything arrives and every timer expires."""
     yield from list(story.moments)
     system = story.system
     for number in range(MOST_FURTHER):
@@ -192,7 +193,7 @@ def write(story: Story, about: str, folder: Path) -> Path | None:
 
 
 def tried(scope: Scope, switch: str, folder: Path) -> tuple[bool, bool]:
-    """As ``trial``, on switches in the memory of this process."""
+    """As ``trial``, with switches in the memory of this process."""
     found = importlib.util.spec_from_file_location(MODULE, folder / f"{MODULE}.py")
     assert found is not None
     assert found.loader is not None
@@ -209,7 +210,7 @@ def tried(scope: Scope, switch: str, folder: Path) -> tuple[bool, bool]:
         world = one.with_engine("interp").world()
         spec = world.specs[switch]
         program = program_from(world.texts[switch], f"{spec.program}.p4")
-        with contextlib.redirect_stdout(io.StringIO()):  # a scenario says its seed, for PTF to show
+        with contextlib.redirect_stdout(io.StringIO()):  # a scenario prints its seed, for PTF to show
             run_in_memory([module.Counterexample], TestedSwitch(program), spec, 0, report)
     wrong, right = passed
     return wrong, right
@@ -218,8 +219,8 @@ def tried(scope: Scope, switch: str, folder: Path) -> tuple[bool, bool]:
 def trial(scope: Scope, switch: str, folder: Path, target: str, place: Path) -> tuple[bool, bool]:
     """Whether the scenario in ``folder`` passes on a target with a switch's program, and with the sound one.
 
-    ``place`` is an empty folder with a short path. Raises what compilers and switches raise, and ``FailedError`` if a
-    run did not end as it should.
+    ``place`` is an empty folder with a short path. Raises the errors of compilers and switches, and ``FailedError`` if
+    a run did not end regularly.
     """
     found = []
     for name, one in (("wrong", scope), ("right", scope.sound())):

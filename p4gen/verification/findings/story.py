@@ -1,4 +1,4 @@
-"""A sequence of events, played again: what happens at each, in words, as packets on links, and as states."""
+"""A sequence of events, played again: each event in words, as packets on links, and as states."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from p4gen.verification.system import Effect, System
 
 @dataclass(frozen=True)
 class Event:
-    """An event of a run. ``where`` is the name of a link, a host or an edge; ``position`` is the number
-    of a delayed packet of a link, of a forged one, or of a timer."""
+    """An event of a run. ``where`` is the name of a link, a host or an edge; ``position`` is the number of a delayed
+    packet of a link, of a forged one, or of a timer."""
 
     what: str
     where: str
@@ -51,7 +51,7 @@ def events_of(system: System, numbers: Sequence[int]) -> tuple[Event, ...]:
 
 @dataclass(frozen=True)
 class Moment:
-    """What an event did. ``part`` is the node where it happened; ``before`` is its state, ``after`` the one after."""
+    """An event with its effect. ``part`` is the node where it happened; ``before`` and ``after`` are its states."""
 
     event: Event
     text: str
@@ -88,7 +88,8 @@ class Story:
         return all(host.done(watch.inner(state)) for host, watch, state in watches)
 
     def play(self, event: Event) -> Moment:
-        """Play an event, and append what happens to ``moments``. Raises ``ValueError`` for one that cannot happen."""
+        """Play an event, and append its effect to ``moments``. Raises ``ValueError`` for an event that cannot
+        happen."""
         try:
             moment = self._play(event)
         except (KeyError, IndexError) as error:
@@ -147,7 +148,7 @@ class Story:
         return self._done(event, f"{to.name}: {packet} {how}", to.dst, frame, effect, before)
 
     def _forge(self, event: Event, link: int) -> Moment:
-        """A host sends a packet in another's name, which arrives at once."""
+        """A host sends a forged packet, which arrives at once."""
         system, to = self.system, self.system.links[link]
         number = system.forged[event.position]
         frame, before = system.frames[number], self.switches[to.part]
@@ -176,8 +177,8 @@ class Story:
 
     def violations(self) -> set[str]:
         """The properties that single events of the run so far have violated."""
-        # A loss is wrong only where the scope allows none, and only before the first fault; what somebody has sent in
-        # another's name is to be dropped.
+        # A loss is wrong only where the scope allows none, and only before the first fault. A forged packet is to be
+        # dropped.
         clean = self.system.rules.no_drops and all(
             moment.event.what in ("deliver", "timeout", "tick", "forge") for moment in self.moments
         )

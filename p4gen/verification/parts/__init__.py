@@ -1,1 +1,1 @@
-"""The parts of a system as automata, and what is demanded of each."""
+"""The parts of a system as automata, and the monitors that check each."""

@@ -1,4 +1,5 @@
-"""A clock that stands still: what is due now is done at once, and a timer expires when the search says so."""
+"""A clock that stands still: calls that are due now are made at once, and a timer expires when the search decides
+so."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from p4gen.host.transport.clock import Action
 
 
 class StillClock:
-    """A ``p4gen.host.transport.clock.Clock`` for searches of states. ``now`` is 0 but while a timer expires."""
+    """A ``p4gen.host.transport.clock.Clock`` for searches of states. ``now`` is 0 except while a timer expires."""
 
     STATE: ClassVar = ("waiting",)
     late = 0
@@ -31,7 +32,7 @@ class StillClock:
             self.waiting = (*others, (action, time - self.now))
 
     def settle(self) -> None:
-        """Do what is due now."""
+        """Make all calls that are due now, and those that they request for now."""
         while self._due:
             action, arg = self._due.popleft()
             action(arg)
@@ -46,11 +47,11 @@ class StillClock:
         return [action for _, action in first.values()]
 
     def names(self) -> list[tuple[int, str]]:
-        """The same: the identity of the object whose timer it is, and what it is for."""
+        """The timers that may expire next: the identity of the object whose timer it is, and its purpose."""
         return [(_whose(action), getattr(action, "__name__", "").strip("_")) for action in self.timers()]
 
     def expire(self, action: Action) -> None:
-        """Let a timer expire, and do what is then due."""
+        """Let a timer expire, and make the calls that are then due."""
         (delay,) = [delay for timer, delay in self.waiting if timer == action]
         self.waiting = tuple(timer for timer in self.waiting if timer[0] != action)
         self.now = delay

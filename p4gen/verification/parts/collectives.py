@@ -15,7 +15,7 @@ from p4gen.net.collectives.running import RankTask
 
 @dataclass(frozen=True)
 class Rank:
-    """What a rank of a group does: its CommLib's configuration, its calls with their input, and NumPy's results."""
+    """A rank of a group: its CommLib's configuration, its calls with their input, and NumPy's results."""
 
     group: int
     config: GroupConfig
@@ -24,7 +24,7 @@ class Rank:
     results: tuple[Array | None, ...]
     """None for a call that gives this rank no result."""
     arriving: tuple[bytes, ...]
-    """What the network brings to this rank for each call, as on the wire; nothing where it is not one stream."""
+    """The data that the network brings to this rank for each call, as on the wire; empty where it is not one stream."""
 
 
 class CheckedRank(RankTask):

@@ -1,5 +1,5 @@
-"""What switches that end connections owe the other end, packet by packet, with any recovery: answers, and what is sent
-again. Timers repair what breaks these rules, so no result would show it."""
+"""The duties of switches that end connections toward the other end, packet by packet, with any recovery: answers and
+retransmissions. Timers repair what breaks these rules, so no result would show it."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ Answer = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class _Order:
-    """What a receiver has of one connection."""
+    """The state of a receiver for one connection."""
 
     port: int
     qp: int
     next: int
-    """The PSN behind the newest."""
+    """The PSN after the newest one."""
     announced: int
     """The last PSN that a control message has announced."""
     missing: tuple[int, ...] = ()
     reported: bool = False
-    """Whether a NAK has asked for the oldest missing PSN since it is the oldest."""
+    """Whether a NAK has asked for the oldest missing PSN since it became the oldest."""
 
     @property
     def oldest(self) -> int:
@@ -50,9 +50,8 @@ class _Order:
 
 
 class Receiver(Monitor):
-    """A receiver reports what is missing when a packet shows it: the oldest PSN in a NAK (InfiniBand 9.7.5.2.8), or
-    each gap in a selective NAK. It answers what asks for an ACK and what closes a gap, and acknowledges no other new
-    packet.
+    """A receiver reports a gap when a packet shows it: the oldest missing PSN in a NAK (InfiniBand 9.7.5.2.8), or each
+    gap in a selective NAK. It answers packets that ask for an ACK or close a gap, and acknowledges no other new packet.
 
     It takes packets in order; or else data that is announced in any order, and control messages in order
     (docs/modes.md).
@@ -63,7 +62,7 @@ class Receiver(Monitor):
 
     def __init__(self, first_psn: Callable[[int], int], ports: dict[int, int], recovery: Recovery) -> None:
         self._first_psn = first_psn
-        """The first PSN that comes to a QP."""
+        """The first PSN that a QP receives."""
         self._ports = ports
         """The outgoing link of each port."""
         self._recovery = recovery
@@ -100,7 +99,7 @@ class Receiver(Monitor):
         if any(
             syndrome >= FIRST_NAK and (syndrome not in (_NAK, _SELECTIVE) or at == psn) for syndrome, at, _ in answers
         ):
-            return replace(before, reported=True), ""  # not now
+            return replace(before, reported=True), ""  # refused for now
         in_order = self._recovery is Recovery.GO_BACK_N
         if not (psn == before.oldest if in_order or control else diff(psn, before.announced) <= 0):
             return _reported(before, answers)
@@ -128,10 +127,10 @@ class Receiver(Monitor):
 
 
 class Resends(Monitor):
-    """A sender sends again what is asked for, and asks for an ACK of it, which may be what was lost. What a timer makes
-    it send again leaves over one edge.
+    """A sender retransmits what is asked for, and asks for an ACK of it, as the ACK may be what was lost.
+    Retransmissions of a timer leave over one edge.
 
-    With selective repeat an ACK asks for the packet behind it, if its edge has sent a NAK before: the next hole is
+    With selective repeat an ACK asks for the packet after it, if its edge has sent a NAK before: the next hole is
     repaired when the oldest is closed (RepairHoles in docs/modes.md). ``memory`` has the edges that have sent one.
     """
 
@@ -178,7 +177,7 @@ class Resends(Monitor):
 
 
 def _reported(order: _Order, answers: Sequence[Answer]) -> tuple[_Order, str]:
-    """What is missing has been reported, or is now."""
+    """Check that missing packets have been reported before, or are reported now."""
     if order.reported or any(answer[:2] == (_NAK, order.oldest) for answer in answers):
         return replace(order, reported=True), ""
     return order, f"PSN {order.oldest:#x} is missing, and no NAK says so"

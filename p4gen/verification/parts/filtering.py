@@ -1,5 +1,5 @@
-"""What a switch owes a host whose NAKs it filters: which pass, which do not, and which it sends itself. Timers repair
-what a switch does wrong, so no result would show it."""
+"""The duties of a switch toward a host whose NAKs it filters: which NAKs pass, which do not, and which the switch sends
+itself. Timers repair a switch's errors, so no result would show them."""
 
 from __future__ import annotations
 
@@ -25,46 +25,47 @@ _NONE: Final = -1
 
 @dataclass(frozen=True)
 class _Path:
-    """What has come over one path."""
+    """The packets that have arrived over one path."""
 
     newest: int
     gap: int
-    """The newest PSN of the last gap, until it comes; ``_NONE`` without a gap."""
+    """The newest PSN of the last gap, until that packet arrives; ``_NONE`` without a gap."""
 
 
 @dataclass(frozen=True)
 class _Flow:
-    """What has come of one connection. PSNs that are not known are ``_NONE``."""
+    """The packets of one connection that have arrived. Unknown PSNs are ``_NONE``."""
 
     came: tuple[int, ...] = ()
-    """In their order; each once."""
+    """PSNs in the order of their arrival, each once."""
     again: tuple[int, ...] = ()
-    """PSNs that have come more than once, the smallest first."""
+    """PSNs that have arrived more than once, the smallest first."""
     late: int = _NONE
-    """The newest PSN that has come after a larger one."""
+    """The newest PSN that has arrived after a larger one."""
     unsure: int = _NONE
-    """Of PSNs up to this one, a summary does not say whether they have come."""
+    """For PSNs up to this one, a summary does not say whether they have arrived."""
     paths: tuple[tuple[int, int, int], ...] = ()
-    """By path: its number, and what ``_Path`` holds."""
+    """By path: its number, and the fields of ``_Path``."""
     blocked: int = _NONE
-    """The PSN whose NAK was the last one, and did not pass, because the packet may still come."""
+    """The PSN of the last NAK if that was blocked because the packet may still arrive."""
     link: int = _NONE
-    """Where answers leave."""
+    """The link over which answers leave."""
 
 
 class Filtered(Monitor):
-    """A NAK for a packet that has come, or may still come, does not pass; one for a packet that is lost passes. Which
-    of these it is follows from what has come, because paths keep order:
+    """A NAK for a packet that has arrived, or may still arrive, is blocked. A NAK for a lost packet passes. The packets
+    that have arrived decide which case it is, because paths keep order:
 
-    * if a later packet of the same path has come, and it has not, it is lost on its path;
-    * if it has come in front of all larger ones, it is lost behind the switch;
-    * if it has come after a larger one, it was late;
-    * else it may still come. The switch remembers the last NAK; when a later packet of the same path comes, and the
-      missing one or an acknowledgement of it has not, the switch sends the NAK itself, once.
+    * if a later packet of the same path has arrived and this one has not, it is lost on its path;
+    * if it has arrived before all larger ones, it is lost behind the switch;
+    * if it has arrived after a larger one, it was late;
+    * else it may still arrive. The switch remembers the last NAK. When a later packet of the same path arrives, and
+      neither the missing one nor an acknowledgement of it has, the switch sends the NAK itself, once.
 
-    A switch that is not ``exact`` keeps a summary of what has come. There, a NAK for a packet that has come after a
-    larger one may pass if the packet is older than the first that came, or not newer than a gap of a path that has
-    had another one since; and one for a packet that is lost behind the switch does not pass if a newer one was late.
+    A switch that is not ``exact`` keeps a summary of the packets that have arrived. There, a NAK for a packet that
+    arrived after a larger one may pass if the packet is older than the first that arrived, or not newer than a gap of a
+    path that has had another one since. And a NAK for a packet that is lost behind the switch is blocked if a newer one
+    was late.
 
     All answers of a connection leave over the same link. Both ends of a connection must have the same QP number, and no
     packet may be delayed or corrupted.
@@ -106,7 +107,7 @@ class Filtered(Monitor):
         return False
 
     def _take(self, flow: _Flow, psn: int, naks: Sequence[int]) -> tuple[_Flow, str]:
-        """A packet comes, and the switch sends NAKs for PSNs."""
+        """A packet arrives; ``naks`` are the PSNs of the NAKs that the switch sends."""
         ahead = _NONE if flow.blocked == _NONE else diff(psn, flow.blocked)
         due = [flow.blocked] if ahead > 0 and ahead % self._paths == 0 else []
         wrong = ""
@@ -145,7 +146,7 @@ class Filtered(Monitor):
         )
 
     def _judge(self, flow: _Flow, psn: int, naks: Sequence[int]) -> tuple[_Flow, str]:
-        """The host asks for a packet, and the switch sends NAKs for PSNs."""
+        """The host asks for a packet; ``naks`` are the PSNs of the NAKs that the switch sends."""
         flow = replace(flow, blocked=_NONE)
         if list(naks) not in ([], [psn]):
             return flow, f"the NAK for PSN {psn:#x} leaves as another one"

@@ -48,7 +48,7 @@ class Sender:
         return {"task": self}
 
     def start(self) -> None:
-        """Post all messages."""
+        """Post all messages as SENDs."""
         for number, message in enumerate(self._messages):
             self._pair.post_send(SendWr(number, message))
 
@@ -68,7 +68,8 @@ class Sender:
 
 
 class Receiver:
-    """The other end, which compares what arrives (``p4gen.verification.parts.hosts.SearchedTask``)."""
+    """The other end of a connection, which compares arriving messages
+    (``p4gen.verification.parts.hosts.SearchedTask``)."""
 
     STATE = ("_arrived", "_rooms", "problem")
 
@@ -108,23 +109,23 @@ class Receiver:
 
 @dataclass(frozen=True)
 class FlowScope(Scope):
-    """The first host sends messages to the second one."""
+    """A search of connections: the first host sends messages to the second one."""
 
     program: ProgramSpec
     """The program of switches with hosts."""
     core: ProgramSpec
-    """The program of all others."""
+    """The program of all other switches."""
     packets: int = 4
     """Packets of a message."""
     messages: int = 1
     recovery: Recovery = Recovery.SELECTIVE_REPEAT
     seed: int = 1
-    """Of initial PSNs and UDP source ports."""
+    """The seed of initial PSNs and UDP source ports."""
     connections: int = 1
     first_psn: int | None = None
-    """Of the connections; drawn from the seed by default."""
+    """The first PSN of all connections; drawn from the seed by default."""
     stale: bool = False
-    """Registers hold what earlier connections, of another epoch, have left."""
+    """Whether registers have the state of earlier connections, of another epoch."""
 
     @override
     def sound(self) -> FlowScope | None:
@@ -184,7 +185,7 @@ class FlowScope(Scope):
         return text if self.fault is None or spec is not self.program else self.fault.apply(text)
 
     def _simulation(self, epoch: int) -> tuple[TrafficSimulation, Network]:
-        """The connections in a simulation, and its network with the programs as they are here."""
+        """The connections in a simulation, and its network with this scope's programs."""
         hosts = self.topology.hosts
         config = TrafficConfig(
             self.topology,
@@ -257,13 +258,13 @@ class FlowScope(Scope):
 
     @property
     def _judged(self) -> bool:
-        """Whether NAKs are judged one by one: what has come tells which are needed, and without a fault it is seen
-        when a packet is sent again."""
+        """Whether monitors judge NAKs one by one. The packets that have arrived tell which NAKs are needed, and without
+        a fault a retransmission shows that one was not."""
         budget = self.budget
         return bool(budget.losses or budget.duplicates) and not (budget.delays or budget.corruptions)
 
     def _leave(self, network: Network) -> None:
-        """Set registers to what earlier connections have left that ended before the packets of one path had arrived."""
+        """Set registers to the state of earlier connections that ended before the packets of one path had arrived."""
         story = Story(System(replace(self, stale=False)))
         system = story.system
         late = next(link.name for link in system.links if link.dst == self._last and link.src in self.topology.switches)

@@ -1,6 +1,6 @@
-"""What a host may send in another's name: packets of every kind that come to its switch, altered.
+"""The packets that a host may send in another's name: altered packets of every kind that arrives at its switch.
 
-The host knows addresses, queue pairs and PSNs. What it cannot choose is the port that its packets come in by.
+The host knows addresses, queue pairs and PSNs. It cannot choose the port at which its packets arrive.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from p4gen.rocev2.opcodes import Nak, NakCode, Opcode, RnrNak
 from p4gen.rocev2.packet import RocePacket, parse
 
 Cursor = Callable[[RocePacket, int], RocePacket]
-"""Makes of a tick what goes round in a switch, for a PSN."""
+"""Makes the packet that goes round in a switch, from a tick and a PSN."""
 _FEW = 4
 
 
@@ -29,8 +29,8 @@ def cursor(tick: RocePacket, psn: int) -> RocePacket:
 
 
 def forged(frames: Iterable[bytes], ticks: Iterable[bytes], make: Cursor, psn: int) -> tuple[bytes, ...]:
-    """The first and the last one of each kind that others have sent, altered, and of their switch's agent and the
-    switch itself: a tick, and a cursor from ``psn`` on."""
+    """The first and the last packet of each kind that others have sent, altered; and a tick and a cursor from ``psn``
+    on, as if from the switch's agent and from the switch itself."""
     kinds: dict[tuple[int, int], list[bytes]] = {}
     for frame in frames:
         packet = parse(frame)
@@ -45,7 +45,8 @@ def forged(frames: Iterable[bytes], ticks: Iterable[bytes], make: Cursor, psn: i
 
 
 def _altered(packet: RocePacket) -> Iterator[RocePacket]:
-    """What is said differently: other data, another number of packets; answers too early, and NAKs in their place."""
+    """The packet with other contents: other data, another number of packets, ACKs that are too early, and NAKs in their
+    place."""
     if packet.bth.opcode == Opcode.ACKNOWLEDGE and packet.aeth is not None:
         yield packet
         for nak in (Nak(NakCode.PSN_SEQUENCE_ERROR), RnrNak(1)):

@@ -1,4 +1,4 @@
-"""Hosts as automata: the NIC of simulations and what it is used for, whose states are frozen and numbered."""
+"""Hosts as automata: the NIC of simulations with its tasks, whose states are frozen and numbered."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SearchedTask(Task, Protocol):
 
 @dataclass(frozen=True)
 class HostStep:
-    """What a host does at an event: its new state, the frames that it sends, and what is wrong with that."""
+    """The step of a host at an event: its new state, the frames that it sends, and what is wrong with them."""
 
     state: int
     sent: tuple[bytes, ...]
@@ -31,7 +31,7 @@ class HostStep:
 
 
 class _Line:
-    """A line that is always free, and keeps what is sent."""
+    """A line that is always free, and keeps the frames that are sent."""
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []
@@ -61,7 +61,7 @@ class HostPart:
         self._timers: list[tuple[str, ...]] = []
 
     def begin(self) -> HostStep:
-        """The state after all tasks have begun, and what is sent first."""
+        """Begin all tasks. Returns the first state, and the first frames."""
         for task in self._tasks:
             task.start()
         self._clock.settle()
@@ -72,7 +72,7 @@ class HostPart:
         return self._step(state, lambda: self._nic.receive(frame))
 
     def expire(self, state: int, timer: int) -> HostStep:
-        """The timer with this number expires; see ``timers``."""
+        """Let the timer with this number expire (see ``timers``)."""
         return self._step(state, lambda: self._clock.expire(self._clock.timers()[timer]))
 
     def done(self, state: int) -> bool:
@@ -84,7 +84,7 @@ class HostPart:
         return self._states[state]
 
     def timers(self, state: int) -> tuple[str, ...]:
-        """What may expire next, by name."""
+        """The timers that may expire next, by name."""
         return self._timers[state]
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Monitors: what is remembered of a part's packets beyond the part's own state, to judge what it does.
+"""Monitors: they judge a part by its packets, and remember more of these than the part's own state.
 
 A monitor's memory is part of the state of the part that it watches, so it is a function of the same events.
 """
@@ -27,8 +27,8 @@ Sent = Sequence[tuple[int, tuple[bytes, ...]]]
 
 
 class Monitor(Protocol):
-    """A monitor. Its memory is hashable, and begins as ``first``. ``violates``, if it has that, is the property that
-    its problems are about; without it they are about ``progress``."""
+    """A monitor. Its memory is hashable, and begins as ``first``. Its problems violate the property ``violates``, if it
+    has that attribute, otherwise ``progress``."""
 
     @property
     @abstractmethod
@@ -39,7 +39,7 @@ class Monitor(Protocol):
     @property
     @abstractmethod
     def excused(self) -> bool:
-        """Whether what is wrong is right after a fault, or when a timer has expired."""
+        """Whether its problems are none after a fault, or when a timer has expired."""
         ...
 
     @abstractmethod
@@ -50,7 +50,7 @@ class Monitor(Protocol):
 
     @abstractmethod
     def waits(self, memory: Any) -> bool:
-        """Whether the part still needs something that only a retransmission can bring, and can know it."""
+        """Whether the part still needs something that only a retransmission can bring, and can know that it does."""
         ...
 
 
@@ -94,8 +94,8 @@ class OneNak(Monitor):
 class Gaps(Monitor):
     """A receiver has seen a packet whose predecessor is missing, and needs a retransmission.
 
-    It remembers for each port and QP the next PSN, and the newest that has arrived: what came after a gap does not
-    count, and has to come again.
+    The memory is, for each port and QP, the next PSN and the newest that has arrived: packets after a gap do not count,
+    and have to arrive again.
     """
 
     first: Hashable = ()
@@ -103,7 +103,7 @@ class Gaps(Monitor):
 
     def __init__(self, first_psn: Callable[[int], int]) -> None:
         self._first_psn = first_psn
-        """The first PSN that comes to a QP."""
+        """The first PSN that a QP receives."""
 
     @override
     def step(
@@ -124,17 +124,17 @@ class Gaps(Monitor):
         return tuple(sorted((*key, *value) for key, value in known.items())), ""
 
     def waits(self, memory: tuple[tuple[int, int, int, int], ...]) -> bool:
-        """Whether a gap is open."""
+        """Whether a port and QP has a gap."""
         return any(diff(newest, wanted) >= 0 for _, _, wanted, newest in memory)
 
 
 class Asked(Monitor):
-    """What a host asks its switch for in a NAK comes to the switch without a timer, if it is plain that it is lost: it
-    has not come, and a later packet of the same path has; or, with ``last_hop``, it has come in front of all later
-    ones, and the host lacks it.
+    """A packet that a host asks for in a NAK arrives at the switch without a timer, if its loss is plain: it has not
+    arrived, and a later packet of the same path has; or, with ``last_hop``, it has arrived before all later ones, and
+    the host lacks it.
 
-    It remembers by QP which PSNs have come, in their order, and which one was asked for last. Both ends of a connection
-    must have the same QP number.
+    The memory is, by QP, the PSNs that have arrived, in order, and the one that was asked for last. Both ends of a
+    connection must have the same QP number.
     """
 
     first: Hashable = ()
@@ -160,7 +160,7 @@ class Asked(Monitor):
         return tuple((qp, *known[qp]) for qp in sorted(known)), ""
 
     def waits(self, memory: Any) -> bool:
-        """Whether a loss is plain, and what was lost has not come since."""
+        """Whether a loss is plain, and the lost packet has not arrived since."""
         return any(
             asked >= 0
             and any(diff(psn, asked) > 0 and (asked in came or diff(psn, asked) % self._paths == 0) for psn in came)
@@ -169,8 +169,7 @@ class Asked(Monitor):
 
 
 class NoRepeats(Monitor):
-    """A sender sends no packet twice: nothing was lost, and what says otherwise is wrong. It remembers the newest PSN
-    of each connection."""
+    """A sender sends no packet twice, as nothing was lost. The memory is the newest PSN of each connection."""
 
     first: Hashable = ()
     excused = True
@@ -196,7 +195,7 @@ class NoRepeats(Monitor):
 
 
 class OneRepeat(Monitor):
-    """A sender whose network loses one packet at most sends one packet again at most, once, until its timer expires."""
+    """A sender whose network loses at most one packet retransmits at most one packet, once, until its timer expires."""
 
     first: Hashable = ((), 0)
     excused = False
@@ -230,7 +229,7 @@ class Judged(NamedTuple):
     violated: str = ""
     """The property that the problem violates."""
     excused: str = ""
-    """What is wrong unless there was a fault."""
+    """The problem, unless there was a fault."""
 
 
 class Watch:
@@ -253,7 +252,7 @@ class Watch:
         return self._states[state][1]
 
     def step(self, state: int, inner: int, port: int, arrived: Sequence[bytes], sent: Sent) -> Judged:
-        """An event that led the part to ``inner``."""
+        """The state after an event that led the part to ``inner``, and its problems."""
         memories, problem, violated, excused = [], "", "", ""
         for monitor, memory in zip(self._monitors, self._states[state][1], strict=True):
             after, wrong = monitor.step(memory, port, arrived, sent)

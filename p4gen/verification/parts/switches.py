@@ -17,7 +17,7 @@ Words = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class SwitchStep:
-    """What a switch does with packets: its new state, the frames that it sends, by link and in order, the reasons for
+    """The step of a switch with packets: its new state, the frames that it sends, by link and in order, the reasons for
     which it dropped packets, and what is wrong."""
 
     state: int
@@ -50,7 +50,7 @@ class SwitchPart:
         self.first = self._states.number(self._now)
 
     def process(self, state: int, port: int, frames: tuple[bytes, ...]) -> SwitchStep:
-        """Frames arrive at a port, one after the other."""
+        """Let frames arrive at a port, one after the other."""
         self._write(self._states[state])
         out: dict[int, list[bytes]] = {}
         problem = ""
@@ -75,7 +75,7 @@ class SwitchPart:
         return len(self._states)
 
     def number(self, words: Words) -> int:
-        """The number of a state, a new one if it is new."""
+        """The number of a state; a new state gets a new number."""
         return self._states.number(words)
 
     def words(self, state: int) -> Words:

@@ -1,7 +1,8 @@
-"""The workers of a search in other processes, of this machine or of others, over Dask (``pip install p4gen[cluster]``).
+"""The workers of a search in other processes, on this machine or on others, over Dask (``pip install p4gen[cluster]``).
 
-They do what threads do. What they find of each other's states goes from process to process, without passing through the
-one that leads the search; that one runs the programs and hosts, and sends everybody what is known of them.
+They do the same as threads. Their findings about each other's states go from process to process, and do not pass
+through the process that leads the search. That one runs the programs and hosts, and sends what is known about them to
+all workers.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _SECONDS: Final = 30
 """How long a scheduler may take to answer."""
 
 _PATIENCE: Final = 5
-"""Seconds after which it is asked whether all workers are still there."""
+"""Seconds after which it is checked whether all workers are still there."""
 
 _here: dict[str, Worker] = {}
 """The workers in this process, by search."""
@@ -49,9 +50,9 @@ def _end(search: str) -> None:
 
 
 class Cluster(Team):
-    """Workers that are processes of a Dask cluster (``Team``), one for each of its workers. ``address`` is that of a
-    scheduler, or local:N for N processes on this machine. Raises ``MissingToolError`` without Dask, ``InputError`` for
-    an address where no scheduler with workers is."""
+    """Workers that are processes of a Dask cluster (``Team``), one for each worker of the cluster. ``address`` is that
+    of a scheduler, or local:N for N processes on this machine. Raises ``MissingToolError`` without Dask, and
+    ``InputError`` for an address without a scheduler that has workers."""
 
     def __init__(self, address: str) -> None:
         try:
@@ -111,10 +112,10 @@ class Cluster(Team):
             while True:
                 try:
                     wait(futures, timeout=_PATIENCE)
-                    # A worker may leave between the two, and its results with it.
+                    # A worker may leave between the two, with its results.
                     return [future.result(timeout=_PATIENCE) for future in futures]
                 except TimeoutError:
-                    # What is for a worker that has left waits for ever.
+                    # Tasks for a worker that has left would wait for ever.
                     if not set(self._addresses).issubset(self._client.scheduler_info(n_workers=-1)["workers"]):
                         raise
 
@@ -182,7 +183,7 @@ class Cluster(Team):
 
 @contextmanager
 def _lost() -> Iterator[None]:
-    """A worker's states are nowhere else: without it the search cannot go on."""
+    """Report the loss of a worker as ``FailedError``: its states are nowhere else, so the search cannot go on."""
     from distributed import CancelledError, KilledWorker  # noqa: PLC0415 - an extra
 
     try:

@@ -1,4 +1,4 @@
-"""The rows of a level of a search, in memory as far as there is room, the others on disk."""
+"""The rows of a level of a search: in memory as far as there is room, the others on disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Rows = npt.NDArray[np.uint16] | Words
 
 class Frontier:
     """Rows of ``width`` words in the order in which they were added, in pieces; words of 16 bits are enough for most.
-    What is more than ``most`` bytes goes to a temporary file, and all that is added after it."""
+    Rows beyond ``most`` bytes, and all rows added after them, go to a temporary file."""
 
     def __init__(self, width: int, most: int = IN_MEMORY) -> None:
         self._width, self._most = width, most
@@ -27,8 +27,8 @@ class Frontier:
         self._held = 0
         self._file: IO[bytes] | None = None
         self._on_disk: deque[tuple[bool, int]] = deque()
-        """Of each piece in the file, which are read in the order in which they were written: whether its words have 16
-        bits, and their number."""
+        """For each piece in the file, in the order of reading and writing: whether its words have 16 bits, and their
+        number."""
         self._read = 0
         """Bytes of the file that have been read."""
         self.count = 0
@@ -49,7 +49,7 @@ class Frontier:
         self.count += len(rows)
 
     def take(self, least: int) -> Words:
-        """Take rows from the beginning: at least so many, if there are. Nothing is added after that."""
+        """Take rows from the beginning: at least so many, if there are. No rows may be added after that."""
         taken: list[Words] = []
         count = 0
         while count < least and (self._pieces or self._on_disk):

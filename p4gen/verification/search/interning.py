@@ -18,7 +18,7 @@ class Interned(Generic[T]):
             self.number(value)
 
     def number(self, value: T) -> int:
-        """The number of a value, a new one if it has none."""
+        """The number of a value; a new value gets a new number."""
         known = self._numbers.get(value)
         if known is None:
             known = self._numbers[value] = len(self._values)

@@ -1,8 +1,8 @@
 """The inner loop of the search, in machine code (Numba).
 
 A row is a state of the system. ``expand`` computes the successors of rows from what is known about the parts, kept in
-``Known``: it runs no P4. What is not known yet is put on a list, and its row is expanded again once Python has found
-it out.
+``Known``: it runs no P4. A question that ``Known`` does not answer is put on a list; Python answers it, and the row is
+expanded again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MOST_TIMERS: Final = 32
 """The most timers of one host that run at the same time."""
 
 LOSSY, WRONG = 1, 2
-"""Flags of effects: a packet was dropped for a reason that is a loss; something is wrong."""
+"""Flags of effects: a packet was dropped for a reason that is a loss; a property is violated."""
 
 
 class Shape(NamedTuple):
@@ -58,18 +58,18 @@ class Shape(NamedTuple):
     forged: Ints
     """The numbers of frames that a host may send in another's name."""
     forging: int
-    """The link over which."""
+    """The link on which it sends them."""
     reduce: int
     prompt: int
     """1: a loss that a later packet reveals must be repaired without a timer; 2: nothing is lost, and no timer may be
     needed."""
     strict: int
-    """Whether nothing may be dropped while there was no fault."""
+    """Whether no packet may be dropped while there was no fault."""
 
 
 class Known(NamedTuple):
-    """What is known about the parts. ``keys`` and ``answers`` are a hash table from questions to answers: the number of
-    an effect, or, for contents of links, of another content."""
+    """The knowledge about the parts. ``keys`` and ``answers`` are a hash table from questions to answers: the number of
+    an effect or, for contents of links, of another content."""
 
     keys: Longs
     answers: Ints
@@ -78,7 +78,7 @@ class Known(NamedTuple):
     effect_count: Ints
     effect_link: Ints
     effect_list: Ints
-    """Effects by number; what they send as the numbers of lists of frames, by link (effect, position)."""
+    """Effects by number; the frames that they send as the numbers of lists of frames, by link (effect, position)."""
     taken_frame: Ints
     """For ``TAKE``, whose answers are numbers of pairs: the frame, and the content without it."""
     taken_rest: Ints
@@ -91,27 +91,27 @@ class Known(NamedTuple):
     """By host and state: whether all calls have ended; number of timers that may expire."""
     host_waits: npt.NDArray[np.uint8]
     switch_waits: npt.NDArray[np.uint8]
-    """By part and state: whether it needs a retransmission, and can know it."""
+    """By part and state: whether it needs a retransmission, and can know that it does."""
     turns: Turns
     """The first one is the identity."""
 
 
 class Found(NamedTuple):
-    """Room for what ``expand`` finds."""
+    """Arrays with room for the results of ``expand``."""
 
     rows: Words
     events: Words
     parents: Words
-    """Positions of the rows that led there."""
+    """Positions of the rows that were expanded."""
     high: Longs
     low: Longs
     """The fingerprints of the rows."""
     unknown: Longs
-    """Questions."""
+    """Questions without an answer."""
     again: Words
     """Positions of rows to be expanded again."""
     wrong: Words
-    """Position, event, effect, kind of problem, of what is wrong."""
+    """Position, event, effect, kind of problem, for each violation."""
 
 
 @njit(cache=True, inline="always")
@@ -172,7 +172,7 @@ def fingerprint(rows: Any, at: int, high: Any, low: Any) -> None:
 
 @njit(cache=True, nogil=True)
 def _apply(shape: Any, known: Any, found: Any, at: int, effect: int, part: int, unknown: int) -> int:
-    """Write to row ``at`` what an effect makes of it. Returns the number of questions after those that arose."""
+    """Write the successor that an effect leads to into row ``at``. Returns the number of open questions."""
     out = found.rows[at]
     out[part] = known.effect_state[effect]
     base = shape.switches + shape.hosts
@@ -191,7 +191,7 @@ def _apply(shape: Any, known: Any, found: Any, at: int, effect: int, part: int, 
 
 @njit(cache=True, inline="always")
 def _note(found: Any, wrong: int, position: Any, event: Any, effect: Any, kind: int) -> int:
-    """Note that something is wrong. Returns the number of such notes."""
+    """Note a violation. Returns the number of notes."""
     found.wrong[wrong, 0] = position
     found.wrong[wrong, 1] = event
     found.wrong[wrong, 2] = effect
@@ -203,8 +203,8 @@ def _note(found: Any, wrong: int, position: Any, event: Any, effect: Any, kind: 
 def expand(shape: Any, known: Any, frontier: Any, which: Any, found: Any) -> Any:
     """Expand the rows of ``frontier`` at the positions ``which``, as long as there is room.
 
-    Returns how many were expanded, and the numbers of rows, questions, rows to expand again, and problems found; then
-    for how many states and transitions those stand that turns make of each other.
+    Returns the numbers of expanded rows, of new rows, of questions, of rows to expand again, and of problems; then the
+    numbers of states and transitions that the expanded ones stand for, as turns map them onto each other.
     """
     ns, nh, nl = shape.switches, shape.hosts, shape.links
     base = ns + nh
@@ -306,7 +306,7 @@ def expand(shape: Any, known: Any, frontier: Any, which: Any, found: Any) -> Any
                         unknown = _apply(shape, known, found, count, effect, part, unknown)
                         found.events[count] = np.uint32(CORRUPT << 24 | link << 8)
                         count += 1
-        # packets in another's name
+        # packets in another host's name
         if ample < 0 and row[budget + 5]:
             part = shape.part[shape.forging]
             for forged in range(len(shape.forged)):

@@ -1,4 +1,4 @@
-"""What is known about the parts of a system, as arrays for the kernel. Python answers what it has not met before."""
+"""What is known about the parts of a system, as arrays for the kernel. Python answers questions that are new."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from p4gen.verification.search.turning import Turns
 from p4gen.verification.system import Effect, System
 
 MOST = 1 << 24
-"""The most states of a part, contents of links and frames that have numbers in a question."""
+"""The most states of a part, contents of links and frames: as many as have numbers in a question."""
 NO_TURNS = Turns(
     np.zeros((1, 1), np.int32),
     np.zeros((1, 1, 1), np.int32),
@@ -30,7 +30,7 @@ NO_TURNS = Turns(
 
 
 class Knowledge:
-    """The answers to questions of the kernel, and how each is found: by running the program, or a host."""
+    """The answers to questions of the kernel. Running the program, or a host, finds them."""
 
     def __init__(self, system: System, symmetry: Symmetry | None = None) -> None:
         self.system = system
@@ -41,7 +41,7 @@ class Knowledge:
         self._lists: Interned[tuple[int, ...]] = Interned()
         self._pairs = 0
         self.steps: list[tuple[Question, Effect]] = []
-        """What switches and hosts have done, each step once."""
+        """The steps of switches and hosts, each once."""
         self._answers = 0
         hosts, switches = max(1, len(system.hosts)), max(1, len(system.switches))
         most = kernel.MOST_SENT
@@ -82,14 +82,14 @@ class Knowledge:
         return kernel.ask(self.known.keys, self.known.answers, np.uint64(number))
 
     def _image(self, asked: Question) -> Effect:
-        """The effect of what a turn makes of a question."""
+        """The effect that a turn makes of the effect of another question."""
         number = asked.number
         if self._known(number) < 0:
             self._learn(number, self._find(asked))
         return self.effects[self._known(number)]
 
     def settle(self) -> None:
-        """Tell the kernel of new contents of links and new states of parts. Raises ``FailedError`` for more than have
+        """Give the kernel new contents of links and new states of parts. Raises ``FailedError`` for more than there are
         numbers."""
         system, contents = self.system, self.system.contents
         if self._symmetry is not None:
@@ -129,7 +129,7 @@ class Knowledge:
                 self.known = self.known._replace(**wider)
 
     def switch_steps(self) -> Iterator[tuple[int, int, int, tuple[bytes, ...], Effect]]:
-        """Everything that switches have done: switch, state, port, frames that arrived, effect."""
+        """All steps of switches: switch, state, port, frames that arrived, effect."""
         system = self.system
         for asked, effect in self.steps:
             if asked.kind == TICKS:

@@ -13,7 +13,7 @@ IN_MEMORY = 1 << 24
 
 
 class Log:
-    """A sequence of 32-bit numbers to which arrays are added. What is more than ``most`` goes to a temporary file."""
+    """A sequence of 32-bit numbers to which arrays are added. Numbers beyond ``most`` go to a temporary file."""
 
     def __init__(self, most: int = IN_MEMORY) -> None:
         self._most = most
@@ -26,7 +26,7 @@ class Log:
         return self._size + self._held
 
     def add(self, numbers: Words) -> None:
-        """Add numbers at the end."""
+        """Add numbers at the end. Raises ``OSError`` if there is no room on disk."""
         self._parts.append(numbers)
         self._held += len(numbers)
         if self._held > self._most:

@@ -15,7 +15,7 @@ class Question(NamedTuple):
     """A link, a host or a tick."""
     place: int
     state: int
-    """Of the part, or the content of a link."""
+    """The state of the part, or the content of a link."""
     frame: int
     """A frame, a list of frames, or a timer."""
 
@@ -31,5 +31,5 @@ class Question(NamedTuple):
 
     @property
     def step(self) -> bool:
-        """Whether it is about what a switch or a host does."""
+        """Whether it is about a step of a switch or a host."""
         return self.kind in (ARRIVE, ARRIVE_CORRUPT, EXPIRES, TICKS)

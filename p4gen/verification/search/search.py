@@ -29,7 +29,7 @@ MOST_STATES = (1 << 32) - 2
 
 @dataclass(frozen=True)
 class _Limits:
-    """Seconds, depth and states after which a search stops."""
+    """The limits at which a search stops: seconds, depth, states."""
 
     seconds: float | None
     depth: int | None
@@ -55,9 +55,8 @@ def _prompt(budget: Budget, *, paced: bool) -> int:
 
 class Search:
     """A search. ``reduce`` switches the partial-order reduction on, ``symmetry`` the one by symmetries; ``memory``
-    limits the set of states, in bytes. ``team`` does the work, by default ``workers`` threads.
-    Without ``heed`` it goes on behind what is wrong, and reports nothing.
-    """
+    limits the set of states, in bytes. ``team`` does the work, by default ``workers`` threads. Without ``heed`` the
+    search goes on after violations, and reports none."""
 
     def __init__(
         self,
@@ -123,7 +122,7 @@ class Search:
         states: int | None = None,
         report: Callable[[Progress], None] | None = None,
     ) -> Result:
-        """Search until all states are known, something is wrong, or a limit is reached: of time, of levels, or of
+        """Search until all states are known, a property is violated, or a limit is reached: of time, of levels, or of
         states, which is noticed after the batch that exceeds it."""
         with self._team as team:
             return self._run(team, _Limits(seconds, depth, states), report)
@@ -165,7 +164,7 @@ class Search:
         )
 
     def _level(self, team: Team, limits: _Limits) -> Problem | None:
-        """Expand all states of a level. Returns what is wrong with one of them."""
+        """Expand all states of a level. Returns the first violation in one of them, None if there is none."""
         wrong: list[tuple[int, ...]] = []
         more = True
         while more and not self._why:
@@ -198,7 +197,7 @@ class Search:
     # --- problems ---
 
     def _problem(self, team: Team, note: tuple[int, ...]) -> Problem:
-        """What the kernel has found wrong."""
+        """The violation that the kernel has noted."""
         number, event, effect, kind = note
         if kind == 1:
             text = "nothing is on its way, no timer runs, and not all calls have ended"
@@ -215,7 +214,7 @@ class Search:
         return Problem(happened.violated, text, way.events)
 
     def _way(self, team: Team, number: int, *more: int) -> Way:
-        """What led to a state first, and what happens there."""
+        """The events that led to a state first, and the event that follows there."""
         words = [*more]
         while True:
             number, word = team.origin(number)
@@ -227,7 +226,7 @@ class Search:
         return Way(tuple(words), None, tuple(range(len(self.system.names))))
 
     def _unending(self, team: Team) -> Problem | None:
-        """The first state from which no end is reached, or from which packets go on without end."""
+        """The first state that reaches no end, or from which packets go on without end; None if there is none."""
         lost, events = self._unmarked(team, team.reaching(), every=False)
         if lost:
             return Problem("livelock", f"from here on no end can be reached ({lost:,} states)", events)
@@ -238,7 +237,7 @@ class Search:
         return None
 
     def _unmarked(self, team: Team, first: list[Marks], *, every: bool) -> tuple[int, tuple[int, ...]]:
-        """How many states get no mark, and the events that lead to one of the nearest of them."""
+        """The number of states without a mark, and the events that lead to one of the nearest of them."""
         workers = team.workers
         marks = np.ones(max(map(len, first)) * workers, np.uint8)
         swept: list[Marks | None] = [*first]

@@ -11,14 +11,14 @@ from p4gen.errors import InputError
 from p4gen.verification.search.kernel import Longs, Words
 
 PARTS: Final = 16
-"""The table is so many tables, which grow one after the other: what is moved needs little room."""
+"""The table consists of this many tables, which grow one after the other: so growing needs little room."""
 LEAST: Final = 1024
 """Entries of a part at the beginning."""
 FULLEST: Final = 0.8
 BYTES: Final = 20
-"""Memory for a state, at this load."""
+"""Bytes of memory for a state, at this load."""
 _AHEAD: Final = 32
-"""Entries that are read ahead, so that their ways from memory overlap."""
+"""Entries that are read ahead, so that their transfers from memory overlap."""
 
 
 class States:
@@ -58,7 +58,7 @@ class States:
 
 @njit(cache=True, inline="always")
 def _home(low: Any, size: Any) -> Any:
-    """The place where an entry is looked for first. Entries are in the order of their homes, nearly."""
+    """The place where the search for an entry begins. Entries are nearly in the order of these places."""
     return (low & np.uint64(0xFFFFFFFF)) * np.uint64(size) >> np.uint64(32)
 
 
@@ -72,7 +72,7 @@ def _insert(entries: Any, stride: int, size: int, high: Any, low: Any, count: in
             part = (low[i] >> np.uint64(32)) & np.uint64(PARTS - 1)
             at = part * np.uint64(stride) + _home(low[i], size)
             places[i - first] = at
-            to[i] = entries[at, 0] & np.uint64(1)  # nobody reads it: the entry is on its way from memory
+            to[i] = entries[at, 0] & np.uint64(1)  # nobody uses this value: it starts the entry's transfer from memory
         for i in range(first, last):
             at = places[i - first]
             begin = at - _home(low[i], size)

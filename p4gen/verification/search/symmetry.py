@@ -1,14 +1,14 @@
-"""Symmetries: which parts of a system can be exchanged, and what becomes of their states.
+"""Symmetries: which parts of a system can be exchanged, and how their states are mapped.
 
-A *turn* is a permutation of the nodes that keeps the links: an automorphism of the topology. What it makes of states of
-parts, of frames and of contents of links is not declared anywhere but learned: what has happened is asked again of the
-parts that take the others' places, with the frames that take the others' places, and what they do defines the images of
-the new states and frames. If an image would have to be two different ones, if one of the two is wrong and the other is
-not, or only one of them has ended, then the parts cannot be exchanged, and the search ends with an error. So turns map
-all states that are reached to states that are reached, transitions to transitions, and what is wrong to what is wrong.
+A *turn* is a permutation of the nodes that keeps the links: an automorphism of the topology. Its images of states of
+parts, of frames and of contents of links are not declared anywhere but learned. Each step is repeated with the parts
+and frames that take the places of the step's own, and the results define the images of the new states and frames. If a
+state or frame would need two different images, or if only one of two steps violates a property, or only one of two
+parts has ended, then the parts cannot be exchanged, and the search ends with an error. So turns map reachable states to
+reachable states, transitions to transitions, and violations to violations.
 
-A search with symmetry keeps one state of those that turns make of each other: the one whose weight is least. The weight
-is a sum over the places of a row, of hashes of what the parts' states are, so it does not depend on the order in which
+Of the states that turns map onto each other, a search with symmetry keeps one: the one with the least weight. The
+weight is a sum over the places of a row, of hashes of the parts' states, so it does not depend on the order in which
 they were met.
 """
 
@@ -34,7 +34,7 @@ from p4gen.verification.system import Content, Effect, System
 MOST_TURNS: Final = 32
 """An event has five bits for the turn that follows it."""
 _TRIED: Final = 1000
-"""Automorphisms that are looked at."""
+"""Number of automorphisms that are tried."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Turn:
     ticks: tuple[int, ...]
 
     def after(self, other: Turn) -> Turn:
-        """First the other one, then this one."""
+        """The turn that does the other one first, then this one."""
         return Turn(*(tuple(mine[i] for i in others) for mine, others in zip(self._all(), other._all(), strict=True)))
 
     def back(self) -> Turn:
@@ -60,8 +60,8 @@ class Turn:
 
 @dataclass(frozen=True)
 class Way:
-    """Events from the beginning, the effect of the last one, and by part: the one whose place it takes in the state
-    that the search has kept."""
+    """Events from the beginning, the effect of the last one, and for each part the one whose place it takes in the kept
+    state."""
 
     events: tuple[int, ...]
     effect: Effect | None
@@ -69,7 +69,7 @@ class Way:
 
 
 class Symmetry:
-    """The turns of a system, and what they make of what has been met. Raises ``InputError`` for parts that cannot be
+    """The turns of a system, and their images of everything met so far. Raises ``InputError`` for parts that cannot be
     exchanged."""
 
     def __init__(self, system: System) -> None:
@@ -117,7 +117,7 @@ class Symmetry:
     # --- what turns make of what happens ---
 
     def images(self, asked: Question) -> Iterator[Question]:
-        """What turns make of a question about a step, in their order."""
+        """The images of a question about a step under all turns, in their order."""
         kind, who, place, state, frame = asked
         part = self._part(asked)
         for turn, here in enumerate(self.turns):
@@ -217,8 +217,8 @@ class Symmetry:
     # --- back to what happened ---
 
     def undone(self, words: Sequence[int]) -> Way:
-        """What leads from the first state to one that turns make the kept one of. ``words`` are events with the turns
-        that followed them."""
+        """The events that lead from the first state to one whose kept image has been found. ``words`` are events with
+        the turns that followed them."""
         story = Story(self._system)
         events: list[int] = []
         effect: Effect | None = None
@@ -230,7 +230,7 @@ class Symmetry:
         return Way(tuple(events), effect, tuple(self._place[self._back[turned]]))
 
     def _before(self, event: int, turned: int, contents: Sequence[int]) -> int:
-        """The event that a turn makes this one of. ``contents`` are those of the links before either."""
+        """The event whose image under a turn is this one. ``contents`` are those of the links before either."""
         back = self._back[turned]
         turn, kind, who, position = self.turns[back], event >> 24, event >> 8 & 0xFFFF, event & 0xFF
         if kind in (EXPIRE, TICK):
@@ -244,7 +244,7 @@ class Symmetry:
 
 
 def turns_of(system: System) -> list[Turn]:
-    """A group of permutations that keep the links and the nodes that play a part of their own; the identity first."""
+    """A group of permutations that keep the links and the nodes with roles of their own; the identity first."""
     found: list[Turn] = []
     for turn in islice(_automorphisms(system), _TRIED):
         if turn not in found:
@@ -279,7 +279,7 @@ def _automorphisms(system: System) -> Iterator[Turn]:
 
 
 def _ticks(system: System) -> Iterator[tuple[int, int, int]]:
-    """What ticks are of: a switch, the link that leaves there, and the number of the group."""
+    """For each tick: the switch, the link that leaves there, and the number of the group."""
     count: Counter[tuple[int, int]] = Counter()
     for tick in system.ticks:
         yield tick.switch, tick.link, count[tick.switch, tick.link]

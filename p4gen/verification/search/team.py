@@ -1,4 +1,4 @@
-"""The workers of a search, as threads: what all of them do, one step after the other."""
+"""The workers of a search: the interface, and workers that are threads. All of them do one step after the other."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 
 class Team(Protocol):
-    """Workers, wherever they are. States are numbered as in ``worker``."""
+    """Workers of any kind. States are numbered as in ``worker``."""
 
     workers: int
-    """How many they are."""
+    """Number of workers."""
 
     @abstractmethod
     def __enter__(self) -> Team: ...
@@ -42,17 +42,17 @@ class Team(Protocol):
 
     @abstractmethod
     def learn(self, known: Known) -> None:
-        """More is known about the parts."""
+        """Give all workers more knowledge about the parts."""
         ...
 
     @abstractmethod
     def expand(self) -> list[Expanded]:
-        """Expand rows of this level."""
+        """Expand rows of this level, as many as there is room for."""
         ...
 
     @abstractmethod
     def exchange(self) -> list[int]:
-        """Let the owners have what was found. Returns the numbers of states of each."""
+        """Give each worker's findings to the owners of the states. Returns the numbers of states of each."""
         ...
 
     @abstractmethod

@@ -1,7 +1,7 @@
-"""The transitions of a search, as a stream of numbers, and which states reach an end over them (Numba).
+"""The transitions of a search, as a stream of numbers, and the states that reach an end over them (Numba).
 
 The transitions of a state follow each other: the states that they lead to, their number, and the state that they leave.
-So a stream is read from its end, which is also the order in which its states come to reach something.
+A stream is read from its end, so a mark spreads through many states in one sweep.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _sweep(marks: Any, stream: Any, enough: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def unmark(marks: Any, stream: Any) -> None:
-    """Take the marks from all states that the transitions leave."""
+    """Remove the marks of all states that the transitions leave."""
     i = len(stream) - 1
     while i > 0:
         marks[stream[i]] = 0

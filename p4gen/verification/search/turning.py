@@ -1,4 +1,4 @@
-"""What exchanges of equal parts make of a row, in machine code (Numba): see ``symmetry``."""
+"""The images of rows under exchanges of equal parts, in machine code (Numba): see ``symmetry``."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ Ints = npt.NDArray[np.int32]
 
 
 class Turns(NamedTuple):
-    """What turns make of states: see ``symmetry``. Parts are switches, then hosts; places are those of words of a row.
+    """The images of states under turns: see ``symmetry``. Parts are switches, then hosts; places are those of words of
+    a row.
 
     The weight of a row is the sum of the weights of its parts' states, and of those of its links' contents times the
-    factors of their places."""
+    factors of their places.
+    """
 
     place: Ints
-    """By turn and place: where the word goes."""
+    """By turn and place: the place of the word in the image."""
     image: Ints
     """By turn, part and state: the state of the part that takes its place."""
     weight: Longs
-    """By turn, part and state: the weight of that."""
+    """By turn, part and state: the weight of the image."""
     content: Ints
     """By turn and content of a link: the content of the link that takes its place."""
     content_weight: Longs
@@ -35,7 +37,7 @@ class Turns(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def _weight(turns: Any, turn: int, row: Any, parts: int, links: int) -> Any:
-    """The weight of what a turn makes of a row."""
+    """The weight of a row's image under a turn."""
     weight = np.uint64(0)
     for part in range(parts):
         weight += turns.weight[turn, part, row[part]]
@@ -46,7 +48,7 @@ def _weight(turns: Any, turn: int, row: Any, parts: int, links: int) -> Any:
 
 @njit(cache=True, nogil=True)
 def orbit(turns: Any, row: Any, parts: int, links: int) -> int:
-    """How many states turns make of a row."""
+    """The number of different images of a row under all turns."""
     weight = _weight(turns, 0, row, parts, links)
     same = 0
     for number in range(len(turns.place)):
@@ -56,7 +58,7 @@ def orbit(turns: Any, row: Any, parts: int, links: int) -> int:
 
 @njit(cache=True, nogil=True)
 def turn(turns: Any, found: Any, at: int, parts: int, links: int, spare: Any) -> None:
-    """Let the turn with the least weight make of row ``at`` what it does, and note it in the event."""
+    """Replace row ``at`` by its image with the least weight, and note the turn in the event."""
     row = found.rows[at]
     best, least = 0, _weight(turns, 0, row, parts, links)
     for number in range(1, len(turns.place)):

@@ -1,8 +1,8 @@
-"""A worker of a search: it expands the states that are its own, and keeps the set of them.
+"""A worker of a search: it expands its own states, and keeps the set of them.
 
-A state belongs to the worker that its fingerprint names. What a worker finds goes to the owners in three steps: they
-get fingerprints, say which are new and the numbers of all, and get the rows of the new ones. The n-th state of worker s
-of k has the number n * k + s.
+A state belongs to the worker that its fingerprint names. The findings of a worker reach the owners in three steps: the
+owners get fingerprints, answer with the numbers of all and the positions of new ones, and get the rows of the new ones.
+The n-th state of worker s of k has the number n * k + s.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ ROOM = 1 << 16
 
 
 class Expanded(NamedTuple):
-    """What a worker says of an expansion."""
+    """The result of an expansion."""
 
     found: int
-    """Transitions."""
+    """Number of transitions."""
     questions: Longs
     wrong: npt.NDArray[np.int64]
-    """Number of the state, event, effect, kind of problem."""
+    """Number of the state, event, effect, kind of problem, for each violation."""
     stood: int
     stood_steps: int
-    """For how many states and transitions those stand that were expanded; see ``symmetry``."""
+    """The numbers of states and transitions that the expanded ones stand for (see ``symmetry``)."""
     more: bool
     """Whether there are rows left of this level."""
 
 
 class Parcel(NamedTuple):
-    """What a worker finds of another's states."""
+    """Fingerprints of states that a worker has found and another one owns."""
 
     high: Longs
     low: Longs
 
 
 class Numbered(NamedTuple):
-    """What the owner says of a parcel: the numbers of its states, and the positions of those that are new."""
+    """The owner's answer to a parcel: the numbers of its states, and the positions of new ones."""
 
     numbers: Words
     fresh: Words
 
 
 class Fresh(NamedTuple):
-    """New states, and the state and the event that led to each first."""
+    """New states, and for each the state and the event that led to it first."""
 
     rows: Words
     parents: Words
@@ -64,8 +64,8 @@ class Fresh(NamedTuple):
 
 
 class Worker:
-    """Worker ``me`` of ``workers``, with room for ``most`` states. ``width`` is that of a row; ``room`` rows may be
-    found before they are added to the sets."""
+    """Worker ``me`` of ``workers``, with room for ``most`` states. ``width`` is the width of a row; ``room`` rows may
+    be found before they are added to the sets."""
 
     def __init__(
         self, me: int, workers: int, shape: Shape, width: int, most: int, *, liveness: bool, room: int = ROOM
@@ -90,7 +90,7 @@ class Worker:
         return self._level.count
 
     def learn(self, known: Known) -> None:
-        """More is known about the parts."""
+        """Take more knowledge about the parts."""
         self._known = known
 
     def expand(self) -> Expanded:
@@ -118,17 +118,17 @@ class Worker:
         return (positions.astype(np.int64) + self._first) * self._workers + self._me
 
     def parcel(self, owner: int) -> Parcel:
-        """The fingerprints of what was found of an owner's states."""
+        """The fingerprints of the states found that an owner has."""
         which = self._to_owner[owner]
         return Parcel(self._room.high[: self._count][which], self._room.low[: self._count][which])
 
     def number(self, parcels: Sequence[Parcel]) -> list[Numbered]:
-        """Add states of this worker to its set, those that each worker has found."""
+        """Add to the set the states of this worker that each worker has found."""
         found = [self._states.insert(*parcel) for parcel in parcels]
         return [Numbered(to * np.uint32(self._workers) + np.uint32(self._me), fresh) for to, fresh in found]
 
     def note(self, numbered: Sequence[Numbered]) -> list[Fresh]:
-        """Note the transitions to states, which their owners have numbered. Returns what is new to each."""
+        """Note the transitions to states that their owners have numbered. Returns the new states for each owner."""
         room, count = self._room, self._count
         targets = np.zeros(count, np.uint32)
         parents = self._numbers(room.parents[:count]).astype(np.uint32)
@@ -171,15 +171,15 @@ class Worker:
         return marks
 
     def bounded(self) -> Marks:
-        """Marks of those of its states that no packet leaves."""
+        """Marks of those of this worker's states that no packet leaves."""
         marks = np.zeros(self._states.count * self._workers + self._me + 1, np.uint8)
         marks[self._me :: self._workers] = 1
         transitions.unmark(marks, self._packets.all())
         return marks[self._me :: self._workers][: self._states.count]
 
     def sweep(self, marks: Marks, *, every: bool) -> Marks | None:
-        """Mark states of this worker that lead to marked ones: those that some transition leads there, or those that
-        every packet does. Returns the marks of its states, and nothing if there is no new one."""
+        """Mark states of this worker that lead to marked ones: by some transition or, with ``every``, by every packet.
+        Returns the marks of its states, None if there is no new one."""
         if every:
             changed = transitions.every(marks, self._packets.all())
         else:
@@ -188,7 +188,7 @@ class Worker:
 
 
 def first(row: Words, workers: int) -> tuple[int, Parcel, Fresh]:
-    """The owner of a search's first state, and what it gets of it."""
+    """The owner of a search's first state, and the parcel and the row for it."""
     parcel = Parcel(np.zeros(1, np.uint64), np.zeros(1, np.uint64))
     kernel.fingerprint(row[np.newaxis], 0, *parcel)
     fresh = Fresh(row[np.newaxis], np.zeros(1, np.uint32), np.array([END], np.uint32))
@@ -196,7 +196,7 @@ def first(row: Words, workers: int) -> tuple[int, Parcel, Fresh]:
 
 
 def _room(shape: Shape, width: int, least: int) -> Found:
-    """Room for what many rows lead to, and for the most that a few of them may ask and find wrong."""
+    """Arrays with room for the successors of many rows, and for the most questions and violations of a few."""
     most = shape.links * (5 + MOST_HELD) + kernel.MOST_TIMERS * shape.hosts
     most += len(shape.tick_switch) + len(shape.forged)
     rows = max(least, 4 * most)
