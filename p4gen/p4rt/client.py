@@ -88,7 +88,7 @@ class Client(ControlPlane):
         self.close()
 
     def close(self) -> None:
-        """Disconnect."""
+        """Close the connection to the switch."""
         self.session.tear_down()
 
     # --- the pipeline ---
@@ -114,7 +114,7 @@ class Client(ControlPlane):
 
     @override
     def reset(self) -> None:
-        """The same program is loaded again. Raises ``InputError`` when there is none."""
+        """Load the same program again. Raises ``InputError`` when there is none."""
         if self._config is None:
             self._config = self.session.get_config()
         if self._config is None:
@@ -157,7 +157,7 @@ class Client(ControlPlane):
 
     @override
     def entries(self, table: str) -> list[Entry]:
-        """In the order in which the switch gives them."""
+        """All entries, in the order in which the switch gives them."""
         found = self.session.read_all(self._table_entity(self.schema.tables.named(table)))
         return [codec.decode_entry(self.schema, e.table_entry) for e in found]
 

@@ -40,7 +40,7 @@ _GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode
 
 
 _LOOK_S = 0.2
-"""How often a session that is not connected asks whether its switch is still there."""
+"""Seconds between checks whether the switch is still there, while a session is not connected."""
 _MOST_WAITING = 1000
 """The most stream messages that may wait for the switch."""
 

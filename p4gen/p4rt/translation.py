@@ -1,13 +1,16 @@
-"""Values of types with ``@p4runtime_translation``: what controllers write for them, and what the data plane has.
+"""Values of types with ``@p4runtime_translation``: the form that controllers write, and the form in the data plane.
 
-A number is the same on both sides, in different widths. A string stands for a number that the server chooses; one that
-is a decimal number stands for that number itself, so that the data plane's own values have strings, too.
+A number is the same on both sides, in different widths. A string stands for a number that the server chooses. A string
+that is a decimal number stands for that number, so that the data plane's own values have strings, too.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
+
+from typing_extensions import override
 
 from p4gen.model.entries import Text
 from p4gen.model.errors import ControlError
@@ -15,36 +18,38 @@ from p4gen.p4rt.status import Code, StatusError, invalid
 
 
 class Strings(Protocol):
-    """The values of a type that are strings to controllers."""
+    """The strings that controllers use for the values of a type."""
 
+    @abstractmethod
     def number(self, data: bytes, what: str) -> int:
         """The value for a string that was received. Raises ``StatusError``."""
         ...
 
+    @abstractmethod
     def text(self, value: int, what: str = "") -> bytes:
         """The string to send for a value. Raises ``ControlError``."""
         ...
 
 
-class Texts:
-    """A controller's side: the values are ``Text``."""
+class Texts(Strings):
+    """The controller's side: a value is a ``Text``."""
 
+    @override
     def number(self, data: bytes, what: str) -> int:
-        """The string as a value."""
         return Text(_decoded(data, what))
 
+    @override
     def text(self, value: int, what: str = "") -> bytes:
-        """The string that ``value`` is."""
         if not isinstance(value, Text):
             raise ControlError(f"{what}: its values are strings to controllers: Text('…'), not {value!r}")
         return str(value).encode()
 
 
-class Names:
+class Names(Strings):
     """The server's side: the strings of one translation, and the numbers that they stand for.
 
-    Numbers are given out from the highest down, the data plane's own being low ones as a rule. When all are taken,
-    ``in_use`` tells which of them something still uses; the others are given out again.
+    Numbers are given out from the highest down, as the data plane's own numbers are usually low. When all are taken,
+    ``in_use`` returns those that are still used; the others are given out again.
     """
 
     def __init__(self, name: str, width: int) -> None:
@@ -55,8 +60,9 @@ class Names:
         self._literal: set[int] = set()
         """Numbers that a controller has written as such."""
 
+    @override
     def number(self, data: bytes, what: str) -> int:
-        """The number for a string, a new one if it has none yet."""
+        """A string without a number gets one."""
         string = _decoded(data, what)
         known = self._numbers.get(string)
         if known is not None:
@@ -73,8 +79,9 @@ class Names:
         self._numbers[string], self._strings[value] = value, string
         return value
 
+    @override
     def text(self, value: int, what: str = "") -> bytes:
-        """The string for a number."""
+        """A number without a string is its own decimal string."""
         return self._strings.get(value, str(value)).encode()
 
     def take(self, other: Names) -> None:
@@ -130,7 +137,7 @@ class Translations:
             self.by_type[name] = shared
 
     def take(self, other: Translations) -> None:
-        """Let strings stand for what they stood for in another configuration, as far as it had the same ones."""
+        """Let strings stand for the same numbers as in another configuration, for the types that it had, too."""
         for uri, names in self.names.items():
             if uri in other.names:
                 names.take(other.names[uri])

@@ -51,12 +51,12 @@ def listens(address: str) -> bool:
 
 
 def refuses(address: str) -> bool:
-    """Whether nothing listens there. Unlike ``not listens``, false where a busy server does not accept in time."""
+    """Whether nothing listens there. Unlike ``not listens``, it is false if a busy server does not accept in time."""
     return isinstance(_tried(address), ConnectionRefusedError | FileNotFoundError)
 
 
 def _tried(address: str) -> Exception | None:
-    """Why a connection cannot be made; None if it can."""
+    """The error of an attempt to connect; None if it succeeds."""
     path = socket_of(address)
     try:
         if path is not None:

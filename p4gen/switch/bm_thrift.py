@@ -56,7 +56,7 @@ class ThriftRegisters:
         self._order("standard:bm_register_write", struct.pack("!bhibhq", _I32, 3, index, _I64, 4, value), name)
 
     def close(self) -> None:
-        """Disconnect."""
+        """Close the connection; the next call opens one again."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -87,7 +87,7 @@ class ThriftRegisters:
         return (_EXCEPTION, 0) if kind == _EXCEPTION else field
 
     def _order(self, method: str, arguments: bytes, name: str) -> None:
-        """A call about a register that answers nothing."""
+        """Make a call about a register that has no result."""
         with self._connected():
             self._send(method, _register(name) + arguments)
             if self._answer() != (_STOP, 0):

@@ -144,7 +144,7 @@ def _check_types(p4info: P4Info) -> None:
 
 
 def _serves_thrift(port: int) -> bool:
-    """Whether Thrift's server starts, which is after P4Runtime's; builds without Thrift accept the option, too."""
+    """Whether Thrift's server starts, after P4Runtime's. Builds without Thrift accept the option, too."""
     deadline = time.monotonic() + _THRIFT_S
     while time.monotonic() < deadline:
         if listens(f"127.0.0.1:{port}"):
@@ -166,7 +166,7 @@ class _Start:
 
 
 def _start(stack: contextlib.ExitStack, how: _Start) -> int:
-    """Start it; if another process takes the Thrift port first, start again with another one. Returns the Thrift
+    """Start BMv2. If another process takes the Thrift port first, start again with another one. Returns the Thrift
     port."""
     for attempt in range(_ATTEMPTS):
         port = free_port()

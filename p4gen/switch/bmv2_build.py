@@ -25,7 +25,7 @@ _OPTIMISATION = re.compile(rb" (-O(?:[0-3sgz]|fast)?)(?= |$)")
 
 @dataclass(frozen=True)
 class Build:
-    """What is known of a build: its ``version``; whether ``logging_macros`` are on or off; ``optimisation``, such as
+    """What is known about a build: its ``version``; whether ``logging_macros`` are on or off; ``optimisation``, such as
     -O3, which only debugging information contains. Unknown values are ``unknown``."""
 
     version: str

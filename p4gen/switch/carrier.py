@@ -1,4 +1,4 @@
-"""What carries frames to and from a switch: a loop that other threads and signal handlers wake and stop."""
+"""The loop that carries frames to and from a switch; other threads and signal handlers wake and stop it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Carrier:
 
     @property
     def wakeup(self) -> int:
-        """A descriptor that ends waiting when something is written to it: for ``signal.set_wakeup_fd``."""
+        """A descriptor for ``signal.set_wakeup_fd``: writing to it ends the wait."""
         return self._waker.fileno()
 
     def stop(self) -> None:
@@ -34,7 +34,7 @@ class Carrier:
             self._waker.send(b"x")
 
     def _awake(self) -> None:
-        """Take note of all calls of ``wake`` so far."""
+        """Read all wake-ups so far, so that the next wait blocks."""
         with contextlib.suppress(BlockingIOError):
             self._woken.recv(4096)
 

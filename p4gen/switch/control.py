@@ -44,7 +44,7 @@ class ControlSocket:
         threading.Thread(target=self._accept, name="control socket", daemon=True).start()
 
     def close(self) -> None:
-        """Stop answering requests."""
+        """Stop answering requests, and remove the socket."""
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

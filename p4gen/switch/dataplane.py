@@ -27,7 +27,8 @@ _TIMEOUT_S = 600.0
 LOG_FILE = "switch.log"
 """BMv2's log, beside its sockets."""
 _OUTGROWN = "bm::PacketBuffer::push"
-"""In the log of a BMv2 in which a packet had no room for what the program put in front of it."""
+"""A text in the log of a BMv2 that ended because a packet had no room for the headers that the program put in front of
+it."""
 BURST = 24
 """Number of frames that may be in flight. BMv2's queues hold 64 frames per port, and a frame may cause two at one
 port."""
@@ -38,8 +39,8 @@ def open_dataplane(
     received: Callable[[int, bytes], None],
     markers: Mapping[int, Marker] | None = None,
 ) -> Dataplane | VethDataplane:
-    """The ports of a running BMv2, by its ``platform_args``: an address, or interfaces by port; those also of
-    tofino-model, with ``slower``. ``markers`` are a fence for interfaces."""
+    """Open the ports of a running BMv2, by its ``platform_args``: an address, or interfaces by port. With interfaces
+    also those of tofino-model, with ``slower``. ``markers`` are a fence for interfaces."""
     if "interfaces" in arguments:
         return VethDataplane(arguments["interfaces"], received, slower=arguments.get("slower", 1.0), markers=markers)
     return Dataplane(str(arguments["address"]), received, int(arguments["device_id"]))
@@ -104,7 +105,7 @@ class Dataplane:
             raise FailedError(f"BMv2's data plane at {self._address}: {self._cause() or problem}")
 
     def _cause(self) -> str:
-        """Why BMv2 has ended, if it is what a program may cause; else ""."""
+        """The cause of BMv2's end, if a program can be the cause; otherwise ""."""
         log = Path(self._address.removeprefix("unix:")).with_name(LOG_FILE)
         if log.exists() and _OUTGROWN in log.read_text(errors="replace"):
             return (
@@ -113,7 +114,7 @@ class Dataplane:
         return ""
 
     def close(self) -> None:
-        """Disconnect."""
+        """Close the stream and the connection."""
         if self._stream is not None:
             self._outgoing.put(None)
             self._stream.cancel()

@@ -1,9 +1,10 @@
-"""The fence of a switch that does not say when it has handled everything: markers that it forwards.
+"""The fence of a switch that does not report when it has handled everything: markers that it forwards.
 
-A switch handles what arrives at a port in order, and sends what leaves by a port in order. So when a marker that was
-sent into a port has left the switch, everything that was sent into this port before has been through ingress, as far as
-that takes one pass; its copies may still wait in the queue of any port. A marker that is sent then and leaves by that
-port comes behind them. Hence two rounds of markers, with one for each port that is entered and for each that is left.
+A switch handles the frames of a port in the order of their arrival, and sends those for a port in order. So when a
+marker that was sent into a port has left the switch, everything that was sent into this port before has passed ingress,
+as far as that takes one pass; its copies may still wait in the queue of any port. A marker that is sent then and leaves
+by that port leaves after them. Hence there are two rounds of markers, with one for each port that is entered and for
+each that is left.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from typing import Final
 from p4gen.errors import FailedError
 
 AGAIN_S: Final = 1.0
-"""After so many seconds a marker that has not come is sent again: it may have been lost at a link that was down."""
+"""Seconds after which a marker that has not arrived is sent again: it may have been lost at a link that was down."""
 PATIENCE_S: Final = 5.0
 NUMBER_SIZE: Final = 8
-"""Bytes of the number behind a marker's sign."""
+"""Bytes of the number after a marker's sign."""
 _ROUNDS: Final = 2
 
 
@@ -28,16 +29,17 @@ class Marker:
     """A frame that the program under test forwards, once its route is there."""
 
     frame: bytes
-    """It ends with ``sign``. Behind that comes a number of ``NUMBER_SIZE`` bytes, for which its lengths have room."""
+    """The frame, which ends with ``sign``. A number of ``NUMBER_SIZE`` bytes follows it, for which its lengths have
+    room."""
     leaves: int
-    """The port at which it leaves."""
+    """The port by which it leaves."""
     sign: bytes
     """Bytes that no other frame has, and that forwarding keeps."""
 
 
 class MarkerFence:
-    """Waits for the markers of all ports. ``send`` hands a frame to a port, ``wait`` waits for frames to arrive until
-    a time at most, which ``arrived`` is then told of."""
+    """Waits for the markers of all ports. ``send`` gives a frame to a port. ``wait`` waits for frames until a time at
+    most; the caller passes those that arrive to ``arrived``."""
 
     def __init__(
         self,
@@ -57,8 +59,8 @@ class MarkerFence:
         self._number = 0
 
     def arrived(self, port: int, frame: bytes) -> bool:
-        """Whether a frame that left the switch is a marker; tests do not see markers. Those of an earlier round, sent
-        again and late, count for nothing."""
+        """Whether a frame that left the switch is a marker; tests do not see markers. Markers of an earlier round, sent
+        again and late, do not count."""
         for enters, marker in self._markers.items():
             if port == marker.leaves and marker.sign in frame:
                 if self._numbered(marker.sign) in frame:

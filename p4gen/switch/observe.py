@@ -57,7 +57,7 @@ class Observer:
             self._wanted_capture = on
 
     def state(self) -> dict[str, Any]:
-        """What is on, the size of the trace, and why the last request failed, if it did."""
+        """Whether traces and captures are on, the size of the trace, and why the last request failed, if it did."""
         return {
             "trace": self._file is not None,
             "trace_file": str(self._trace) if self._trace is not None else None,
@@ -80,7 +80,7 @@ class Observer:
             self.settled.set()
 
     def settle_or_say(self) -> None:
-        """Like ``settle``, but a file that cannot be written is only logged."""
+        """Like ``settle``, but log a file that cannot be written, and go on."""
         try:
             self.settle()
         except OSError as problem:
@@ -143,7 +143,7 @@ class Observer:
         return None if self._capturing else self._device.send_batch(frames)
 
     def close(self) -> None:
-        """Finish all files."""
+        """Close the trace and the captures."""
         if self._tap is not None:
             self._tap.close()
         with contextlib.suppress(OSError):
@@ -177,5 +177,5 @@ class _TraceFile:
         return self._left >= 0
 
     def close(self) -> None:
-        """Finish the file."""
+        """Close the trace file."""
         self._file.close()

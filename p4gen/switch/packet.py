@@ -178,7 +178,7 @@ class PacketPorts(Carrier):
         self._transmit(Frames.of([(port, frame)]))
 
     def close(self) -> None:
-        """Release the interfaces."""
+        """Close the sockets of all interfaces."""
         for _, found in self._sockets.values():
             found.close()
         self._sockets.clear()

@@ -33,7 +33,7 @@ class PcapWriter:
         self._file.flush()
 
     def close(self) -> None:
-        """Finish the file."""
+        """Write all buffered data, and close the file."""
         self._file.close()
 
 
@@ -67,7 +67,7 @@ class PcapTap:
             writer.flush()
 
     def close(self) -> None:
-        """Finish all files."""
+        """Close the files of all ports."""
         for writer in self._writers.values():
             writer.close()
 

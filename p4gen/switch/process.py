@@ -42,7 +42,7 @@ _STOP_PATIENCE_S = 10.0
 _COLLECT = 50_000, 20, 20
 LOGGER = logging.getLogger("p4gen.switch")
 TRACE_LEVEL = 5
-"""Below DEBUG: every step of every packet."""
+"""The log level of traces, below DEBUG: every step of every packet."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a switch counted while it ran, by port."""
+    """The counters of a switch that has ended, by port."""
 
     ports: dict[int, dict[str, int]]
     undelivered: dict[int, int]

@@ -32,7 +32,7 @@ COMMANDS_FILE = "commands.json"
 """The file in a switch's folder with the commands of its processes, if it has several."""
 _LAST_LINES = 20
 _ENDING_S = 1.0
-"""How long after its connections a process may take to end."""
+"""How long, in seconds, a process may go on after its connections have ended."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Program:
         return cls(source, info)
 
     def read_p4info(self) -> Any:
-        """The P4Info message."""
+        """The P4Info, parsed from its file."""
         return parse_text(self.p4info.read_text(encoding="utf-8"))
 
 
@@ -86,8 +86,8 @@ class RunningSwitch:
     """Processes whose end is the end of the switch, for targets whose connections would not tell."""
 
     def control(self, kept: Sequence[Entry] = ()) -> ControlPlane:
-        """The control plane, whatever protocol the switch has for it. With BF-Runtime, ``kept`` are entries that the
-        switch has after every reset."""
+        """The control plane, over the switch's own protocol. With BF-Runtime, ``kept`` are entries that every reset
+        adds again."""
         if self.bfrt is None:
             assert not kept
             return self.connect()
@@ -98,7 +98,7 @@ class RunningSwitch:
 
     @property
     def slower(self) -> float:
-        """How many times as long as usual the switch may take for everything."""
+        """By how much every time limit for the switch is multiplied."""
         return float(self.platform_args.get("slower", 1.0))
 
     def connect(self) -> Client:
@@ -118,7 +118,7 @@ class RunningSwitch:
         )
 
     def load(self, client: Client) -> None:
-        """Load the program."""
+        """Load the program over a client."""
         info = parse_text(self.p4info.read_text(encoding="utf-8"))
         client.set_pipeline(info, self.config.read_bytes())
 

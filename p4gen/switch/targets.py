@@ -38,7 +38,7 @@ def check(target: str, arch: Architecture | None = None) -> None:
 
 
 def check_queue_lengths(target: str, spec: ProgramSpec) -> None:
-    """Raise ``InputError`` when a program needs the lengths of queues, and a target does not give them."""
+    """Raise ``InputError`` when a program needs the lengths of queues, and a target does not provide them."""
     if spec.wants_queue_lengths and target != EMBEDDED:
         raise InputError(
             Diagnostic(Option("target"), f"{target} keeps no lengths of queues in registers of {spec.program}")

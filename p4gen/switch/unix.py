@@ -30,7 +30,8 @@ from p4gen.switch.carrier import Carrier
 
 Send = Callable[[int, bytes], list[tuple[int, bytes]]]
 Fence = Callable[[bytes], tuple[list[tuple[int, bytes]], int]]
-"""What a message to the fence makes leave, and the most passes of a frame since the last one."""
+"""Handles a message to the fence. Returns the output that it causes, and the most passes of a frame since the last
+message."""
 
 MAX_FRAME = 65536
 """The largest frame that ports carry, in bytes."""

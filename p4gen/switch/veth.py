@@ -16,8 +16,8 @@ from p4gen.switch.packet import PacketPorts
 
 MTU = 9500
 QUIET_S = 0.15
-"""After this many seconds without a frame, a switch on veth pairs is assumed to have handled everything; it does not
-report it."""
+"""Seconds without a frame after which a switch on veth pairs is assumed to have handled everything; it does not report
+it."""
 BURST = 64
 """Frames that may be in flight with markers: a veth interface holds about 200 small frames for a slow reader."""
 _PREFIX = "p4g"
@@ -56,7 +56,7 @@ def _own_names(port: int) -> tuple[str, str]:
 
 class VethDataplane:
     """``p4gen.switch.dataplane.Dataplane`` on interfaces, by port. ``settle`` waits until there is no more traffic, or,
-    with ``markers``, for these. All patience is ``slower`` times as long."""
+    with ``markers``, for these. Every time limit is multiplied by ``slower``."""
 
     def __init__(
         self,
@@ -83,8 +83,8 @@ class VethDataplane:
         self.close()
 
     def send(self, port: int, frame: bytes) -> None:
-        """Hand a frame to the switch. With markers, waits for the switch now and then: what an interface cannot hold is
-        lost."""
+        """Give a frame to the switch. With markers, wait for the switch now and then: an interface drops frames for
+        which it has no room."""
         if self._fence is not None and self._unsettled == BURST:
             self.settle()
         self._unsettled += 1
@@ -107,7 +107,7 @@ class VethDataplane:
             time.sleep(left)
 
     def close(self) -> None:
-        """Release the interfaces."""
+        """Close the sockets of all interfaces."""
         self._ports.stop()
         self._thread.join()
         self._ports.close()

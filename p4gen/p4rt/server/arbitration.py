@@ -1,4 +1,4 @@
-"""Which controller may write: arbitration by election ids, one primary for each role (section 5)."""
+"""Arbitration between controllers by election ids: each role has one primary, which may write (section 5)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Role:
     writes: int = 0
     """Requests of primaries that are not finished yet."""
     waiting: bool = False
-    """Whether the primary is not told yet that it is one, because earlier requests are not finished."""
+    """Whether the primary has not been told yet that it is one, because earlier requests are not finished."""
 
     @property
     def primary(self) -> Controller | None:
@@ -67,7 +67,7 @@ class _Role:
 class Arbiter:
     """All controllers of one device. Methods are thread-safe, and none waits for a request to be done.
 
-    A new primary is told so when the requests of the old one are finished, all others at once (section 5.3).
+    A new primary is told so when the requests of the old one are finished, the other controllers at once (section 5.3).
     """
 
     def __init__(self, device_id: int) -> None:

@@ -118,7 +118,7 @@ def read_meters(pipeline: Pipeline, message: Any) -> Iterator[Any]:
 
 
 def write_register(pipeline: Pipeline, kind: int, message: Any) -> Undo:
-    """Set cells of a register."""
+    """Set a cell of a register, or without an index all cells, to one value."""
     register = _changed(kind, pipeline.schema.registers, message.register_id)
     indices = _indices(register, "register", message)
     types, strings = pipeline.schema.info.type_info, pipeline.schema.translations.by_type
@@ -207,7 +207,7 @@ def _put_value_set(pipeline: Pipeline, message: Any) -> None:
 
 
 def read_value_sets(pipeline: Pipeline, message: Any) -> Iterator[Any]:
-    """One value set, or all."""
+    """The members of one value set, or of all."""
     for value_set in pipeline.schema.value_sets.select(message.value_set_id):
         stored = pipeline.value_sets.get(value_set.id)
         yield pb.Entity(value_set_entry=stored or pb.ValueSetEntry(value_set_id=value_set.id))

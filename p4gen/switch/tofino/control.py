@@ -1,4 +1,4 @@
-"""How a test gets the control plane of a running tofino-model."""
+"""The connection of a test to the control plane of a running tofino-model."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from p4gen.switch.tofino.bfrt.requests import Requests
 
 
 def connect(address: str, arguments: Mapping[str, Any], kept: Iterable[Entry] = ()) -> BfrtControlPlane:
-    """Connect to a BF-Runtime server, bind to the program, enable its ports, and insert entries that are ``kept``
-    through resets. ``arguments`` are the SDE's ``proto``, the name of the ``program``, the ``ports`` as pairs (their
-    number for tests, the device port), and the ``timeout`` of a request in seconds.
+    """Connect to a BF-Runtime server, bind to the program, enable its ports, and insert ``kept``, entries that every
+    reset inserts again. ``arguments`` are the SDE's ``proto``, the name of the ``program``, the ``ports`` as pairs
+    (their number for tests, the device port), and the ``timeout`` of a request in seconds.
 
     Raises ``MissingToolError`` without protoc, ``GoneError`` when nothing answers.
     """

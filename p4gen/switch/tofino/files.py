@@ -1,4 +1,4 @@
-"""The files that tofino-model and bf_switchd read: the ports, and where p4c's output is."""
+"""The files that tofino-model and bf_switchd read: the ports, and the places of p4c's output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PIPE_SHIFT = 7
 
 @dataclass(frozen=True)
 class Chip:
-    """A Tofino as the model and p4c know it."""
+    """A Tofino, by its names in the model and in p4c."""
 
     name: str
     """p4c's ``--target``; also the chip family, and the stem of the binary that p4c writes."""
@@ -49,7 +49,7 @@ class Compiled:
 
     @classmethod
     def of(cls, folder: Path, name: str) -> Compiled:
-        """What is in p4c's output folder. Raises ``InputError`` unless it has all that the model needs."""
+        """The contents of p4c's output folder. Raises ``InputError`` unless it has all files that the model needs."""
         if not (folder / BFRT_FILE).is_file():
             raise InputError(f"{folder} has no {BFRT_FILE}: compile with p4c --bf-rt-schema {folder / BFRT_FILE}")
         for chip in CHIPS.values():
@@ -124,7 +124,7 @@ def conf(program: Compiled) -> dict[str, Any]:
 
 
 def interfaces(port: int) -> tuple[str, str]:
-    """The veth pair of a port, by the number that tests give it: the model's end, the other end.
+    """The veth pair of a port, by its number in tests: the model's end, the other end.
 
     The model's names for interfaces are fixed: ``vethN``.
     """

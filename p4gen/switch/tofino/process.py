@@ -24,9 +24,9 @@ from p4gen.switch.veth import veth_pairs
 
 NAME: Final = "tofino-model"
 SLOWER: Final = 20
-"""How many times slower than BMv2 the model may be: all patience with it is so many times as long."""
+"""How many times slower than BMv2 the model may be: every time limit is multiplied by it."""
 REQUEST_S: Final = 60.0
-"""How long BMv2 might take for a request."""
+"""The seconds that BMv2 may take for a request."""
 MODEL_LOG, DRIVER_LOG = "model.log", "switchd.log"
 _DEVICE: Final = b"0"
 _READY: Final = b"1"
@@ -54,7 +54,7 @@ class Ports:
 
 
 def model_command(sde: tools.Sde, program: Compiled, conf: Path, ports: Path) -> list[str]:
-    """How the model is started. Its time runs by itself, which ticks need."""
+    """The command that starts the model. Its time runs by itself, which ticks need."""
     return [
         sde.model,
         *("--p4-target-config", str(conf)),
@@ -68,7 +68,7 @@ def model_command(sde: tools.Sde, program: Compiled, conf: Path, ports: Path) ->
 
 
 def driver_command(sde: tools.Sde, conf: Path, ports: Ports) -> list[str]:
-    """How bf_switchd is started."""
+    """The command that starts bf_switchd."""
     return [
         sde.driver,
         *("--install-dir", str(sde.install)),
@@ -170,12 +170,12 @@ def _process(command: Sequence[str], sde: tools.Sde, log: Path, what: str) -> It
     """A process that is ended when the block ends, or this process does."""
     with log.open("wb") as output:
         process = subprocess.Popen(
-            # By its file, and not by its name: bf_switchd runs Python, too, and is to have nothing of this process's.
+            # By its file, not by its name: bf_switchd runs Python, too, and must get nothing of this process's.
             [sys.executable, "-P", guard.__file__, *command],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
-            cwd=log.parent,  # both write more logs where they are
+            cwd=log.parent,  # both write further logs into their folder
             start_new_session=True,
             env=sde.environment(),
         )
@@ -186,7 +186,7 @@ def _process(command: Sequence[str], sde: tools.Sde, log: Path, what: str) -> It
 
 
 def _dead(processes: Iterable[_Process]) -> FailedError | None:
-    """What is to be said of the first process that has ended; None when all run."""
+    """An error about the first process that has ended; None while all run."""
     return next((p.failed("has ended") for p in processes if p.process.poll() is not None), None)
 
 
@@ -201,8 +201,8 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _await_listener(model: _Process) -> None:
-    """Wait until the model listens for its driver: nothing else listens in this network yet. As the driver also
-    tries again, this only keeps their order, and does not go on for ever."""
+    """Wait until the model listens for its driver: nothing else listens in this network yet. The driver also tries
+    again, so this only keeps the order, and does not wait for ever."""
     deadline = time.monotonic() + _LISTENS_S
     while not _listens() and time.monotonic() < deadline:
         if dead := _dead([model]):
@@ -218,7 +218,7 @@ def _listens() -> bool:
 
 
 def _await(processes: Sequence[_Process], port: int, deadline: float) -> None:
-    """Wait until the driver says that the device is ready, which takes a minute or two."""
+    """Wait until the driver reports that the device is ready, which takes a minute or two."""
     while True:
         if dead := _dead(processes):
             raise dead
@@ -230,7 +230,7 @@ def _await(processes: Sequence[_Process], port: int, deadline: float) -> None:
 
 
 def _status(port: int) -> bytes:
-    """What the driver's status port answers to the device's number; nothing when it does not listen or answer."""
+    """The answer of the driver's status port to the device's number; empty when it does not listen or answer."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=1.0) as peer:
             peer.sendall(_DEVICE)

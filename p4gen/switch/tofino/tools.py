@@ -1,4 +1,4 @@
-"""What the target needs of the machine, and where it is."""
+"""The tools that the target needs, and their places on this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HUGE_PAGES_FILE = Path("/proc/sys/vm/nr_hugepages")
 
 @dataclass(frozen=True)
 class Sde:
-    """An installed SDE."""
+    """An installed SDE: the paths of its programs, and its folder."""
 
     install: Path
     model: str
@@ -88,7 +88,7 @@ def _digest(path: str) -> str:
 
 
 def huge_pages() -> int:
-    """How many huge pages the kernel keeps."""
+    """The number of huge pages that the kernel keeps."""
     try:
         return int(_HUGE_PAGES_FILE.read_text(encoding="ascii"))
     except (OSError, ValueError):

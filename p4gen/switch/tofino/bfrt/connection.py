@@ -26,13 +26,13 @@ _DETAILS: Final = "grpc-status-details-bin"
 
 
 class Transport(Protocol):
-    """What carries requests to a switch."""
+    """Carries requests to a switch."""
 
     def write(self, request: Any) -> Any:
         """Carry out a write request. Raises ``ControlError`` when the switch refuses it."""
 
     def read(self, request: Any) -> Iterable[Any]:
-        """The answers to a read request."""
+        """Carry out a read request. Returns the switch's answers."""
         ...
 
 
@@ -45,7 +45,7 @@ class Connection:
     def __init__(self, address: str, requests: Requests, timeout: float) -> None:
         self._address, self._requests, self._timeout = address, requests, timeout
         options = [("grpc.max_send_message_length", _LONGEST), ("grpc.max_receive_message_length", _LONGEST)]
-        # An answer of a proxy would be no answer of the switch.
+        # A proxy would answer in place of the switch.
         self._channel = grpc.insecure_channel(address, [*options, ("grpc.enable_http_proxy", 0)])
         protos = requests.protos
         self._write = self._unary("Write", protos.WriteResponse)
@@ -69,7 +69,7 @@ class Connection:
         )
 
     def _subscribe(self) -> None:
-        """Open the stream, for whose length the server knows this client, and wait for the answer."""
+        """Open the stream, and wait for the answer. The server knows this client as long as the stream is open."""
         open_stream = self._channel.stream_stream(
             f"{_SERVICE}StreamChannel",
             request_serializer=_serialize,
@@ -107,7 +107,7 @@ class Connection:
             yield message
 
     def description(self) -> Bfrt:
-        """The tables of the program and of the chip, as the server knows them."""
+        """The tables of the program and of the chip, as the server describes them."""
         answer = self._call(self._describe, self._requests.description())
         for config in answer.config:
             if config.p4_name == self._requests.program:
@@ -116,11 +116,11 @@ class Connection:
         raise FailedError(f"the switch has not loaded {self._requests.program}; it has: {names}")
 
     def write(self, request: Any) -> Any:
-        """Carry out a write request."""
+        """Carry out a write request. Raises ``ControlError`` when the switch refuses it."""
         return self._call(self._write, request)
 
     def read(self, request: Any) -> list[Any]:
-        """The answers to a read request."""
+        """Carry out a read request. Returns the switch's answers."""
         answers: list[Any] = self._call(lambda message, timeout: list(self._read(message, timeout=timeout)), request)
         return answers
 
@@ -137,7 +137,7 @@ class Connection:
         return ControlError(*(refusals(self._requests, error) or [f"{code.name}: {error.details()}"]))
 
     def close(self) -> None:
-        """Disconnect."""
+        """Close the stream and the connection."""
         self._outgoing.put(None)
         if self._stream is not None:
             self._stream.cancel()

@@ -217,14 +217,14 @@ class BfrtControlPlane(ControlPlane):
 
     @override
     def counter(self, name: str, index: int = 0) -> CounterValue:
-        """The sum of all pipes."""
+        """The packets and bytes of all pipes, added."""
         table = self._bfrt.typed(name, _COUNTER, "counter")
         (row,) = self._rows(table, {_INDEX[_COUNTER]: _index(table, index)})
         return _count(row)
 
     @override
     def counters(self, name: str) -> list[CounterValue]:
-        """The sums of all pipes."""
+        """The packets and bytes of all pipes, added for each cell."""
         table = self._bfrt.typed(name, _COUNTER, "counter")
         return [_count(row) for row in self._cells(table, _COUNTER)]
 
@@ -265,7 +265,7 @@ class BfrtControlPlane(ControlPlane):
     # --- what only Tofino has ---
 
     def add_ports(self, speed: str = "BF_SPEED_100G") -> None:
-        """Enable the device ports of all ports, those that the driver has not added by itself."""
+        """Enable the device ports of all ports, except those that the driver has enabled by itself."""
         table = self._bfrt.tables.named(_PORT)
         there = {_number(row.key["$DEV_PORT"]) for row in self._rows(table, hardware=False)}
         data: dict[str, Value] = {"$SPEED": speed, "$FEC": "BF_FEC_TYP_NONE", "$PORT_ENABLE": True}
@@ -300,7 +300,7 @@ class BfrtControlPlane(ControlPlane):
         self._write(INSERT, table, Row({"app_id": app}, data, "trigger_timer_periodic"))
 
     def stop_generator(self, app: int) -> None:
-        """Make an application send no more packets."""
+        """Stop a packet generator application."""
         self._write(MODIFY, self._generator("app_cfg"), Row({"app_id": app}, {"app_enable": False}, _PERIODIC))
 
     def _generator(self, name: str) -> TableInfo:
@@ -316,7 +316,7 @@ class BfrtControlPlane(ControlPlane):
             if not table.fixed_default:
                 self._transport.write(self._requests.default(table, None))
         self._transport.write(self._requests.clear(self._bfrt.tables.named(_MIRROR)))
-        for name in (_MGID, _NODE):  # which cannot be cleared at once; a node must not be in use when it goes
+        for name in (_MGID, _NODE):  # these cannot be cleared at once; a node must not be in use when it is removed
             table = self._bfrt.tables.named(name)
             rows = [Row(row.key) for row in self._rows(table, hardware=False)]
             if rows:

@@ -1,4 +1,4 @@
-"""The ports of a program under test, and the device ports that they are on the chip.
+"""The mapping from the ports of a program under test to the device ports of the chip.
 
 In programs for Tofino a field of 9 bits is a port (``PortId_t``), whatever its name.
 """
@@ -20,7 +20,7 @@ _WHOLE: Final = (1 << BITS) - 1
 
 @dataclass(frozen=True)
 class PortMap:
-    """From ports to device ports; without any, they are the same."""
+    """A mapping from ports to device ports; an empty one changes nothing."""
 
     device: Mapping[int, int] = field(default_factory=dict)
 
@@ -29,7 +29,7 @@ class PortMap:
         return {device: port for port, device in self.device.items()}
 
     def inside(self, port: int) -> int:
-        """The device port. Raises ``ControlError`` for a port that is none."""
+        """The device port of a port. Raises ``ControlError`` for a number that is no port."""
         if not self.device:
             return port
         if port not in self.device:
@@ -37,11 +37,11 @@ class PortMap:
         return self.device[port]
 
     def value(self, info: FieldInfo, value: int) -> int:
-        """The value of a field as the switch takes it."""
+        """The value of a field in requests to the switch."""
         return self.inside(value) if info.bits == BITS else value
 
     def match(self, info: FieldInfo, match: Match) -> Match:
-        """The match on a field as the switch takes it. Raises ``ControlError`` for one on several ports."""
+        """The match on a field in requests to the switch. Raises ``ControlError`` for a match on several ports."""
         if info.bits != BITS or not self.device:
             return match
         if isinstance(match, int):
@@ -55,11 +55,11 @@ class PortMap:
         raise ControlError(f"{info.name}: a match on some ports of several cannot be translated to device ports")
 
     def outside(self, info: FieldInfo, value: int) -> int:
-        """The value of a field as tests take it."""
+        """The value of a field in the form that tests use."""
         return self._outside.get(value, value) if info.bits == BITS else value
 
     def matched(self, info: FieldInfo, match: Match) -> Match:
-        """The match on a field as tests take it."""
+        """The match on a field in the form that tests use."""
         if isinstance(match, Exact):
             return Exact(self.outside(info, match.value))
         if isinstance(match, Ternary) and match.mask == _WHOLE:
@@ -67,5 +67,5 @@ class PortMap:
         return match
 
     def replica(self, replica: Replica) -> Replica:
-        """A replica at its device port."""
+        """The same replica, with its device port."""
         return Replica(self.inside(replica.port), replica.rid)

@@ -28,7 +28,7 @@ class Protos:
     """The message classes of one bfruntime.proto, as attributes."""
 
     def __init__(self, descriptors: bytes) -> None:
-        """From a serialized ``FileDescriptorSet`` with everything that the file imports."""
+        """``descriptors`` is a serialized ``FileDescriptorSet`` with everything that the file imports."""
         files = descriptor_pb2.FileDescriptorSet.FromString(descriptors)
         self._pool: Any = descriptor_pool.DescriptorPool()
         for file in files.file:
@@ -49,7 +49,7 @@ class Protos:
 
 
 def _compilers() -> list[list[str]]:
-    """The commands that may be there, the first of them is used."""
+    """Commands that may be protoc; the first one that exists is used."""
     found = [[path] for path in (_protoc(),) if path]
     if importlib.util.find_spec("grpc_tools") is not None:
         found.append([sys.executable, "-m", "grpc_tools.protoc"])
@@ -62,7 +62,7 @@ def _protoc() -> str | None:
 
 
 def _includes(proto: Path) -> Sequence[Path]:
-    """Where the file is, and where the definitions are that it imports (google/rpc/status.proto)."""
+    """The folders of the file, and of the definitions that it imports (google/rpc/status.proto)."""
     from google.rpc import status_pb2  # noqa: PLC0415  # only this target needs it
 
     return proto.parent, Path(status_pb2.__file__).parent.parent.parent

@@ -32,7 +32,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Found:
-    """A row as the switch gives it. Words of registers are lists: one for each pipe."""
+    """A row in an answer of the switch. Words of registers are lists: one for each pipe."""
 
     key: Mapping[str, Match]
     data: Mapping[str, Any]
@@ -41,7 +41,7 @@ class Found:
 
 
 class Requests:
-    """Makes and reads the messages of one device."""
+    """Makes the requests for one device, and reads its answers."""
 
     def __init__(self, protos: Protos, client: int = 0, device: int = 0, program: str = "") -> None:
         self.protos, self.client, self.device, self.program = protos, client, device, program
@@ -123,7 +123,7 @@ class Requests:
         return request
 
     def subscribe(self) -> Any:
-        """The first message of a client's stream: without notifications."""
+        """The first message of a client's stream; it asks for no notifications."""
         request = self.protos.StreamMessageRequest(client_id=self.client)
         request.subscribe.device_id = self.device
         request.subscribe.notifications.SetInParent()
@@ -213,7 +213,7 @@ def _match(message: Any, table: TableInfo, info: FieldInfo, match: Match) -> Non
 
 
 def _datum(message: Any, where: str, info: FieldInfo, value: Value) -> None:
-    """Set the one of the kinds of value that a field's type asks for."""
+    """Set the kind of value that the field's type has."""
     wrong = ControlError(f"{where}: {value!r} is no {info.type}{' array' if info.repeated else ''}")
     if isinstance(value, bytes):
         if info.type != "bytes":

@@ -34,12 +34,12 @@ class FieldInfo:
 
     @property
     def size(self) -> int:
-        """Bytes of a number."""
+        """Bytes of a number of ``bits`` bits."""
         return (self.bits + 7) // 8
 
 
 class Named(Protocol):
-    """What has an id and a name."""
+    """An object with an id and a name."""
 
     @property
     def id(self) -> int: ...  # noqa: D102
@@ -66,7 +66,7 @@ class Names(Generic[_Named]):
         self._names |= {found.name: found for found in self.all}
 
     def named(self, name: str) -> _Named:
-        """Raises ``ControlError`` when there is none, or more than one."""
+        """The object with this name or suffix. Raises ``ControlError`` when there is none, or more than one."""
         found = self._names.get(name)
         if found is not None:
             return found
@@ -123,7 +123,7 @@ class Bfrt:
     """The tables of the program, and those of the chip, whose names begin with ``$`` or name what they configure."""
 
     def __init__(self, program: Mapping[str, Any], chip: Mapping[str, Any]) -> None:
-        """Both as read from JSON. Raises ``InputError`` for what is no description of tables."""
+        """``program`` and ``chip`` are read from JSON. Raises ``InputError`` for data that does not describe tables."""
         try:
             found = [_table(raw) for document in (program, chip) for raw in document["tables"] if _has_ids(raw)]
         except (KeyError, TypeError, ValueError) as error:
@@ -140,7 +140,7 @@ class Bfrt:
 
 
 def _has_ids(raw: Mapping[str, Any]) -> bool:
-    """Some tables of the chip that nobody writes have keys without ids."""
+    """Whether all keys of a table have ids. Some tables of the chip, which nobody writes, have keys without them."""
     return all("id" in key for key in raw["key"])
 
 
