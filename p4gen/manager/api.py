@@ -96,11 +96,11 @@ class SwitchInfo:
 
 @dataclass(frozen=True)
 class HostInfo:
-    """A host that registers. The manager assigns its addresses in the answer."""
+    """A host that registers. The manager's answer has its addresses."""
 
     name: str
     out_of_order: bool = False
-    """Whether its NIC takes packets out of order. One that goes back N discards them, so its connections are not
+    """Whether its NIC takes packets out of order. A NIC that goes back N discards them, so its connections are not
     sprayed."""
 
 
@@ -123,7 +123,7 @@ class ConnectionState(StrEnum):
 
 @dataclass(frozen=True)
 class ConnectionCount:
-    """Something that switches have counted of a connection; names are the family's."""
+    """A counter of a connection in switches; its name is the family's."""
 
     name: str
     packets: int
@@ -137,7 +137,7 @@ class ConnectionStatus:
     spec: ConnectionSpec
     state: ConnectionState
     generation: int
-    """Counts its sets of paths, from 1."""
+    """Number of its set of paths, counted from 1."""
     reason: str = ""
     """Why it is not sprayed."""
     source_switch: str = ""
@@ -146,11 +146,11 @@ class ConnectionStatus:
     """Its next hops at the source's switch, in the order of the paths."""
     path_set: int = 0
     index: int = 0
-    """Of its state at the destination's switch, with ``epoch``."""
+    """The index of its state at the destination's switch, with ``epoch``."""
     epoch: int = 0
     counts: tuple[ConnectionCount, ...] = field(default=(), compare=False)
-    """What the switches of its ends have counted since it was registered, as far as the manager knows; of a program
-    whose family counts nothing none."""
+    """What the switches of its ends have counted since it was registered, as far as the manager knows; empty for a
+    program whose family counts nothing."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class RankReport:
 
 @dataclass(frozen=True)
 class SwitchStatus:
-    """The status of a switch."""
+    """A switch's resources, counters and links, at one time."""
 
     name: str
     reachable: bool
@@ -201,12 +201,12 @@ class Status:
     switches: tuple[SwitchStatus, ...]
     ranks: tuple[RankReport, ...]
     handshakes: Mapping[str, int] = field(default_factory=dict)
-    """Messages with which hosts set up and end connections, by what came of them: ``registered``, ``no room``."""
+    """Messages with which hosts set up and end connections, by outcome: ``registered``, ``no room``."""
     connections: tuple[ConnectionStatus, ...] = ()
 
 
 class HostManager(Protocol):
-    """What hosts need of the manager. Every method raises ``ManagerError``."""
+    """The part of the manager's API that hosts need. Every method raises ``ManagerError``."""
 
     @abstractmethod
     def register_host(self, host: HostInfo) -> HostAddresses:
@@ -215,7 +215,7 @@ class HostManager(Protocol):
 
     @abstractmethod
     def group(self, name: str) -> GroupStatus:
-        """The status of a group."""
+        """The status of a group. Raises ``NOT_FOUND`` if there is none of this name."""
         ...
 
     @abstractmethod
@@ -226,8 +226,8 @@ class HostManager(Protocol):
     @abstractmethod
     def ready(self, group: str, generation: int, rank: int, completed: int, timeout: float = 60.0) -> int:
         """Report that a rank has created its queue pairs and has completed this many calls so far. Waits for all ranks
-        of this generation. Returns the least of their numbers: the call (counted from 0) with which all have to begin
-        again.
+        of this generation. Returns the least of their numbers: all ranks begin again with the call of that number,
+        counted from 0.
 
         Raises ``REFUSED`` when the generation is over, ``UNREACHABLE`` when other ranks do not report within
         ``timeout`` seconds.
@@ -236,18 +236,19 @@ class HostManager(Protocol):
 
     @abstractmethod
     def begin_call(self, group: str, generation: int, call: int) -> bool:
-        """Report that a group whose switches are leased is about to make a call, counted from 0; rank 0 does. Returns
-        whether to make it in this generation, on switches or on the ring; otherwise another generation is about to be
-        announced, in which it is to be made.
+        """Report that a group whose switches are leased is about to make a call, counted from 0; only rank 0 reports
+        it. Returns whether to make the call in this generation, on switches or on the ring. Otherwise another
+        generation is about to be announced, in which the call is to be made.
 
-        Waits for the lease if the group has often done without. Raises ``REFUSED`` when the generation is over.
+        Waits for the lease if the group has often made calls without it. Raises ``REFUSED`` when the generation is
+        over.
         """
         ...
 
     @abstractmethod
     def end_call(self, group: str, generation: int, rank: int, completed: int) -> None:
-        """Report how many calls a rank has completed, in a generation in which switches carry them by a lease. When
-        all ranks have, others may have the lease."""
+        """Report how many calls a rank has completed, in a generation that has its switches by a lease. When all ranks
+        have completed them, other groups may have the lease."""
 
     @abstractmethod
     def report_rank(self, report: RankReport) -> None:
@@ -255,7 +256,7 @@ class HostManager(Protocol):
 
 
 class Manager(HostManager, Protocol):
-    """Group management, all of it. Every method raises ``ManagerError``."""
+    """The whole API of group management. Every method raises ``ManagerError``."""
 
     @abstractmethod
     def register_switch(self, switch: SwitchInfo) -> None:
@@ -290,7 +291,7 @@ class Manager(HostManager, Protocol):
 
     @abstractmethod
     def register_connection(self, spec: ConnectionSpec) -> ConnectionStatus:
-        """Have a connection sprayed: when it returns, the switches of both ends hold its entries (read back); when it
+        """Have a connection sprayed. When it returns, the switches of both ends hold its entries (read back); when it
         raises, neither does, and the connection goes on with ECMP.
 
         Raises ``NOT_FOUND`` for an unknown host, ``EXISTS`` for QPs that are registered, ``REFUSED`` for hosts of one
@@ -305,7 +306,7 @@ class Manager(HostManager, Protocol):
 
     @abstractmethod
     def spray_connection(self, number: int, *, spray: bool) -> ConnectionStatus:
-        """Revert a connection to ECMP, or spray it again; no NACK is blocked on the way."""
+        """Revert a connection to ECMP, or spray it again; no NACK is blocked while it changes."""
         ...
 
     @abstractmethod
@@ -373,12 +374,13 @@ class Agent(Protocol):
 
     @abstractmethod
     def tallies(self, tallies: Sequence[Tally]) -> Sequence[int]:
-        """The packets that the switch has counted: 0 for those of entries that it does not hold."""
+        """The packets that the switch has counted, by tally; 0 for entries that it does not hold."""
         ...
 
     @abstractmethod
     def given_up(self) -> Mapping[int, int]:
-        """By index of an edge's state: how many ticks found the edge given up (Mode III), if any did."""
+        """How many ticks found an edge given up (Mode III), by index of the edge's state; edges without such ticks are
+        missing."""
         ...
 
     @abstractmethod

@@ -29,7 +29,8 @@ class Discovered(TopologySpec):
 
 
 class Fabric:
-    """What has been reported. Use it from one thread at a time; ``view`` results may be shared."""
+    """The fabric as switches and hosts have reported it. Use it from one thread at a time; ``view`` results may be
+    shared."""
 
     def __init__(self, given: TopologySpec | None = None) -> None:
         self.given = given
@@ -37,7 +38,7 @@ class Fabric:
         self.hosts: dict[str, int] = {}
         """Registered hosts, with their numbers."""
         self.out_of_order: set[str] = set()
-        """Those whose NICs take packets out of order."""
+        """Hosts whose NICs take packets out of order."""
         self.switch_numbers: dict[str, int] = {}
         self.ports_down: set[tuple[str, int]] = set()
         self.silent: dict[str, str] = {}
@@ -185,8 +186,8 @@ class Fabric:
         return HostAddresses(view.names.mac[host], view.names.ip[host], view.names.mac[switch_of(view.topology, host)])
 
     def program(self, hosts: Sequence[str]) -> ServingSpec | None:
-        """The program that says what calls of a ring of hosts may be: that of the first switch of theirs which serves
-        groups, otherwise any; None if there is none."""
+        """The program that defines the calls of a ring of hosts: that of the first of their switches that serves
+        groups, otherwise that of any switch that does; None if there is none."""
         view = self.view
         near = [switch_of(view.topology, host) for host in hosts if host in view.topology.hosts]
         return next((view.specs[name] for name in (*near, *view.specs) if name in view.specs), None)
@@ -250,5 +251,5 @@ def _twice(values: Iterable[str]) -> list[str]:
 
 
 def _next(taken: Mapping[str, int], given: tuple[str, ...] | None, name: str) -> int:
-    """The position in a given topology, or the number after all others."""
+    """The position in a given topology, or the first number after all others."""
     return given.index(name) if given is not None else max(taken.values(), default=-1) + 1

@@ -1,4 +1,4 @@
-"""The figures that ``p4gen top`` shows: a manager's status, and rates computed from it and the previous status."""
+"""The numbers that ``p4gen top`` shows: a manager's status, and rates computed from it and the previous status."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROW = ("connection", "hosts", "QPs", "state", "paths", "gen", "index", "epoch")
 
 
 def figures(now: Status, before: Status | None = None) -> Figures:
-    """The figures of ``now``; rates are per second between ``before`` and ``now``."""
+    """The numbers of ``now``; rates are per second between ``before`` and ``now``."""
     seconds = None if before is None or now.time <= before.time else now.time - before.time
     reports: defaultdict[str, list[RankReport]] = defaultdict(list)
     for report in now.ranks:
@@ -38,7 +38,7 @@ def figures(now: Status, before: Status | None = None) -> Figures:
 def _group(
     group: GroupStatus, reports: list[RankReport], earlier: dict[tuple[str, int], RankReport], seconds: float | None
 ) -> Figures:
-    """The figures of a group: the sums of its ranks' counters, except calls and their data, which every rank counts."""
+    """The numbers of a group: the sums of its ranks' counters, except calls and their data, which every rank counts."""
     spec = group.spec
     totals = {name: sum(getattr(r, name) for r in reports) for name in _COUNTS}
     totals["invocations"] = max((r.invocations for r in reports), default=0)
@@ -80,7 +80,7 @@ def _switch(switch: SwitchStatus, before: SwitchStatus | None, seconds: float | 
 
 
 def connection_figures(status: ConnectionStatus) -> Figures:
-    """The figures of a connection."""
+    """The numbers of a connection."""
     spec = status.spec
     return {
         "number": status.number,
@@ -102,8 +102,8 @@ def connection_figures(status: ConnectionStatus) -> Figures:
 
 
 def connection_rows(found: Sequence[Figures]) -> tuple[list[str], list[list[str]]]:
-    """A table of connections: titles, and rows. Counters whose names have a part in common, as in ``passed: lost``, are
-    in one column, those that are not 0."""
+    """A table of connections: titles, and rows. Counters whose names begin alike, as in ``passed: lost``, share a
+    column, which has those that are not 0."""
     columns = list(dict.fromkeys(name.partition(": ")[0] for each in found for name in each["counts"]))
     rows = []
     for each in found:
@@ -124,7 +124,7 @@ def connection_rows(found: Sequence[Figures]) -> tuple[list[str], list[list[str]
 
 
 def connection_lines(found: Sequence[Figures]) -> list[str]:
-    """The same as lines of text, the titles first. They may be longer than a terminal's."""
+    """The table of connections as lines of text, the titles first. They may be longer than a terminal's."""
     titles, rows = connection_rows(found)
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
     return [

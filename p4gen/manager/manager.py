@@ -461,7 +461,7 @@ class IncManager(Manager):
             return max((thread.answer_s for thread in self._threads.values()), default=0.0)
 
     def edges_given_up(self, switch: str, ports: set[int]) -> None:
-        """Links over which nothing is acknowledged count as down for a while. Their groups are placed elsewhere, or are
+        """Treat links over which nothing is acknowledged as down for a while. Their groups are placed elsewhere, or are
         broken."""
         fabric = self._ledger.fabric
         with self._changed:

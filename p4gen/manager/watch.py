@@ -14,7 +14,7 @@ ROOM: Final = 1000
 
 
 class Watch(Iterator[Membership]):
-    """All current memberships of a host, then every change. ``close`` ends it, from any thread."""
+    """All current memberships of a host, then every change. ``close`` ends the watch, from any thread."""
 
     def __init__(self, forget: Callable[[Watch], None]) -> None:
         self._forget = forget
@@ -40,7 +40,7 @@ class Watch(Iterator[Membership]):
             return self._news.popleft()
 
     def close(self) -> None:
-        """End the watch."""
+        """End the watch; a thread that waits in it goes on."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -23,7 +23,7 @@ class Job:
 
 
 class Worker(ABC):
-    """A thread that runs jobs one after the other. ``close`` may be called from any thread, as may ``_submit``."""
+    """A thread that runs jobs one after the other. ``close`` and ``_submit`` may be called from any thread."""
 
     def __init__(self, name: str, thread: str) -> None:
         self.name = name
@@ -37,11 +37,11 @@ class Worker(ABC):
 
     @abstractmethod
     def _otherwise(self) -> tuple[float, Callable[[], Any]]:
-        """Without jobs: the seconds to wait for one, and what to do then."""
+        """For a thread without jobs: the seconds to wait for one, and the function to call then."""
 
     @abstractmethod
     def _leave(self) -> None:
-        """The thread ends."""
+        """Clean up when the thread ends."""
 
     def close(self, timeout: float = 0.0) -> None:
         """End the thread, and wait for it for ``timeout`` seconds. A thread whose agent hangs is abandoned."""

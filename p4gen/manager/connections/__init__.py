@@ -1,1 +1,1 @@
-"""Connections between hosts, as the manager keeps them."""
+"""Connections between hosts: their registration, their paths, and the handshakes that set them up."""

@@ -1,4 +1,4 @@
-"""The books of connections: what each of them is, and where. What it holds on switches is up to ``Connections``."""
+"""The records of connections: each one's state and place. ``Connections`` decides what switches hold of them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ LOGGER = logging.getLogger("p4gen.manager")
 
 @dataclass(eq=False)
 class Record(StoredConnection):
-    """A connection."""
+    """A connection, with what requests and repairs know about it."""
 
     busy: bool = False
     """Whether a request or a change of paths is working on it."""
     lost: bool = False
-    """Whether a switch has got another program, so that it needs another place."""
+    """Whether a switch has another program now, so that the connection needs another place."""
     tried: int = -1
-    """The ledger's version when it was last tried to spray it."""
+    """The ledger's version at the last attempt to spray it."""
     failed: bool = False
-    """Whether a switch failed then, so that it is tried again after ``AGAIN`` seconds."""
+    """Whether a switch failed at that attempt, so that it is repeated after ``AGAIN`` seconds."""
 
     @property
     def ends(self) -> tuple[str, ...]:
@@ -37,7 +37,7 @@ class Record(StoredConnection):
 
 
 class ConnectionRecords:
-    """All connections, by number (``all``). The ledger's lock is held by whoever calls a method."""
+    """All connections, by number (``all``). Callers hold the ledger's lock."""
 
     def __init__(self, ledger: Ledger, threads: Mapping[str, SwitchThread]) -> None:
         self._ledger = ledger
@@ -47,7 +47,7 @@ class ConnectionRecords:
         self._load()
 
     def _load(self) -> None:
-        """What the store has. What was not completed is undone, or, if paths were changing, tried again."""
+        """Load the store. Operations that were not completed are undone or, if paths were changing, tried again."""
         store = self._ledger.store
         with store.transaction():
             for row in self._ledger.connections:
@@ -67,7 +67,7 @@ class ConnectionRecords:
         return [self.status(record) for _, record in sorted(self.all.items())]
 
     def held_by(self, switch: str) -> HeldConnections:
-        """What a switch is to hold of connections."""
+        """The connections that a switch is to hold."""
         found = {}
         for record in self.all.values():
             sprayed = record.state is ConnectionState.SPRAYED
@@ -110,14 +110,14 @@ class ConnectionRecords:
         check_connection(spec, fabric.view, reported, fabric.out_of_order)
 
     def place(self, record: Record, keep: PlacedConnection | None) -> PlacedConnection:
-        """The place of a connection in the fabric as it is now. ``keep`` is the one that it has had. Raises
+        """The place of a connection in the fabric as it is now. ``keep`` is its present place. Raises
         ``ManagerError``."""
         others = [r.placed for r in self.all.values() if r.placed is not None and r is not record]
         ledger = self._ledger
         return place_connection(record.number, record.spec, ledger.fabric.view, others, ledger.histories, keep)
 
     def take(self, record: Record, state: ConnectionState, placed: PlacedConnection, reason: str = "") -> None:
-        """Record that a connection is about to have a place, whose epoch then counts as used."""
+        """Record that a connection is about to get a place, whose epoch then counts as used."""
         ledger, switch = self._ledger, placed.destination_switch
         held = Held(switch, Kind.CONNECTION, 0, placed.index, placed.index + 1, placed.epoch)
         record.placed = placed
@@ -134,7 +134,7 @@ class ConnectionRecords:
         self._ledger.store.put_connection(record)
 
     def drop(self, record: Record) -> None:
-        """Forget a connection."""
+        """Forget a connection, here and in the store, inside a transaction of its own."""
         with self._ledger.store.transaction():
             self._ledger.store.drop_connection(record.number)
         self.all.pop(record.number, None)
@@ -143,7 +143,7 @@ class ConnectionRecords:
         self._ledger.version += 1
 
     def status(self, record: Record) -> ConnectionStatus:
-        """Its status."""
+        """The status of a connection, with the counters that switches reported last."""
         placed = record.placed
         threads = [self._threads[end] for end in record.ends if end in self._threads]
         counts = tuple(count for thread in threads for count in thread.counted(record.number))

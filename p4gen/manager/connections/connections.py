@@ -1,9 +1,9 @@
 """Registered connections: their entries at the switches of both ends, and changes of their paths.
 
-The destination's switch has its entries before the source's switch sprays, and loses them after it has ended: otherwise
-it would not know what is sprayed meanwhile. When paths change, the destination's switch first lets all NACKs pass, then
-the source's switch goes over to the new paths, and when no packet of the old paths can be under way any more, NACKs are
-filtered again. So none is blocked by the evidence of packets that took other paths.
+The destination's switch has its entries before the source's switch sprays, and loses them after it has ended; otherwise
+it would not know the packets that are sprayed meanwhile. When paths change, the destination's switch first lets all
+NACKs pass. Then the source's switch goes over to the new paths. When no packet of the old paths can be under way any
+more, NACKs are filtered again. So no NACK is blocked by the evidence of packets that took other paths.
 
 In between, and without consent of the destination's switch, a connection has the path that ECMP gives it.
 """
@@ -28,24 +28,25 @@ from p4gen.plan.placement.connections import NoEpochError
 
 LOGGER = logging.getLogger("p4gen.manager")
 CONSENT: Final = 1.0
-"""Seconds that a source waits for the switches of destinations; then it goes over to ECMP all the same, because its old
-paths may be dead."""
+"""Seconds for which a source waits for the switches of destinations. Then it goes over to ECMP without their consent,
+because its old paths may be dead."""
 WRITING: Final = 5.0
-"""Seconds that a change of paths waits for switches; those of the switches that have not answered by then fail."""
+"""Seconds for which a change of paths waits for switches. It fails for connections of switches that have not answered
+by then."""
 AGAIN: Final = 1.0
-"""Seconds between two attempts to spray connections that a switch has failed."""
+"""Seconds between two attempts to spray connections after a switch has failed."""
 PATIENCE: Final = 30.0
 """Seconds that a request waits for others that work on the same connection."""
 _OFF: Final = "spraying is off"
 Changes = dict[str, dict[int, HeldConnection | None]]
-"""By switch and number of connection: what it is to hold."""
+"""The new state of connections, by switch and number; None: the switch is to hold nothing for the connection."""
 
 
 class Connections:
     """The connections of a fabric, and the thread that changes their paths when links and switches come and go.
 
-    ``drain`` is the time in seconds after which packets of old paths have arrived or are lost, and so have their
-    answers: two of the longest round trips.
+    ``drain`` is the time in seconds after which packets of old paths, and the answers to them, have arrived or are
+    lost: two of the longest round trips.
     """
 
     def __init__(self, ledger: Ledger, threads: Mapping[str, SwitchThread], lifecycle: Lifecycle, drain: float) -> None:
@@ -58,7 +59,7 @@ class Connections:
         self._thread = threading.Thread(target=self._work, name="inc-connections", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread that changes paths."""
         self._wake.set()
         self._thread.start()
 
@@ -79,7 +80,7 @@ class Connections:
         return self._records.statuses()
 
     def held_by(self, switch: str) -> HeldConnections:
-        """What a switch is to hold of connections."""
+        """The connections that a switch is to hold."""
         return self._records.held_by(switch)
 
     def refresh(self) -> None:
@@ -159,7 +160,7 @@ class Connections:
             return self._records.status(record)
 
     def _busy(self, number: int) -> Record:
-        """A connection, reserved for the caller once no other one works on it. Raises ``ManagerError`` when there is
+        """Reserve a connection for the caller, once no other caller works on it. Raises ``ManagerError`` when there is
         none, or others take too long."""
         changed = self._ledger.changed
         deadline = time.monotonic() + PATIENCE
@@ -179,8 +180,8 @@ class Connections:
         self._wake.set()
 
     def _remove(self, record: Record) -> None:
-        """Remove a connection's entries, the source's switch first. Switches that do not answer lose them when they
-        answer again."""
+        """Remove a connection's entries, at the source's switch first. A switch that does not answer loses them when it
+        answers again."""
         placed = record.placed
         if placed is not None:
             for switch in (placed.source_switch, placed.destination_switch):
@@ -215,13 +216,13 @@ class Connections:
         return (record.state is ConnectionState.ECMP and again) or self._records.moves(record)
 
     def _change(self, records: Sequence[Record]) -> None:
-        """Give connections, which are busy for this caller, the paths that there are now."""
+        """Give connections, which are busy for this caller, their paths in the present fabric."""
         view = self._ledger.fabric.view
         try:
             failures: dict[int, str] = {}
             passing, ecmp = self._begin(records, failures)
             self._step(records, passing, failures, CONSENT)
-            # Routes and paths do not change at once, so that sources spray by neither before both are new.
+            # Routes and paths do not change at once. Sources spray by neither before both are new.
             self._step(records, ecmp, failures)
             self._step(records, self._sprayed(records, failures, 0), failures)
             self._closed.wait(self._drain)
@@ -237,8 +238,8 @@ class Connections:
             self._idle(*records)
 
     def _begin(self, records: Sequence[Record], failures: dict[int, str]) -> tuple[Changes, Changes]:
-        """Record the new places. Returns the changes that let NACKs pass and those that end spraying; ``failures`` gets
-        the connections that are not to be sprayed."""
+        """Record the new places. Returns the changes that let NACKs pass and those that end spraying. ``failures`` gets
+        the connections that are not to be sprayed, with the reason."""
         ledger = self._ledger
         passing: Changes = defaultdict(dict)
         ecmp: Changes = defaultdict(dict)
@@ -268,7 +269,8 @@ class Connections:
     def _step(
         self, records: Iterable[Record], changes: Changes, failures: dict[int, str], patience: float = WRITING
     ) -> None:
-        """Make changes at all switches together. ``failures`` gets the connections of switches that fail."""
+        """Make changes at all switches together. ``failures`` gets the connections of switches that fail, with the
+        reason."""
         wrong = self._lifecycle.wait(self._ask(changes), patience)
         for record in records:
             for switch, error in wrong.items():
@@ -277,7 +279,7 @@ class Connections:
                     failures.setdefault(record.number, refusal({switch: error}).reason)
 
     def _sprayed(self, records: Sequence[Record], failures: Mapping[int, str], end: int) -> Changes:
-        """What switches are to hold of sprayed connections: of sources (``end`` 0), or destinations (1)."""
+        """The changes that make sources (``end`` 0) or destinations (``end`` 1) hold sprayed connections."""
         changes: Changes = defaultdict(dict)
         for record in records:
             if record.number not in failures and record.placed is not None:
@@ -285,7 +287,7 @@ class Connections:
         return changes
 
     def _reverted(self, records: Sequence[Record], failures: Mapping[int, str]) -> Changes:
-        """Where a step has failed, the source does not spray, and all NACKs pass."""
+        """The changes after a failed step: the source does not spray, and all NACKs pass."""
         changes: Changes = defaultdict(dict)
         for record in records:
             if record.number in failures and record.placed is not None:

@@ -1,8 +1,8 @@
-"""What the messages of RDMA CM between hosts amount to: connections that begin and end (InfiniBand 12.6, 12.9).
+"""Conversations: the connections that hosts begin and end by messages of RDMA CM (InfiniBand 12.6, 12.9).
 
 A REQ, the REP to it and the RTU to that, each from the right host and with the numbers of the message before, make a
-connection. A DREQ, a DREP or a REJ with the numbers of both ends ends it. Messages may be lost, repeated or late on
-the way to this module, too: what does not fit is ignored, with the reason.
+connection. A DREQ, a DREP or a REJ with the numbers of both ends ends it. Messages may be lost, repeated or late on the
+way to this module, too: a message that does not fit is ignored, with the reason.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Party:
 
 @dataclass(frozen=True)
 class Conversation:
-    """A connection that two hosts have agreed on, or are about to."""
+    """A connection that two hosts have agreed on, or are about to agree on."""
 
     requester: Party
     """The sender of the REQ. Either end may send requests to the other later."""
@@ -52,14 +52,14 @@ class Begun:
 
 @dataclass(frozen=True)
 class Ended:
-    """A connection has ended."""
+    """A connection has ended, by either host."""
 
     conversation: Conversation
 
 
 @dataclass(frozen=True)
 class Ignored:
-    """A message that changes nothing: ``kind`` in a word or two, for counters, and the whole reason."""
+    """A message that changes nothing. ``kind`` is a word or two for counters; ``reason`` is the whole reason."""
 
     kind: str
     reason: str
@@ -67,24 +67,24 @@ class Ignored:
 
 @dataclass(frozen=True)
 class Noted:
-    """A message that goes on with a handshake."""
+    """A message that continues a handshake."""
 
 
 Outcome = Begun | Ended | Ignored | Noted
 _Key = tuple[int, int, int]
-"""Of an open handshake: the requester's address and number, and the responder's address."""
+"""The key of an open handshake: the requester's address and number, and the responder's address."""
 _NOTED: Final = Noted()
 _REPEATED: Final = Ignored("repeated", "it has been seen before")
 
 
 @dataclass(frozen=True)
 class _Handshake:
-    """A connection that two hosts are about to agree on, and when its last message came, s."""
+    """A connection that two hosts are about to agree on, and the time, in s, of its last message."""
 
     since: float
     asked: Conversation
     ready: int | None = None
-    """The responder's number in an RTU that came before the REP: copies of messages may overtake each other."""
+    """The responder's number in an RTU that arrived before the REP: copies of messages may overtake each other."""
 
 
 class Conversations:
@@ -93,7 +93,7 @@ class Conversations:
     def __init__(self, known: Iterable[Conversation] = ()) -> None:
         self._open: dict[_Key, _Handshake] = {}
         self._made: dict[tuple[int, int], Conversation] = {}
-        """By (address, QP) of both ends."""
+        """The connections, by (address, QP) of both ends."""
         for conversation in known:
             self._add(conversation)
 
@@ -117,7 +117,7 @@ class Conversations:
                 return _NOTED
 
     def forget(self, conversation: Conversation) -> None:
-        """Nothing of this connection is to be ended later."""
+        """Forget a connection, so that no later message ends it."""
         for party in (conversation.requester, conversation.responder):
             if self._made.get((party.ip, party.qp)) == conversation:
                 del self._made[party.ip, party.qp]
@@ -203,8 +203,7 @@ class Conversations:
         return _NOTED if dropped else _unknown(sent.message)
 
     def _drop_open(self, sent: Sent) -> bool:
-        """Forget a handshake under way that this message ends; a REJ of a REQ may come without the responder's
-        number."""
+        """Forget an open handshake that this message ends. A REJ of a REQ may arrive without the responder's number."""
         message = sent.message
         local, remote = message["local_id"], message["remote_id"]
         for key, numbers in (((sent.src, local, sent.dst), (remote,)), ((sent.dst, remote, sent.src), (local,))):
@@ -216,7 +215,7 @@ class Conversations:
         return False
 
     def _between(self, sent: Sent) -> Conversation | None:
-        """The connection of a message by the addresses and numbers of both ends, whoever of them has sent it."""
+        """The connection of a message, by the addresses and numbers of both ends, whichever of them has sent it."""
         message = sent.message
         ends = {(sent.src, message["local_id"]), (sent.dst, message["remote_id"])}
         for made in self._made.values():

@@ -1,8 +1,8 @@
 """Connections that hosts set up by RDMA CM, registered and released by the manager itself.
 
-Switches copy the messages of their own hosts (``CopyCm``), agents hand them over, and one thread reads them. A
-connection of two hosts is registered in both directions, as each end may send requests. What cannot be registered
-stays on ECMP. The store has the connections, so that a manager that is restarted releases them, too.
+Switches copy the messages of their own hosts (``CopyCm``), agents pass them on, and one thread reads them. A connection
+of two hosts is registered in both directions, as each end may send requests. A connection that cannot be registered
+stays on ECMP. The store has the connections, so that a restarted manager releases them, too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _REFUSALS: Final = {Code.NO_ROOM: "no room", Code.EXISTS: "already registered"}
 
 
 class Handshakes:
-    """The thread that reads messages, and what came of them: ``counts``, by outcome."""
+    """The thread that reads messages. ``counts`` has the number of outcomes, by name."""
 
     def __init__(self, ledger: Ledger, connections: Connections) -> None:
         self._ledger = ledger
@@ -46,8 +46,8 @@ class Handshakes:
         self._thread = threading.Thread(target=self._work, name="inc-handshakes", daemon=True)
 
     def _load(self) -> None:
-        """What the store has, without connections that users have released. Those of a handshake that the last manager
-        was acting upon when it ended are found by their QPs."""
+        """Load the store, without connections that users have released. Connections of a handshake that the last
+        manager had not finished when it ended are found by their QPs."""
         there = {status.number: status.spec for status in self._connections.statuses()}
         with self._ledger.store.transaction():
             for conversation, numbers in self._ledger.handshakes:
@@ -62,7 +62,7 @@ class Handshakes:
                     self._ledger.store.drop_handshake(conversation)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread that reads messages."""
         self._thread.start()
 
     def close(self, deadline: float) -> None:
@@ -81,7 +81,7 @@ class Handshakes:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many messages and connections had which outcome."""
+        """The number of messages and connections by outcome."""
         with self._ledger.changed:
             return dict(sorted(self._counts.items()))
 
@@ -134,7 +134,8 @@ class Handshakes:
                 self._count("noted")
 
     def _wrong_host(self, switch: str, sent: Sent) -> str | None:
-        """Why a message is not between hosts of this fabric, or not from where it says."""
+        """Why a message is not between hosts of this fabric, or does not arrive where its sender is; None if it is in
+        order."""
         with self._ledger.changed:
             view = self._ledger.fabric.view
         hosts = {view.names.ip[host]: host for host in view.topology.hosts}

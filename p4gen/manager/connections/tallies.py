@@ -1,8 +1,7 @@
-"""What a switch has counted of connections, since each was registered.
+"""The counters of connections at one switch, from the registration of each connection on.
 
-A switch's counters outlive the connections that they count, and those of entries begin again when an entry is removed,
-as when paths change: so sums are kept here. A manager
-that is started again knows only what the counters have.
+A switch's counters outlive the connections that they count. Those of entries begin again when an entry is removed, as
+when paths change. So sums are kept here. A restarted manager knows only the counters' present values.
 """
 
 from __future__ import annotations
@@ -16,26 +15,27 @@ from p4gen.manager.switches.wanted import HeldConnection, HeldConnections
 from p4gen.vocabulary import ProgramSpec
 
 Read = Callable[[Sequence[Tally]], Sequence[int]]
-"""An agent's values of tallies: of those that it cannot read 0."""
+"""An agent's function that reads tallies; 0 for those that it cannot read."""
 
 
 @dataclass
 class _Counted:
-    """A connection's sums, and the values of the switch's counters that they include."""
+    """A connection's sums, and the counter values that these already include."""
 
     sums: dict[str, int] = field(default_factory=dict)
     seen: dict[str, int] = field(default_factory=dict)
 
 
 class Tallies:
-    """The counters of the connections of ``switch``. Use them from its thread; ``of`` from any."""
+    """The counters of the connections of ``switch``. Only the switch's thread may use them; ``of`` may be called from
+    any."""
 
     def __init__(self, switch: str) -> None:
         self._switch = switch
         self._counted: dict[int, _Counted] = {}
 
     def of(self, number: int) -> tuple[ConnectionCount, ...]:
-        """What has been counted of a connection, in the family's order."""
+        """The sums of a connection, in the family's order."""
         counted = self._counted.get(number)
         return () if counted is None else tuple(ConnectionCount(*each) for each in list(counted.sums.items()))
 
@@ -44,7 +44,7 @@ class Tallies:
         self._counted.pop(number, None)
 
     def begin(self, spec: ProgramSpec, held: HeldConnections, read: Read) -> None:
-        """Count connections from now on, unless they are known: what counters have now was of others."""
+        """Count new connections from now on: the present values of their counters belong to earlier ones."""
         new = {number: each for number, each in held.items() if number not in self._counted}
         for number, name, value, _ in self._values(spec, new, read):
             counted = self._counted.setdefault(number, _Counted())

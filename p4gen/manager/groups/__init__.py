@@ -1,1 +1,1 @@
-"""Groups in the manager: membership, life, leases, repair."""
+"""Groups in the manager: membership, life cycle, leases, repair."""

@@ -1,13 +1,14 @@
 """Temporal sharing (EPIC §6.2, §L.2): groups have their trees' switches by leases, for one call at a time.
 
 A lease is a placement: contexts, slots (pointers: base and N), addresses and queue pairs, all with epochs that their
-state has not had, and with a generation of its own. So packets of an earlier holder find no entry, words that it has
-left count as empty, and a call that was begun without the lease is begun again with it. While a group has no lease, its
-generation is a ring of its hosts.
+state has not had, and with a generation of its own. So packets of an earlier holder find no entry, words that the
+holder has left count as empty, and a call that was begun without the lease is begun again with it. While a group has no
+lease, its generation is a ring of its hosts.
 
-Rank 0 asks before each call, and all ranks say when they have completed it. A group keeps its lease until another one
-wants it: asking again costs nothing then. A lease is taken for the whole tree or not at all, under the ledger's lock.
-A group goes over to another generation when all its ranks have completed the call before, which would be repeated.
+Rank 0 asks before each call, and all ranks report when they have completed it. A group keeps its lease until another
+group wants it: asking again costs nothing then. A lease is taken for the whole tree or not at all, under the ledger's
+lock. A group goes over to another generation when all its ranks have completed the call before, which would otherwise
+be repeated.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from p4gen.plan.placement.tree import IncTree, tree_links
 LONGEST: Final = 10.0
 """Seconds for which a call keeps its lease although another group wants it."""
 FALLBACKS: Final = 3
-"""Calls in a row that a group does without the lease; for the next one it waits."""
+"""Calls in a row that a group makes without the lease; for the next one it waits."""
 _WAITS: Final = 3
-"""A group waits for so many times the longest call."""
+"""A group waits for this many times the longest call."""
 _NAP_S: Final = 0.01
 
 
@@ -47,7 +48,7 @@ class Granted:
     key: Key
     placed: PlacedTrees
     answers: Answers
-    """Of its switches, which have been asked to install it."""
+    """The answers of its switches, which have been asked to install it."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,11 @@ class Leases:
         self._waiting: list[Record] = []
         """Groups that wait for a lease, the first one first."""
         for record in ledger.records.values():
-            if record.home is not None and record.placed is not None:  # nobody knows whether it is in a call
+            if record.home is not None and record.placed is not None:  # it may be in a call
                 record.lease = Lease(-1, time.monotonic())
 
     def begin_call(self, group: str, generation: int, call: int) -> bool:
-        """Implements ``HostManager.begin_call``."""
+        """Implement ``HostManager.begin_call``."""
         until = time.monotonic() + _WAITS * self._longest
         while True:
             with self._ledger.changed:
@@ -87,7 +88,7 @@ class Leases:
             self._lifecycle.idle(turn.record)
 
     def end_call(self, group: str, generation: int, rank: int, completed: int) -> None:
-        """Implements ``HostManager.end_call``."""
+        """Implement ``HostManager.end_call``."""
         with self._ledger.changed:
             record = self._ledger.get(group)
             if not 0 <= rank < len(record.spec.ranks):
@@ -100,7 +101,7 @@ class Leases:
     # --- with the ledger's lock ---
 
     def _turn(self, group: str, generation: int, call: int, until: float) -> bool | Granted | Reload:
-        """Decide about a call. Waits if the group has done without often enough."""
+        """Decide about a call. Waits if the group has often made calls without the lease."""
         ledger = self._ledger
         record = self._current(group, generation)
         behind_until = time.monotonic() + self._longest
@@ -121,8 +122,8 @@ class Leases:
                 self._waiting.remove(record)
 
     def _decide(self, record: Record, call: int, *, behind: bool, late: bool) -> bool | Granted | Reload | None:
-        """The decision, or None to wait: for other groups, or for ranks that are ``behind``, which a new generation
-        would make repeat a call. Nobody waits who is ``late``."""
+        """The decision, or None to wait: for other groups, or for ranks that are ``behind``, which would have to repeat
+        a call in a new generation. A caller that is ``late`` does not wait."""
         if record.home is None:
             return True
         if record.placed is not None:
@@ -148,7 +149,7 @@ class Leases:
         return record
 
     def _keep(self, record: Record, call: int, *, behind: bool) -> bool | None:
-        """The next call of the group that holds the lease, unless others wait for it."""
+        """Decide about the next call of the group that holds the lease: it goes on unless others wait for the lease."""
         if self._others_first(record):
             if behind:
                 return None
@@ -160,13 +161,14 @@ class Leases:
         return True
 
     def _others_first(self, record: Record) -> bool:
-        """Whether groups wait, longer than this one, for switches that it wants."""
+        """Whether other groups wait, longer than this one, for switches that it wants."""
         mine = _switches(record.home)
         before = self._waiting[: self._waiting.index(record)] if record in self._waiting else self._waiting
         return any(mine & _switches(other.home) for other in before if other is not record)
 
     def _find_home(self, record: Record) -> bool:
-        """Whether all of its tree can be used; of another one if the policy knows one."""
+        """Find a home whose switches and links can all be used: the present one, or another one that the policy
+        proposes. Returns whether there is one."""
         view = self._ledger.fabric.view
         home = record.home
         assert home is not None
@@ -182,7 +184,7 @@ class Leases:
         return plan.leased
 
     def _take(self, record: Record, others: Sequence[Record], reload: frozenset[str]) -> Granted | Reload:
-        """Take the lease; those of ``others``, which are idle, end."""
+        """Take the lease. The leases of ``others``, which are idle, end."""
         if reload:
             for other in others:
                 self._lifecycle.park(other, other.spec)
@@ -196,7 +198,7 @@ class Leases:
         try:
             for other, _, _ in ending:
                 self._ledger.to_ring(other, other.spec, "")
-            placed, pools = self._place(record, ())  # now, as rings have got queue pair numbers
+            placed, pools = self._place(record, ())  # now, as rings have received queue pair numbers
             self._ledger.begin(record, placed, pools, beside=True)
         except BaseException:
             for other, key, switches in ending:
@@ -208,8 +210,8 @@ class Leases:
         return Granted(record, key, placed, self._lifecycle.installing(key, placed, gone))
 
     def _in_the_way(self, record: Record) -> tuple[list[Record], frozenset[str]] | None:
-        """The idle leases that have to end for this one, and switches whose epochs are used up, which are empty then.
-        None if the calls of others are in the way."""
+        """The idle leases that have to end for this one, and the switches whose epochs are used up and which are empty
+        then. None if calls of other groups are in the way."""
         mine = _switches(record.home)
         idle = [each for each in self._ledger.records.values() if each is not record and self._idle(each)]
         near = [each for each in idle if each.placed is not None and mine & {*each.placed.switches}]
@@ -226,7 +228,8 @@ class Leases:
         return (near, lacking - used) if lacking - used else None
 
     def _place(self, record: Record, without: Sequence[Record]) -> tuple[PlacedTrees, Pools]:
-        """What a lease takes, as if these groups held nothing. Raises ``InputError`` if it does not fit."""
+        """The resources that a lease takes, as if these groups held nothing. Raises ``InputError`` if it does not
+        fit."""
         ledger, view = self._ledger, self._ledger.fabric.view
         assert record.home is not None
         pools = ledger.pools([placed for each, placed in ledger.live() if each not in without])
@@ -250,7 +253,7 @@ class Leases:
         return any(completed < call for completed in known.values())
 
     def _nap(self, until: float) -> float:
-        """Seconds after which to look again if nobody notifies: a call may take too long."""
+        """Seconds after which a waiting caller checks again without being notified: a call may take too long."""
         held = [each.lease.since + self._longest for each in self._ledger.records.values() if each.lease is not None]
         now = time.monotonic()
         return max(_NAP_S, min([until, *(end for end in held if end > now)]) - now)
@@ -258,7 +261,7 @@ class Leases:
     # --- installing ---
 
     def _install(self, granted: Granted, call: int) -> bool:
-        """Install a lease on all switches. Returns whether it is in use now; otherwise nothing of it is left."""
+        """Install a lease on all switches. Returns whether it is in use now; otherwise no part of it is left."""
         ledger, lifecycle = self._ledger, self._lifecycle
         record, key, placed = granted.record, granted.key, granted.placed
         done = False

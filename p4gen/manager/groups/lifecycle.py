@@ -1,4 +1,5 @@
-"""The life of placements: they are recorded, installed on all their switches or none, and undone when that fails."""
+"""The life cycle of placements: they are recorded, installed on all their switches or none, and undone when that
+fails."""
 
 from __future__ import annotations
 
@@ -32,9 +33,11 @@ class Lifecycle:
 
     def settle(self, record: Record, spec: GroupSpec, *, beside: bool = False, gain: float | None = None) -> None:
         """Place a group and install it; ``record`` is busy for this caller. A switch that refuses or does not answer is
-        avoided in another attempt. With ``gain`` only trees count that are so many times as fast as the present one.
-        Raises ``ManagerError``; then nothing new is left, and the placement that was in use still is with ``beside``,
-        otherwise not."""
+        avoided in another attempt. With ``gain`` only trees count that are that many times as fast as the present one.
+
+        Raises ``ManagerError``; then no part of a new placement is left. The placement that was in use is still in use
+        with ``beside``, otherwise not.
+        """
         try:
             self._settle(record, spec, beside, Faster(record, gain) if gain is not None else None)
         except Exception:
@@ -116,8 +119,9 @@ class Lifecycle:
     def _begin(
         self, record: Record, spec: GroupSpec, avoid: Mapping[str, str], faster: Faster | None, *, beside: bool
     ) -> tuple[Key, PlacedTrees] | None:
-        """Find a place for a group, and record it. None if it is to have its switches by leases: there is nothing to
-        install. The policy is asked without the lock; what it proposes counts only if nothing has changed since."""
+        """Find a place for a group, and record it. Returns None if the group is to have its switches by leases: there
+        is nothing to install. The policy is asked without the lock; its proposal counts only if nothing has changed
+        since."""
         ledger, instead_of = self._ledger, None if beside else record
         for _ in range(UNLOCKED):
             with ledger.changed:
@@ -142,7 +146,7 @@ class Lifecycle:
     def _several_instead(
         self, record: Record, spec: GroupSpec, avoid: Mapping[str, str], faster: Faster | None
     ) -> bool:
-        """Whether a group gets several trees instead of what it has, of which only one fits beside that."""
+        """Whether a group gets several trees in place of its present tree, beside which only one of them fits."""
         try:
             return record.placed is not None and bool(self._ledger.plan(spec, avoid, record, faster).placed.rates)
         except NoPlaceError:
@@ -165,8 +169,9 @@ class Lifecycle:
         return self.wait(self.installing(key, placed, {}))
 
     def installing(self, key: Key, placed: PlacedTrees, instead_of: Mapping[str, Collection[Key]]) -> Answers:
-        """Ask all its switches to install a placement, and to remove at the same time, by switch, what it takes the
-        place of; other switches just to remove that. Call it together with freeing resources, as ``uninstall``."""
+        """Ask all its switches to install a placement and, at the same time, to remove the placements in
+        ``instead_of``, by switch; other switches only remove those. Call it together with freeing resources, as
+        ``uninstall``."""
         answers: dict[str, Future[Any]] = {}
         for switch in placed.switches:
             if switch in self._threads:
@@ -235,7 +240,7 @@ class Lifecycle:
         return failures
 
     def _empty(self, switches: Iterable[str], record: Record, *, beside: bool) -> set[str]:
-        """Those of the switches that hold no group."""
+        """The switches among these that hold no group."""
         ledger = self._ledger
         with ledger.changed:
             lived = {
@@ -251,8 +256,8 @@ class Lifecycle:
         self.wait(answers)
 
     def busy(self, name: str, *states: GroupState) -> Record:
-        """A group, reserved for this caller once no other one works on it. Raises ``ManagerError`` when there is no
-        such group, it is in another state, or others take too long. The ledger's lock is held."""
+        """Reserve a group for this caller, once no other one works on it. The ledger's lock is held. Raises
+        ``ManagerError`` when there is no such group, it is in another state, or others take too long."""
         ledger = self._ledger
         deadline = time.monotonic() + self._patience
         while (record := ledger.get(name)).busy:

@@ -1,4 +1,4 @@
-"""Groups as the manager shows them: their state to clients, and to hosts what their ranks need (EPIC §3.3.1)."""
+"""Groups as the manager presents them: their state to clients, and to hosts what their ranks need (EPIC §3.3.1)."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ class RankTree:
 
     channels: tuple[RankChannel, ...]
     rate: float
-    """Bit/s that they send, with headers; calls are divided among the trees as their rates are."""
+    """Their sending rate, bit/s with headers. A call is divided among the trees in proportion to their rates."""
 
 
 @dataclass(frozen=True)
 class RankConfig:
-    """What InitGroup gives to the CommLib of one rank: its place, its endpoints, QPs and PSNs."""
+    """The content of InitGroup for the CommLib of one rank: its place, its endpoints, QPs and PSNs."""
 
     group: str
     generation: int
-    """Counts the placements of a group, from 1; queue pairs of an older one are invalid."""
+    """Number of the group's placement, counted from 1; queue pairs of an older one are invalid."""
     rank: int
     size: int
     addresses: HostAddresses
@@ -110,7 +110,7 @@ class GroupTree:
 
 @dataclass(frozen=True)
 class GroupStatus:
-    """The status of a group."""
+    """The status of a group, for clients."""
 
     spec: GroupSpec
     state: GroupState

@@ -20,14 +20,14 @@ from p4gen.plan.placement.planner import NoPlaceError
 AT_ONCE: Final = 4
 """Number of groups that are placed again at the same time."""
 TROUBLED, QUIET = 0.05, 0.5
-"""Seconds between two checks while something is to be done, and when nothing is."""
+"""Seconds between two checks while there is something to do, and while there is nothing."""
 FIRST_DELAY, LAST_DELAY = 0.1, 2.0
 """Seconds until a group that a switch refused is tried again: at first, and at most; doubled each time."""
 
 
 class Repair:
     """A thread that monitors switches and groups. ``grace``: seconds that a switch may be stale before its groups are
-    placed elsewhere. ``refresh`` has switches update their routes; the ledger's lock is held."""
+    placed elsewhere. ``refresh`` makes switches update their routes; it is called with the ledger's lock held."""
 
     def __init__(
         self,
@@ -54,11 +54,12 @@ class Repair:
         self._thread.start()
 
     def wake(self) -> None:
-        """Check now, not only after the interval."""
+        """Check now, without waiting for the interval."""
         self._wake.set()
 
     def close(self, deadline: float) -> None:
-        """End. Waits until ``deadline`` for repairs in progress, which may be waiting for a switch that hangs."""
+        """End the thread. Waits until ``deadline`` for repairs in progress, which may be waiting for a switch that
+        hangs."""
         self._closed = True
         self._wake.set()
         with self._ledger.changed:
@@ -99,7 +100,7 @@ class Repair:
         return troubled
 
     def _silence(self, name: str, thread: SwitchThread) -> tuple[str | None, bool]:
-        """Why a switch must not be used (None: it may), and whether it has problems."""
+        """Why a switch must not be used (None: it may be), and whether it has problems."""
         now = time.monotonic()
         busy, stale = thread.busy_since, thread.stale_since
         if busy is not None and now - busy > self._patience:

@@ -1,16 +1,17 @@
-"""Plans anew in the background: groups move to trees on which they are faster by a tenth at least, and those with
+"""New plans in the background: groups move to trees on which they are faster by a tenth at least, and groups with
 leases to homes that have time for them.
 
-When groups or links change, and then nothing more for a while, each group's policy is asked again, one group after the
-other, without the ledger's lock. A group is moved as ``MoveGroup`` would, if a tree that the policy proposes has room
-and gives each flow at least ``GAIN`` times what its present tree gives it beside all others. Calls that are under way
-are repeated.
+When groups or links have changed, and then nothing more for a while, each group's policy is asked again, one group
+after the other, without the ledger's lock. A group is moved as ``MoveGroup`` would move it, if a tree that the policy
+proposes has room and gives each flow at least ``GAIN`` times the rate of its present tree beside all others. Calls that
+are under way are repeated.
 
-Groups cannot displace each other for ever: one that moves leaves no link that it goes to with less for a flow than it
-gets there itself, which is more than it had. So with each move the sorted list of all groups' rates grows, the lowest
-first, and there are finitely many. A group that moves from one tree to several stays there until a link or a switch
-fails, so there are finitely many such moves, too. A link that comes and goes moves a group once in ``pause`` at most. A
-group with leases only goes from switches that are promised for more time than there is to some that are not, with it.
+Groups cannot displace each other for ever. A group that moves to a link leaves the other flows there at least the rate
+that it gets itself, which is more than it had. So with each move the sorted list of all groups' rates grows, the lowest
+first, and there are finitely many such lists. A group that moves from one tree to several stays there until a link or a
+switch fails, so there are finitely many such moves, too. A link that comes and goes moves a group at most once in
+``pause``. A group with leases moves only from switches that are promised for more time than there is to switches that
+are not, including its own share.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ GAIN: Final = 1.1
 PAUSE: Final = 10.0
 """Seconds for which a group that has moved stays."""
 _QUIET: Final = 0.25
-"""Seconds without a change after which groups are looked at."""
+"""Seconds without a change after which groups are checked."""
 
 
 class Replan:
@@ -43,32 +44,32 @@ class Replan:
         self._ledger, self._lifecycle, self._pause = ledger, lifecycle, pause
         self._closing = threading.Event()
         self._seen: object = None
-        """What there was at the last look."""
+        """The state at the last check."""
         self._done: object = None
-        """What there was when all groups had been looked at, and none could be moved."""
+        """The state when all groups had been checked, and none could be moved."""
         self.looks = 0
-        """How often all groups have been looked at."""
+        """How often all groups have been checked."""
         self._stays: dict[str, float] = {}
         """Groups that have moved, and the time until which they stay."""
         self._thread = threading.Thread(target=self._work, name="inc-replan", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread that moves groups."""
         self._thread.start()
 
     def close(self, deadline: float) -> None:
-        """End. Waits until ``deadline`` for a move in progress."""
+        """End the thread. Waits until ``deadline`` for a move in progress."""
         self._closing.set()
         if self._thread.is_alive():
             self._thread.join(max(0.0, deadline - time.monotonic()))
 
     @property
     def settled(self) -> bool:
-        """Whether no group can be moved as things are; with the ledger's lock."""
+        """Whether no group can be moved in the present state. The ledger's lock is held."""
         return self._done == self._state()
 
     def _state(self) -> object:
-        """What decides where groups can be; leases do not."""
+        """The state that decides where groups can be; leases do not."""
         ledger = self._ledger
         places = tuple(
             (name, record.state, record.home or record.generation) for name, record in ledger.records.items()
@@ -89,7 +90,7 @@ class Replan:
                     self._done = self._seen
 
     def _consider(self, name: str) -> bool:
-        """Move a group if that is worth it. Whether it has to wait for its next move."""
+        """Move a group if that is worth it. Returns whether it has to wait for its next move."""
         ledger = self._ledger
         with ledger.changed:
             record = ledger.records.get(name)
@@ -99,7 +100,7 @@ class Replan:
         with ledger.changed:
             if record is None or not _may_move(record) or record.placed is None:
                 return False
-            if not record.placed.links <= ledger.fabric.view.links:  # it is to be repaired
+            if not record.placed.links <= ledger.fabric.view.links:  # it has to be repaired
                 return False
             crowd = ledger.crowd(record)
             now = crowd.rate(record.placed.trees)
@@ -127,8 +128,8 @@ class Replan:
         return False
 
     def _consider_home(self, record: Record, home: IncTree) -> bool:
-        """Give a group with leases a home that has time for it, if its present one has not. Whether it has to wait
-        until its lease has ended."""
+        """Give a group with leases a home that has time for it, if its present one has not. Returns whether it has to
+        wait until its lease has ended."""
         ledger = self._ledger
         with ledger.changed:
             if record.spec.root is not None or record.state is not GroupState.ACTIVE or record.home is not home:
@@ -160,7 +161,7 @@ class Replan:
 
 
 def _may_move(record: Record) -> bool:
-    """Whether a group's place is for the policy to choose, on one tree so far, and nobody works on it."""
+    """Whether the policy chooses a group's place, which is on one tree so far, and no caller works on it."""
     chosen = record.spec.root is None and record.home is None and record.state is GroupState.ACTIVE
     single = record.placed is not None and not record.placed.rates
     return chosen and single and not record.busy and not record.lost

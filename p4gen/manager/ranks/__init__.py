@@ -1,1 +1,1 @@
-"""Ranks in real time, and what the manager tells them."""
+"""Ranks in real time, and their configurations from the manager."""

@@ -1,4 +1,4 @@
-"""The calls of a rank: what they are made of, and how they end."""
+"""The calls of a rank: their inputs, and their results."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class CallResult:
     """A successful call. Times are CLOCK_MONOTONIC, in ps."""
 
     value: Any
-    """This rank's result; None if the collective gives it none. Of a rank with offered memory what its family says."""
+    """This rank's result; None if the collective gives it none. For a rank with offered memory, the family's result."""
     started: int
-    """The time at which it first began, in any generation of the group."""
+    """The time at which the call first began, in any generation of the group."""
     finished: int
     last_result: int | None = None
     begun: int = 1
@@ -54,7 +54,7 @@ class RankCall:
         return communicator.invoke(self.collective, self.values, self.root, self.op)
 
     def fail(self, reason: str) -> None:
-        """End it with an error, unless it has ended."""
+        """End the call with an error, unless it has ended."""
         if not self.future.done():
             self.future.set_exception(FailedError(reason))
 

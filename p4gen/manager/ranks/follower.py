@@ -1,4 +1,4 @@
-"""What every rank of a group does with the manager's news: it joins each generation, and leaves it.
+"""The part of a rank that follows the manager's news: it joins each generation of its group, and leaves it.
 
 The manager may place a group again at any time (a *generation*). A rank then creates new queue pairs, reports to the
 manager how many calls it has completed, and gets the least number of all ranks: from that call on everything is
@@ -48,11 +48,11 @@ class Follower(ABC):
         self._last: RankConfig | None = None
         """The newest configuration of an active generation."""
         self._joined: RankConfig | None = None
-        """That of the generation whose queue pairs there are."""
+        """The configuration of the generation whose queue pairs exist."""
         self._running = False
         """Whether all ranks are ready, so that calls are made."""
         self._ended = ""
-        """Why no more calls are possible."""
+        """Why no more calls are possible; "" while they are."""
         self._past: Counter[str] = Counter()
         """Counters of queue pairs that were destroyed."""
         self._data_bytes = 0
@@ -77,7 +77,7 @@ class Follower(ABC):
 
     @abstractmethod
     def _unfit(self, config: RankConfig) -> str:
-        """Why this kind of ranks cannot be one of a group; "" if it can."""
+        """Why this kind of rank cannot join a group; "" if it can."""
 
     @abstractmethod
     def _create(self, config: RankConfig) -> None:
@@ -85,15 +85,15 @@ class Follower(ABC):
 
     @abstractmethod
     def _destroy(self) -> None:
-        """Destroy them; calls under way are made again in the next generation."""
+        """Destroy the queue pairs. Calls under way are made again in the next generation."""
 
     @abstractmethod
     def _go_on(self, again: int) -> None:
-        """All ranks are ready: repeat the last completed calls, this many, and make those that wait."""
+        """All ranks are ready: repeat the last ``again`` completed calls, and make those that wait."""
 
     @abstractmethod
     def _fail_waiting(self, reason: str) -> None:
-        """Fail all calls that are not completed, and forget them and what was kept."""
+        """Fail all calls that are not completed, and forget them and the kept inputs."""
 
     @abstractmethod
     def _pairs(self) -> Iterable[QueuePair]:
@@ -101,7 +101,7 @@ class Follower(ABC):
 
     @abstractmethod
     def _waits(self) -> bool:
-        """Whether calls are not completed."""
+        """Whether some calls are not completed."""
 
     # --- generations ---
 
@@ -182,7 +182,7 @@ class Follower(ABC):
             self._destroy()
 
     def _why(self) -> str:
-        """Why calls do not end."""
+        """Why calls do not end: the state of the group, or other ranks."""
         if self.state is GroupState.BROKEN:
             return f"the group is broken: {self.reason}" if self.reason else "the group is broken"
         if self._joined is None:

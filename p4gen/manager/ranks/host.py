@@ -28,8 +28,8 @@ _RETRY_S: Final = 1.0
 class Host:
     """The groups of the host ``name``, on its NIC. Register the host first: the manager's answer has its addresses.
 
-    ``timeout_ps`` is the retransmission timer of queue pairs; ``out_of_order`` is what ``HostInfo`` says of the NIC.
-    The caller keeps the loop and the objects of which the NIC is made.
+    ``timeout_ps`` is the retransmission timer of queue pairs; ``out_of_order`` is ``HostInfo.out_of_order``. The caller
+    keeps the loop and the objects of which the NIC is made.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Host:
         return found
 
     def follower(self, group: str, timeout: float = 10.0) -> Follower:
-        """This host's rank of a group of any kind; see ``member``."""
+        """This host's rank of a group of any kind. Raises as ``member`` does."""
         with self._changed:
             if not self._changed.wait_for(lambda: group in self._members, timeout):
                 known = ", ".join(sorted(self._members)) or "none"
@@ -85,8 +85,8 @@ class Host:
             return self._members[group]
 
     def offer(self, group: str, make: Make, timeout: float = 10.0) -> MemoryMember:
-        """Become a rank of a group whose switches address the ranks' memory, before the manager creates it; what
-        InitGroup has to know is the rank's ``memory``. If the group is not created, ``withdraw`` it.
+        """Become a rank of a group whose switches address the ranks' memory, before the manager creates it. InitGroup
+        needs the rank's ``memory``. If the group is not created, ``withdraw`` the memory.
 
         Waits until this host has left an earlier group of this name; raises ``FailedError`` when it does not within
         ``timeout`` seconds.
@@ -118,7 +118,7 @@ class Host:
         self._loop.run_there(end)
 
     def members(self) -> dict[str, Follower]:
-        """All groups that it is in, by name."""
+        """All groups that the host is in, by name."""
         with self._changed:
             return dict(self._members)
 

@@ -83,7 +83,7 @@ class Member(Follower):
         return self._array(self.begin(Collective.BROADCAST, values, root, None, deadline))
 
     def reduce_scatter(self, values: Array, op: Op | None = None, deadline: float | None = None) -> Array:
-        """Of the reduction, this rank's part."""
+        """This rank's part of the reduction."""
         return self._array(self.begin(Collective.REDUCE_SCATTER, values, 0, op, deadline))
 
     def all_gather(self, values: Array, deadline: float | None = None) -> Array:
@@ -91,7 +91,7 @@ class Member(Follower):
         return self._array(self.begin(Collective.ALLGATHER, values, 0, None, deadline))
 
     def barrier(self, deadline: float | None = None) -> None:
-        """Ends at no rank before all have called it."""
+        """Return at no rank before all have called it."""
         self._wait(self.begin(Collective.BARRIER, None, 0, None, deadline))
 
     def begin(
@@ -111,14 +111,14 @@ class Member(Follower):
         if self._config is not None:
             check_call(self._config, collective, copy, root, op)
         call = RankCall(collective, copy, root, op)
-        call.future.set_running_or_notify_cancel()  # others count on it: it cannot be taken back
+        call.future.set_running_or_notify_cancel()  # other ranks count on the call: it cannot be cancelled
         self._loop.call_soon_threadsafe(self._add, call)
         if deadline is not None:
             self._loop.call_soon_threadsafe(self._limit, (weakref.ref(call), deadline))
         return call.future
 
     def sent_by_tree(self) -> tuple[int, ...]:
-        """The packets that were sent over each tree in this generation; none, unless the group has several. May be
+        """The number of packets sent over each tree in this generation; empty, unless the group has several. May be
         called from any thread."""
         library = self._communicator
         trees = library.communicators if isinstance(library, StripedCommunicator) else ()
@@ -187,7 +187,7 @@ class Member(Follower):
 
     def _confirm(self, call: RankCall) -> None:
         """On a ring, pass a Barrier before a rank could get further ahead than calls are kept: it may complete Reduces
-        and Broadcasts which others have not begun. All ranks do so before the same calls."""
+        and Broadcasts that others have not begun. All ranks pass it before the same calls."""
         if not isinstance(self._communicator, Ring):
             return
         if call.collective not in ROOTED:
@@ -237,7 +237,7 @@ class Member(Follower):
         return self._joined is not None and self._joined.leased and self._joined.rank == 0
 
     def _ask(self) -> None:
-        """Make the next call, or ask the manager about it. It is the only one under way."""
+        """Make the next call, or ask the manager about it. No other call is under way."""
         config = self._joined
         while self._queue and self._queue[0].asked and self._running and not self._under_way and not self._failure:
             self._make(self._queue[0])  # which leaves the queue if it is invalid
@@ -249,7 +249,7 @@ class Member(Follower):
 
     def _begin_call(self, config: RankConfig, call: RankCall, number: int) -> None:
         """Wait for the manager's answer, on a separate thread. Without a manager nothing changes, so the call is made
-        in the present generation; in an old one nothing is made."""
+        in the present generation; if that is over, no call is made."""
         go: bool | None = True
         try:
             go = self._manager.begin_call(config.group, config.generation, number)

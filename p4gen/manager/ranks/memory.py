@@ -1,7 +1,7 @@
 """A rank of a group whose switches address the ranks' memory, in real time.
 
-The memory is there before the group is: the host offers it (``Host.offer``), InitGroup is told of it, and every
-generation of the group has it. What a rank calls, and what comes to its memory, is the family's knowledge
+The memory exists before the group does: the host offers it (``Host.offer``), InitGroup gets its address, and every
+generation of the group has it. The family knows which calls a rank makes, and what arrives in its memory
 (``MemoryRank``).
 """
 
@@ -26,11 +26,11 @@ from p4gen.manager.ranks.follower import KEPT, Follower
 
 
 class MemoryRank(Protocol):
-    """What a rank does on its NIC; a family has it. ``problems`` are errors, after which no call ends."""
+    """A family's rank on a NIC. ``problems`` are errors, after which no call ends."""
 
     @property
     def memory(self) -> Memory:
-        """What the host offers; registered as long as the rank is there."""
+        """The memory that the host offers; registered as long as the rank exists."""
         ...
 
     @property
@@ -40,16 +40,16 @@ class MemoryRank(Protocol):
 
     @property
     def problems(self) -> list[str]:
-        """Errors of connections, and of what others have sent."""
+        """Errors of connections, and of the data that others have sent."""
         ...
 
     @property
     def done(self) -> bool:
-        """Whether the last call that it has started is completed."""
+        """Whether the last call that was started is completed."""
         ...
 
     def progress(self) -> float:
-        """The part of that call that is done."""
+        """The fraction of that call that is done, from 0 to 1."""
         ...
 
     def unfit(self, config: RankConfig) -> str:
@@ -60,10 +60,10 @@ class MemoryRank(Protocol):
         """Create the queue pairs of a generation, with a retransmission timer of ``timeout_ps`` or more."""
 
     def disconnect(self) -> None:
-        """Destroy them, and forget all calls and what is in the memory."""
+        """Destroy the queue pairs, and forget all calls and the memory's contents."""
 
     def close(self) -> None:
-        """The memory is no longer registered."""
+        """Deregister the memory."""
 
 
 Make = Callable[[Nic, Callable[[], None]], MemoryRank]
@@ -111,7 +111,7 @@ class MemoryMember(Follower):
         """Why calls cannot complete in this generation."""
         self._mine = make(nic.nic, self._changed)
         self.memory = self._mine.memory
-        """What InitGroup has to know of this rank."""
+        """The memory that InitGroup needs to know."""
 
     def begin(
         self,
@@ -120,14 +120,14 @@ class MemoryMember(Follower):
         size: int = 0,
         deadline: float | None = None,
     ) -> Future[CallResult]:
-        """Make a call without waiting for it: ``start`` begins it on the family's rank, and ``finish`` gives its result
-        once it is done; both on the loop, and in each generation in which it is made. ``size`` is what counters say of
-        it, in bytes.
+        """Make a call without waiting for it. ``start`` begins it on the family's rank, and ``finish`` returns its
+        result once it is done; both run on the loop, in each generation in which the call is made. ``size`` is the
+        call's size in counters, in bytes.
 
         The future raises ``FailedError``, also ``deadline`` seconds from now; the rank keeps its place in the calls.
         """
         call = _Call(start, finish, size)
-        call.future.set_running_or_notify_cancel()  # others count on it: it cannot be taken back
+        call.future.set_running_or_notify_cancel()  # other ranks count on the call: it cannot be cancelled
         self._loop.call_soon_threadsafe(self._add, call)
         if deadline is not None:
             self._loop.call_soon_threadsafe(self._limit, (weakref.ref(call), deadline))
@@ -160,7 +160,7 @@ class MemoryMember(Follower):
             call.fail(f"a call of group {self.group} has not ended in {seconds:g} s: {self._why()}")
 
     def _make(self) -> None:
-        """Start the first call in the line."""
+        """Start the first of the calls that wait."""
         call = self._line[0]
         call.begun += 1
         call.started = call.started or self._loop.now
@@ -168,10 +168,10 @@ class MemoryMember(Follower):
             call.start(self._mine)
         except ValueError as error:  # the family refuses it, at every rank alike
             self._fail(str(error))
-        self._changed()  # there may have been problems before
+        self._changed()  # problems may have been found before
 
     def _changed(self) -> None:
-        """Something has completed, from within a queue pair's handler."""
+        """Handle a completion, from within a queue pair's handler."""
         self._loop.at(self._loop.now, self._look, self._joined)
 
     def _look(self, when: RankConfig | None) -> None:
@@ -195,7 +195,7 @@ class MemoryMember(Follower):
             call.future.set_result(CallResult(value, call.started, self._loop.now, begun=call.begun))
 
     def _fail(self, reason: str) -> None:
-        """No call ends in this generation any more."""
+        """No call ends in this generation any more: fail those that wait."""
         self._failure = reason
         for call in self._queue:
             call.fail(f"group {self.group}: {reason}")

@@ -1,4 +1,4 @@
-"""What InitGroup gives to each rank of a group that has a place, or calls on a ring."""
+"""The content of InitGroup for each rank of a group that has a place, or whose calls run on a ring."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The configurations of CommLib and of a ring for a rank, from what InitGroup gives to it.
+"""The configurations of CommLib and of a ring for a rank, made of InitGroup's content.
 
-The queue pairs of a ring have numbers in a row, from the first one on, R for each kind: the ranks' ends to the right,
-those to the left, rank 0's ends of the star, the others' ends of it.
+The queue pairs of a ring have consecutive numbers, R for each kind: the ranks' ends to the right, those to the left,
+rank 0's ends of the star, the others' ends of it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ TIMEOUT: Final = 50 * MS
 
 
 RING_QPS: Final = 4
-"""The queue pair numbers of a ring, for each rank."""
+"""Queue pair numbers of a ring for each rank."""
 _RNR_TIMER: Final = 14
-"""The code of the time after which a rank sends again what its neighbour has not called yet."""
+"""The code of the delay after which a rank sends again a message for which its neighbour has not posted a receive
+yet."""
 _OUTSTANDING: Final = 64
 """Packets that a connection of a ring may have outstanding."""
 
 
 def first_psn(ring_qp: int) -> int:
-    """The first PSN of a ring's queue pairs: far from that of rings with other numbers."""
+    """The first PSN of a ring's queue pairs, far from those of rings with other numbers."""
     return ring_qp * 0x9E3779B1 >> 8 & 0xFFFFFF
 
 
@@ -72,7 +73,7 @@ def ring_config(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: int
 def group_config(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: int = ACK_EVERY) -> GroupConfig:
     """The configuration of a rank's CommLib in real time."""
     channels = {channel.key: (channel.qp, channel.peer) for channel in config.channels}
-    if config.ring_qp:  # what its calls may be is that of the program; ``ring_config`` has its connections
+    if config.ring_qp:  # the program decides what calls are possible; ``ring_config`` has the ring's connections
         channels = {SYMMETRIC: (config.ring_qp, Peer(config.addresses.gateway, config.addresses.ip, config.ring_qp))}
     if config.trees:
         return tree_configs(config, timeout_ps=timeout_ps, ack_every=ack_every)[0]
@@ -80,8 +81,8 @@ def group_config(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: in
 
 
 def tree_configs(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: int = ACK_EVERY) -> list[GroupConfig]:
-    """The configurations of a rank on each of several trees: its queue pairs send at the tree's rate, less what the
-    ACKs of data that goes the other way take."""
+    """The configurations of a rank on each of several trees. Its queue pairs send at the tree's rate, less the share
+    that the ACKs of data in the other direction take."""
     spec = collective(config.spec)
     return [
         _configured(

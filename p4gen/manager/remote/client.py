@@ -71,7 +71,7 @@ class ManagerClient(Manager):
         self.close()
 
     def close(self) -> None:
-        """Disconnect; watches end."""
+        """Close the connection; all watches end."""
         self._closed.set()
         with self._lock:
             watches = list(self._watches)
@@ -276,7 +276,7 @@ class Watch:
             self._closed.wait(_AGAIN_S)
 
     def close(self) -> None:
-        """End it, also where it waits."""
+        """End the watch, also while another thread waits in it."""
         self._closed.set()
         with self._lock:
             if self._stream is not None:

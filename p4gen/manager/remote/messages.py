@@ -61,7 +61,7 @@ def from_message(kind: type[T], message: Message) -> T:
 
 
 def _outward(value: Any) -> dict[str, Any]:
-    """The fields of a message."""
+    """The fields of the message for an object of the API."""
     found = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     match value:
         case GroupSpec() if not value.collectives:

@@ -196,7 +196,7 @@ def _unary(name: str, request: Any, work: Callable[[Any], Any]) -> Any:
 
 
 def _subject(message: Any) -> str:
-    """What a request is about, for the log: the name of a group, host or switch, or a connection."""
+    """The subject of a request, for the log: the name of a group, host or switch, or a connection."""
     if isinstance(message, pb.ConnectionSpec):
         return f"{message.source} QP {message.source_qp} to {message.destination} QP {message.destination_qp}"
     return str(message.name if "name" in message.DESCRIPTOR.fields_by_name else message.number)

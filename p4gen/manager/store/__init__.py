@@ -1,1 +1,1 @@
-"""The manager's books: what it knows, in memory and on disk."""
+"""The manager's knowledge, in memory and on disk."""

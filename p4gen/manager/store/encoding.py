@@ -1,4 +1,5 @@
-"""Dataclasses to JSON and back, by their type hints: how the manager's store keeps trees, channels and contexts.
+"""Dataclasses to JSON and back, by their type hints: the form in which the manager's store keeps trees, channels and
+contexts.
 
 A dataclass is the list of its fields' values, a mapping a list of pairs (its keys need not be text), bytes are base 85.
 """
@@ -16,7 +17,7 @@ from p4gen.records import from_plain, to_plain
 
 
 def encode(value: Any) -> Any:
-    """What ``json.dumps`` takes. Sets are sorted."""
+    """A value in the form that ``json.dumps`` takes. Sets are sorted."""
     if isinstance(value, bytes):
         return base64.b85encode(value).decode()
     if is_dataclass(value):
@@ -31,8 +32,8 @@ def encode(value: Any) -> Any:
 
 
 def _written(value: Any) -> list[Any]:
-    """The values of a dataclass's fields. Last ones that are marked as ``later`` and have their defaults are left out:
-    an earlier version reads what it knows."""
+    """The values of a dataclass's fields. Fields at the end that are marked as ``later`` and have their defaults are
+    left out, so that an earlier version can read the rest."""
     known = list(fields(value))
     while known and known[-1].metadata.get("later") and getattr(value, known[-1].name) == known[-1].default:
         known.pop()

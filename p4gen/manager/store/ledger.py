@@ -41,14 +41,14 @@ LOGGER = logging.getLogger("p4gen.manager")
 
 @dataclass(frozen=True)
 class Faster:
-    """What a new place has to be: ``gain`` times as fast, for each flow, as the tree that a group has."""
+    """A condition for a new place: ``gain`` times as fast, for each flow, as the group's present tree."""
 
     than: Record
     gain: float
 
 
 class Ledger:
-    """Everything that the manager knows. ``changed`` is its lock, and is notified of every change of a group."""
+    """The manager's knowledge. ``changed`` is its lock, and is notified of every change of a group."""
 
     def __init__(self, store: Store, fabric: Fabric, policy: PlacementPolicy, seed: int | None) -> None:
         self.changed = threading.Condition()
@@ -66,12 +66,12 @@ class Ledger:
         self._random = random.SystemRandom() if seed is None else random.Random(seed)  # noqa: S311 - for tests
         self._next_tree = self._next_qp = 0
         self.connections: list[StoredConnection] = []
-        """As the store had them at the start; ``Connections`` goes on with them."""
+        """The store's connections at the start; ``Connections`` takes them over."""
         self.next_connection = 1
         self.handshakes: list[tuple[Conversation, tuple[int, ...]]] = []
-        """As the store had them at the start; ``Handshakes`` goes on with them."""
+        """The store's handshakes at the start; ``Handshakes`` takes them over."""
         self.moved = False
-        """Whether the topology is another than before the restart, so that addresses and ports may differ."""
+        """Whether the topology is another one than before the restart, so that addresses and ports may differ."""
         self._load()
 
     def _load(self) -> None:
@@ -140,13 +140,13 @@ class Ledger:
         return Crowd(self.fabric.view.topology, [group.tree for group in self._trees(record)])
 
     def room(self, instead_of: Record | None = None) -> Room:
-        """What is held, as if ``instead_of`` held nothing."""
+        """The resources that are held, as if ``instead_of`` held nothing."""
         live = [(record, placed) for record, placed in self.live() if record is not instead_of]
         lasting = [placed for record, placed in live if record.home is None]
         return Room(lambda: self.pools(placed for _, placed in live), lambda: self.pools(lasting))
 
     def pools(self, live: Iterable[PlacedTrees]) -> Pools:
-        """What is free if these are all placements."""
+        """The free resources if these are all placements."""
         limits = {name: Limits.of(program) for name, program in self.fabric.view.specs.items()}
         tree, qp = self._next_tree, self._next_qp
         parts = (part for placed in live for part in placed.parts)
@@ -168,7 +168,7 @@ class Ledger:
         raise search.failure()
 
     def draw_psn(self) -> int:
-        """A first PSN at random."""
+        """Draw a first PSN, from the seed if there is one."""
         return self._random.randrange(1 << 24)
 
     def _trees(self, instead_of: Record | None) -> list[GroupView]:
@@ -204,13 +204,13 @@ class Ledger:
     # --- a group's life ---
 
     def get(self, name: str) -> Record:
-        """A group. Raises ``ManagerError``."""
+        """The record of a group. Raises ``ManagerError`` if there is none."""
         if name not in self.records:
             raise ManagerError(Code.NOT_FOUND, f"there is no group '{name}'")
         return self.records[name]
 
     def begin(self, record: Record, placed: PlacedTrees, pools: Pools, *, beside: bool = False) -> None:
-        """Record that a placement is to be installed. The one in use is given up, unless ``beside``."""
+        """Record that a placement is to be installed. The placement in use is given up, unless ``beside``."""
         generation = record.last + 1
         name = record.spec.name
         first = name not in self.records or (record.state is GroupState.INSTALLING and not record.generation)
@@ -236,7 +236,7 @@ class Ledger:
             self._tell(record)
 
     def swap(self, record: Record, placed: PlacedTrees, pools: Pools) -> None:
-        """Record that a placement is to be installed instead of the one in use, which is restored if this fails. Until
+        """Record that a placement is to be installed in place of the one in use, which is restored if this fails. Until
         then the resources of both are reserved."""
         generation = record.last + 1
         with self.store.transaction():
@@ -297,8 +297,8 @@ class Ledger:
         self.stamp += 1
 
     def to_ring(self, record: Record, spec: GroupSpec, reason: str) -> None:
-        """Record that calls run on a ring of the hosts from now on, as a new generation; ``reason``: why switches do
-        not carry them. Raises ``ManagerError`` if no program says what the calls may be."""
+        """Record that calls run on a ring of the hosts from now on, as a new generation; ``reason`` says why switches
+        do not carry them. Raises ``ManagerError`` if no program defines the calls."""
         program = self.fabric.program(spec.ranks)
         if program is None or not program.takes_part:
             raise ManagerError(Code.REFUSED, f"group {spec.name}: no registered switch runs a program for collectives")
@@ -393,7 +393,7 @@ class Ledger:
     # --- notifications ---
 
     def watch(self, host: str) -> Watch:
-        """A watch of a host's memberships."""
+        """Watch a host's memberships: the present ones, then every change."""
 
         def forget(watch: Watch) -> None:
             with self.changed:
@@ -410,7 +410,7 @@ class Ledger:
 
     @property
     def watches(self) -> list[Watch]:
-        """All open watches."""
+        """All open watches, of all hosts."""
         return [watch for some in self._watches.values() for watch in some]
 
     def _tell(self, record: Record, *, gone: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""What the manager knows of a group, in memory."""
+"""The manager's knowledge of a group, in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from p4gen.plan.placement.tree import IncTree
 
 @dataclass
 class Lease:
-    """What a group holds its tree's switches for."""
+    """The call for which a group holds its tree's switches."""
 
     call: int
     """The call, counted from 0, or the last one."""
@@ -40,7 +40,7 @@ class Record:
     home: IncTree | None = None
     """The tree whose switches the group has by leases; ``placed`` is then a lease."""
     lease: Lease | None = None
-    """What ``placed`` is held for, if it is a lease that has been used."""
+    """The call for which ``placed`` is held, if it is a lease that has been used."""
     refusals: int = 0
     """Leases that were refused in a row."""
     agreed: int | None = None
@@ -58,7 +58,7 @@ class Record:
     arrived: dict[int, int] = field(default_factory=dict)
     """Ranks that are ready, with their numbers of completed calls."""
     completed: dict[int, int] = field(default_factory=dict)
-    """Of a group with leases: by rank, calls that it has completed, as it has told in this generation."""
+    """For a group with leases: the number of calls that each rank has reported as completed in this generation."""
     reports: dict[int, RankReport] = field(default_factory=dict)
 
     @property
@@ -73,7 +73,7 @@ class Record:
 
     @property
     def waits(self) -> bool:
-        """Whether it is without a place, and is to get one as soon as there is room."""
+        """Whether the group is without a place, and is to get one as soon as there is room."""
         return self.state is GroupState.BROKEN or (self.ring is not None and self.home is None)
 
     @property
@@ -82,11 +82,11 @@ class Record:
         return RING_QPS * len(self.spec.ranks)
 
     def row(self, state: GroupState, generation: int, last: int, reason: str = "") -> StoredGroup:
-        """The row to be stored."""
+        """The row of the store for a group in this state."""
         return StoredGroup(self.spec, state, generation, last, reason)
 
     def status(self) -> GroupStatus:
-        """The status for clients."""
+        """The status for clients, with what the group holds on each switch."""
         placed = self.placed or (None if self.ring is not None else self.pending)
         slots: defaultdict[str, int] = defaultdict(int)
         contexts: defaultdict[str, int] = defaultdict(int)

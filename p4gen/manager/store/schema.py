@@ -1,4 +1,4 @@
-"""The tables of the manager's store (SQLite), and what each version of them has added."""
+"""The tables of the manager's store (SQLite), and the additions of each version."""
 
 from __future__ import annotations
 

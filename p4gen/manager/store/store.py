@@ -48,7 +48,7 @@ class ClosedError(StoreError):
 
 @dataclass(frozen=True)
 class StoredRing:
-    """Of a group that may be without switches: the ring of its hosts."""
+    """The ring of hosts of a group that may be without switches."""
 
     generation: int | None = None
     """The generation whose calls run on the ring; None if switches carry them."""
@@ -62,7 +62,7 @@ class StoredRing:
 
 @dataclass
 class StoredGroup:
-    """A group as stored."""
+    """A group as the store has it."""
 
     spec: GroupSpec
     state: GroupState
@@ -78,7 +78,7 @@ class StoredGroup:
 
 @dataclass
 class StoredConnection:
-    """A connection as stored. ``placed`` is what it holds on its switches, or is about to."""
+    """A connection as the store has it. ``placed`` is what it holds on its switches, or is about to hold."""
 
     number: int
     spec: ConnectionSpec
@@ -92,7 +92,7 @@ class StoredConnection:
 
 @dataclass
 class Stored:
-    """The contents of a store."""
+    """The whole contents of a store, as ``load`` returns it."""
 
     switches: dict[str, tuple[int, SwitchInfo]]
     hosts: dict[str, int]
@@ -162,7 +162,7 @@ class Store:
                 raise InputError(f"{self.path}: damaged: {damage[0]}")
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; later transactions raise ``ClosedError``."""
         self._closed = True
         self._db.close()
 
@@ -198,7 +198,7 @@ class Store:
         )
 
     def drop_switch(self, name: str) -> None:
-        """Remove a switch."""
+        """Remove a switch by its name."""
         self._db.execute("DELETE FROM switches WHERE name = ?", (name,))
 
     def drop_nodes(self) -> None:
@@ -221,7 +221,7 @@ class Store:
     # --- groups ---
 
     def put_group(self, group: StoredGroup) -> None:
-        """Store a group's row."""
+        """Store a group's row, new or changed."""
         values = (group.spec.name, json.dumps(encode(group.spec)), group.state, group.generation, group.last)
         self._db.execute(
             "INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET spec = excluded.spec, "
@@ -234,7 +234,7 @@ class Store:
         self._db.execute("DELETE FROM groups WHERE name = ?", (name,))
 
     def put_placement(self, name: str, generation: int, placed: PlacedTrees, next_tree: int, next_qp: int) -> None:
-        """Store a placement with its resources, and where the search for the next numbers begins."""
+        """Store a placement with its resources, and the numbers at which the next search begins."""
         db = self._db
         texts = [(part.number, json.dumps(encode(part), separators=(",", ":"))) for part in placed.parts]
         db.execute("INSERT INTO placements VALUES (?, ?, ?, ?, NULL)", (name, generation, *texts[0]))
@@ -260,7 +260,7 @@ class Store:
         self._db.execute("UPDATE placements SET agreed = ? WHERE name = ? AND generation = ?", (call, name, generation))
 
     def put_ring(self, name: str, ring: StoredRing, next_qp: int | None = None) -> None:
-        """Store what a group has of a ring, and where the search for the next queue pair numbers begins."""
+        """Store a group's ring, and the queue pair number at which the next search begins."""
         home = None if ring.home is None else json.dumps(encode(ring.home), separators=(",", ":"))
         row = (name, ring.generation, ring.qp, ring.agreed, home)
         self._db.execute("INSERT OR REPLACE INTO rings VALUES (?, ?, ?, ?, ?)", row)
@@ -268,7 +268,7 @@ class Store:
             self.put_meta("next_qp", next_qp)
 
     def drop_ring(self, name: str) -> None:
-        """Remove what a group has of a ring."""
+        """Remove a group's ring."""
         self._db.execute("DELETE FROM rings WHERE name = ?", (name,))
 
     # --- connections ---
@@ -286,12 +286,12 @@ class Store:
         )
 
     def drop_connection(self, number: int) -> None:
-        """Remove a connection."""
+        """Remove a connection by its number."""
         self._db.execute("DELETE FROM connections WHERE number = ?", (number,))
 
     def put_handshake(self, conversation: Conversation, numbers: tuple[int, ...]) -> None:
-        """Store a connection that hosts have set up, new or changed, and the numbers of its directions that are
-        registered; none while they are being registered."""
+        """Store a connection that hosts have set up, new or changed, and the numbers of its registered directions; none
+        while they are being registered."""
         row = (json.dumps(encode(conversation)), json.dumps(numbers))
         self._db.execute("INSERT OR REPLACE INTO handshakes VALUES (?, ?)", row)
 

@@ -1,1 +1,1 @@
-"""Switches in the manager: agents, what each should hold, ticks, links."""
+"""Switches in the manager: agents, configurations, ticks, links."""

@@ -236,7 +236,7 @@ class IncAgent(Agent):
 
     @contextlib.contextmanager
     def _telling(self, what: str) -> Iterator[None]:
-        """Converts errors to ``AgentError``, and discards what is known of the switch."""
+        """Convert errors to ``AgentError``, and discard the knowledge of the switch."""
         try:
             yield
         except AgentError:
@@ -348,7 +348,7 @@ class IncAgent(Agent):
                 )
 
     def _read_back(self, client: Client, keys: Sequence[Key]) -> Held:
-        """Those of ``keys`` that the switch holds."""
+        """The objects among ``keys`` that the switch holds."""
         entries, groups = ([key for key in keys if (key[0] > 0) is wanted] for wanted in (True, False))
         found = self._read(client, [encoded.entity(key) for key in entries]) if entries else {}
         if groups:
@@ -357,7 +357,7 @@ class IncAgent(Agent):
             except RequestError as error:
                 if error.code is not Code.NOT_FOUND:
                     raise
-                # BMv2's server answers so when any of them does not exist.
+                # BMv2's server answers so when one of them does not exist.
                 found |= self._read(client, encoded.EVERYTHING[1:])
         return found
 

@@ -1,4 +1,4 @@
-"""Link state of switches' interfaces on this machine: what an IncAgent reports of its neighbours."""
+"""The link state of switches' interfaces on this machine, which IncAgents report."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LinkMonitor:
                 self._thread.start()
 
     def forget(self, switch: str) -> None:
-        """Stop watching a switch."""
+        """Stop watching the interfaces of a switch."""
         with self._lock:
             self._switches.pop(switch, None)
 

@@ -2,8 +2,8 @@
 
 The configuration consists of the routes, of connections, and of the placements that are *admitted* here. A placement is
 admitted only by its own ``install``, a connection by ``connect``, so that an entry that the switch refuses can be
-attributed to what caused it. A switch whose state is unknown is *stale*: its state is read, and its configuration
-written again, with back-off, until it answers and has its configuration.
+attributed to its cause. A switch whose state is unknown is *stale*: its state is read, and its configuration written
+again, with back-off, until it answers and has its configuration.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ HEARTBEAT: Final = 1.0
 
 
 class Owner(Protocol):
-    """The manager as a switch's thread uses it. Methods are called without any lock held."""
+    """The manager, as a switch's thread uses it. Methods are called without any lock held."""
 
     def view(self) -> View:
         """The current state of the fabric."""
@@ -62,7 +62,7 @@ class Owner(Protocol):
         """A switch was restarted and has lost these placements."""
 
     def slowest_answer(self) -> float:
-        """Seconds that the slowest switch took to answer when it was last asked."""
+        """Seconds that the slowest switch took for its last answer."""
         ...
 
     def edges_given_up(self, switch: str, ports: set[int]) -> None:
@@ -100,14 +100,14 @@ class SwitchThread(Worker):
         self._tallies = Tallies(info.name)
         self._retry_at, self._delay = time.monotonic(), FIRST_RETRY
         self._applied: frozenset[Item] = frozenset()
-        """The configuration that was last given to the agent."""
+        """The configuration that the agent got last."""
         self._refreshing: Future[Any] | None = None
         self._counting: Future[Any] | None = None
         self._edges: tuple[PlacedEdge, ...] = ()
-        """Edges that get ticks."""
+        """The edges that get ticks."""
         self._given_up = GivenUp()
         self.answer_s = 0.0
-        """Seconds that the switch took when it was last asked for its counters."""
+        """Seconds that the switch took for its last answer with counters."""
         self._thread.start()
 
     # --- for any thread ---
@@ -130,8 +130,8 @@ class SwitchThread(Worker):
         return self._submit(lambda: self._activate(key))
 
     def connect(self, changes: Mapping[int, HeldConnection | None]) -> Future[Any]:
-        """Change what the switch holds of connections (None: nothing). The future raises ``AgentError``; then the
-        switch holds nothing of them, or, if it does not answer, will hold what is wanted when it answers again."""
+        """Change the connections that the switch holds (None: remove). The future raises ``AgentError``; then the
+        switch holds none of them or, if it does not answer, will hold those that are wanted when it answers again."""
         return self._submit(lambda: self._connect(changes))
 
     def restart(self) -> Future[Any]:
@@ -156,11 +156,11 @@ class SwitchThread(Worker):
             return self._counting
 
     def counted(self, number: int) -> tuple[ConnectionCount, ...]:
-        """What the switch has counted of a connection, as ``count`` found it last."""
+        """The counters of a connection, as ``count`` read them last."""
         return self._tallies.of(number)
 
     def forget(self, number: int) -> None:
-        """Forget what has been counted of a connection."""
+        """Forget the counters of a connection."""
         self._submit(lambda: self._tallies.forget(number))
 
     @property
@@ -201,7 +201,7 @@ class SwitchThread(Worker):
             try:
                 self._reconcile()
             except AgentError as error:
-                raise AgentError(error.reason, unreachable=True) from error  # an error that this group did not cause
+                raise AgentError(error.reason, unreachable=True) from error  # another error than this group's
         self._admitted[key] = placed
         try:
             self._apply(fresh=key)
@@ -234,7 +234,7 @@ class SwitchThread(Worker):
                 self._reconcile()
             except AgentError as error:
                 self._connections = wanted
-                raise AgentError(error.reason, unreachable=True) from error  # an error that these did not cause
+                raise AgentError(error.reason, unreachable=True) from error  # not the error of these connections
         if self._agent is not None:
             begun = {number: held for number, held in changes.items() if held is not None}
             kept = {number: held for number, held in self._connections.items() if number in changes}

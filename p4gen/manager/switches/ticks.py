@@ -74,7 +74,7 @@ class TickSender:
             return sum(count for _, count in switch.sent) / max(now - switch.sent[0][0], self.interval_s)
 
     def close(self) -> None:
-        """Stop sending."""
+        """Stop sending, and end the thread."""
         with self._changed:
             self._switches.clear()
             thread, self._thread = self._thread, None

@@ -1,4 +1,4 @@
-"""What a switch should hold for the placements that are admitted at it, and whether it does."""
+"""The configuration that a switch should have for its admitted placements, and whether it has it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from p4gen.vocabulary import ProgramSpec
 Key = tuple[str, int]
 """A placement: its group's name and its generation."""
 HeldConnections = Mapping[int, "HeldConnection"]
-"""By number."""
+"""The connections that a switch is to hold, by number."""
 Item = tuple[object, ...]
 """The identity of an entry, multicast group or clone session."""
 
@@ -66,8 +66,8 @@ def _hosts(info: SwitchInfo, view: View) -> dict[int, int]:
 
 
 def _here(switch: str, view: View, connections: HeldConnections) -> list[ConnectionHere]:
-    """The connections that a switch treats specially. One that starts here is not sprayed over next hops that routes do
-    not have (any more): it has ECMP's path until its new paths are settled."""
+    """The connections that a switch treats specially. A connection that starts here is not sprayed over next hops that
+    routes do not have (any more): it has ECMP's path until its new paths are settled."""
     return [
         held.placed.here(switch, filtered=held.filtered)
         for _, held in sorted(connections.items())
@@ -82,7 +82,7 @@ def contexts_of(switch: str, admitted: Mapping[Key, PlacedTrees]) -> list[GroupC
 
 
 def items_of(config: SwitchConfig) -> frozenset[Item]:
-    """What a configuration consists of."""
+    """The identities of all objects of a configuration."""
     entries = ((entry.table, *entry.match.values()) for entry in config.entries)
     groups = (("", group.group_id) for group in config.multicast_groups)
     return frozenset((*entries, *groups, *((None, session.session_id) for session in config.clone_sessions)))
