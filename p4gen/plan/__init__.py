@@ -1,1 +1,1 @@
-"""Plans: which tree, switches and slots a group gets, how jobs share a network, and how fast it is. No packets."""
+"""Plans: the tree, switches and slots of a group, how jobs share a network, and how fast they are. No packets."""

@@ -16,7 +16,7 @@ _LINK: Final = re.compile(r"(?P<low>[^-]+)-(?P<high>[^-]+)")
 
 @dataclass(frozen=True)
 class Tree:
-    """A group's aggregation tree: what it occupies of the fabric."""
+    """A group's aggregation tree: the links and switches that it takes of a fabric."""
 
     links: tuple[int, ...]
     switches: tuple[int, ...]
@@ -24,12 +24,12 @@ class Tree:
 
     @cached_property
     def at(self) -> NDArray[np.int64]:
-        """Its links, as an index."""
+        """The tree's links, as an index of NumPy arrays."""
         return np.array(self.links, np.int64)
 
     @cached_property
     def nodes(self) -> NDArray[np.int64]:
-        """Its switches, as an index."""
+        """The tree's switches, as an index of NumPy arrays."""
         return np.array(self.switches, np.int64)
 
 
@@ -60,12 +60,13 @@ class FatTree:
 
     @cached_property
     def gpus(self) -> int:
-        """GPUs in all."""
+        """Number of GPUs, of which each is a host."""
         return self.pods * self.leaves * self.hosts
 
     @cached_property
     def _first(self) -> tuple[int, int, int, int]:
-        """Numbers of the first links of leaf to spine, of spine to core, of scale-up; of all links."""
+        """The numbers of the first links from leaf to spine, from spine to core, and of scale-up; then that of all
+        links."""
         up = self.gpus
         core = up + self.pods * self.leaves * self.spines
         inside = core + self.pods * self.spines * self.cores
@@ -73,7 +74,7 @@ class FatTree:
 
     @cached_property
     def capacity(self) -> NDArray[np.float64]:
-        """Bytes/s of each link."""
+        """The capacity of each link, in bytes/s."""
         *_, inside, end = self._first
         found = np.full(end, self.bandwidth / 8)
         found[inside:] = self.scale_up_bandwidth / 8
@@ -81,11 +82,11 @@ class FatTree:
 
     @property
     def switches(self) -> int:
-        """Switches in all."""
+        """Number of leaves, spines and cores."""
         return self.pods * (self.leaves + self.spines) + self.spines * self.cores
 
     def leaf_of(self, host: int) -> int:
-        """The leaf of a host."""
+        """The number of the leaf above a host."""
         return host // self.hosts
 
     def trees(self, group: Sequence[int]) -> Iterator[Tree]:
@@ -152,7 +153,7 @@ class FatTree:
         raise ValueError(f"there is no link '{name}'; links are such as h0-leaf0, leaf0-spine0, spine0-core0")
 
     def links_of(self, switch: int) -> tuple[int, ...]:
-        """The links of a switch."""
+        """The numbers of all links at a switch."""
         up, core, *_ = self._first
         leaves, spines = self.pods * self.leaves, self.pods * self.spines
         if switch < leaves:

@@ -11,8 +11,8 @@ from numba import njit
 
 @njit(cache=True)
 def fill(begins: Any, ends: Any, links: Any, capacity: Any, left: Any, users: Any, rates: Any) -> None:
-    """Set the ``rates`` of flows. Flow f takes ``links[begins[f]:ends[f]]``, the same rate from each of them. ``left``
-    and ``users`` are scratch, one for each link; ``users`` is 0 before and after.
+    """Set the ``rates`` of flows. Flow f runs over ``links[begins[f]:ends[f]]``, at the same rate on each of them.
+    ``left`` and ``users`` are scratch, one for each link; ``users`` is 0 before and after.
 
     All rates grow alike until a link is full; flows on it keep their rates, and the others grow on.
     """

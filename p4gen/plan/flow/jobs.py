@@ -9,7 +9,7 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Model:
-    """A model and how it is trained."""
+    """A model and its training: degrees of parallelism, batch, GPUs."""
 
     layers: int
     hidden: int
@@ -22,7 +22,7 @@ class Model:
     dp: int
     pp: int = 1
     flops: float = 312e12
-    """Of a GPU, each second."""
+    """Floating-point operations of a GPU in a second."""
     bytes: int = 2
     """Of an element."""
 
@@ -46,7 +46,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Phase:
-    """Computation of all GPUs, then an AllReduce of each of the groups at the same time; either may be nothing."""
+    """Computation of all GPUs, then an AllReduce of each of the groups at the same time; either may be empty."""
 
     compute: float
     """Seconds."""
@@ -58,7 +58,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Job:
-    """A job: ``iterations`` times its phases, on so many GPUs."""
+    """A job: its phases, repeated ``iterations`` times, on ``gpus`` GPUs."""
 
     name: str
     gpus: int
@@ -97,8 +97,8 @@ def parallel_job(
     pp: int = 1,
     start: float = 0.0,
 ) -> Job:
-    """A job whose iterations compute, then reduce in the TP groups, then in the DP groups. ``compute`` in seconds,
-    volumes in bytes of a rank, each of an iteration."""
+    """A job whose iterations compute, then reduce in the TP groups, then in the DP groups. ``compute`` is in seconds,
+    volumes are in bytes of a rank; all are per iteration."""
     inner, outer = grid(tp, dp, pp)
     phases = [Phase(compute, tuple(range(len(inner))), tp_volume)]
     if outer:
@@ -122,7 +122,7 @@ def training_job(
 
     An iteration of N parameters on G GPUs computes for 6·N·s·batch/(G·flops) seconds (s tokens of a sequence). Each TP
     group reduces activations four times a layer: 4·(layers/pp)·(batch/dp)·s·hidden elements; each DP group its
-    gradients: N/(tp·pp) elements. What pipeline stages send each other is small beside it, and left out.
+    gradients: N/(tp·pp) elements. The data between pipeline stages is small beside it, and left out.
     """
     tp, dp, pp = tp or model.tp, dp or model.dp, pp or model.pp
     batch, flops = batch or model.batch, flops or model.flops
@@ -133,5 +133,5 @@ def training_job(
 
 
 def hosts_needed(jobs: Sequence[Job]) -> int:
-    """The GPUs of the largest job."""
+    """The number of GPUs of the largest job."""
     return max((job.gpus for job in jobs), default=0)

@@ -1,7 +1,8 @@
 """Jobs of Alibaba's Lingjun data set (alibaba-lingjun-dataset-2023), from which EPIC's Trace2 has its sizes (§L.2).
 
-The data set is two weeks of a cluster in August 2023: ``job.csv`` has a line for each job, ``worker.csv`` one for each
-of its workers, whose column RES says in JSON what it had. Their columns are known from what others read in them.
+The data set is two weeks of a cluster in August 2023. ``job.csv`` has a line for each job, ``worker.csv`` one for each
+of its workers; the column RES is JSON with the worker's resources. The meaning of the columns is taken from other
+users' code.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Recorded:
     submitted: float
     """Seconds after the first of all jobs."""
     seconds: float
-    """From when it ran to its end."""
+    """Seconds from its start to its end."""
 
 
 def recorded(folder: Path) -> list[Recorded]:
@@ -58,7 +59,7 @@ def recorded(folder: Path) -> list[Recorded]:
 
 
 def _gpus(file: Path) -> Counter[str]:
-    """Of each job, by its name."""
+    """The number of GPUs of each job, by its name."""
     found: Counter[str] = Counter()
     for row, place in _rows(file, ("job_name", "RES")):
         if not row["RES"]:

@@ -1,4 +1,4 @@
-"""Where jobs and groups go: GPUs of a job, and which of its possible trees each group has for the job's life."""
+"""The places of jobs and groups: the GPUs of a job, and the tree of each of its groups for the job's life."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ ROUTINGS: Final = ("least", "random")
 
 @dataclass(frozen=True)
 class Placing:
-    """How jobs and groups are placed."""
+    """How jobs and groups are placed, by name."""
 
     jobs: str = "packed"
-    """``packed``: into as few leaves and pods as can be; ``spread``: over the emptiest leaves; ``random``."""
+    """``packed``: into as few leaves and pods as possible; ``spread``: over the emptiest leaves; ``random``."""
     unit: int = 8
     """GPUs that a job gets together, under one leaf: a server's."""
     trees: str = "least"
-    """Of the possible trees the one whose fullest link has fewest groups, or a ``random`` one, as ECMP chooses."""
+    """``least``: the possible tree whose fullest link has the fewest groups; ``random``: any, as ECMP chooses."""
     seed: int = 0
 
 
@@ -58,7 +58,7 @@ class Places:
         return tuple(first + i for first in chosen for i in range(self._placing.unit))[:gpus]
 
     def give(self, hosts: Sequence[int]) -> None:
-        """Take a job's GPUs back."""
+        """Return a job's GPUs to the free ones."""
         for first in sorted({host - host % self._placing.unit for host in hosts}):
             leaf = self._free[self._fabric.leaf_of(first)]
             leaf.append(first)
@@ -83,7 +83,7 @@ class Places:
         return found
 
     def _spread(self, units: int) -> list[tuple[int, int]]:
-        """One unit after the other from the emptiest leaf."""
+        """One unit after the other, each from the leaf that is the emptiest then."""
         free = [len(leaf) for leaf in self._free]
         taken = [0] * len(free)
         for _ in range(units):
@@ -109,10 +109,11 @@ class Routes:
         return tree
 
     def _fullest(self, tree: Tree) -> int:
-        """The groups on the fullest of its links between switches; hosts' links are the same in all trees."""
+        """The number of groups on the fullest of a tree's links between switches; hosts' links are the same in all
+        trees."""
         above = tree.at[tree.at >= self._fabric.gpus]
         return int(self._load[above].max()) if len(above) else 0
 
     def drop(self, tree: Tree) -> None:
-        """A group has no longer this tree."""
+        """Forget a tree that a group no longer has."""
         self._load[tree.at] -= 1

@@ -1,4 +1,4 @@
-"""Which groups the switches aggregate for, and for how long: EPIC's four settings (§6.2, §L.2)."""
+"""The groups for which switches aggregate, and how long: EPIC's four settings (§6.2, §L.2)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from p4gen.plan.flow.fabric import FatTree, Tree
 
 @dataclass(frozen=True)
 class Policy:
-    """When a group gets its tree's switches."""
+    """The condition under which a group gets its tree's switches."""
 
     inc: bool = True
     """Whether switches aggregate at all."""
     disjoint: bool = False
-    """Only if no link of its tree is in another granted group's. Otherwise, a slot of every switch is needed."""
+    """Whether a tree is granted only if no link of it is in another granted tree. Otherwise a slot of every switch is
+    needed."""
     for_life: bool = True
-    """Kept until the job ends; otherwise until the collective has ended."""
+    """Whether a grant lasts until the job ends; otherwise until the collective has ended."""
 
 
 POLICIES: Final = {
@@ -32,7 +33,7 @@ POLICIES: Final = {
 
 
 class Grants:
-    """What granted groups hold of a fabric: links of disjoint trees, or a slot of each switch."""
+    """The resources of granted groups: links of disjoint trees, or a slot of each switch."""
 
     def __init__(self, fabric: FatTree, policy: Policy, slots: int) -> None:
         self.policy = policy
@@ -40,7 +41,7 @@ class Grants:
         self._free = np.full(fabric.switches, slots)
 
     def take(self, tree: Tree) -> bool:
-        """Grant a tree, whole or not at all. Whether it is granted."""
+        """Grant a whole tree if possible. Returns whether it is granted."""
         if not self.policy.inc:
             return False
         if self.policy.disjoint:
@@ -54,7 +55,7 @@ class Grants:
         return True
 
     def release(self, tree: Tree) -> None:
-        """Take a grant back."""
+        """Free the resources of a granted tree."""
         if self.policy.disjoint:
             self._taken[tree.at] = False
         else:
@@ -63,7 +64,7 @@ class Grants:
 
 @dataclass(frozen=True)
 class Volume:
-    """How much a collective moves over each link of its tree, as multiples of what a rank contributes.
+    """The data that a collective moves over each link of its tree, as a multiple of a rank's contribution.
 
     ``paper``: 2 with aggregation in switches, 4 with rings: both directions of a link share its capacity, and rings are
     long. Otherwise each direction has its own: 1, and 2·(K - 1)/K in a ring of K.

@@ -1,7 +1,7 @@
 """The simulator: jobs alternate between computation and collectives, whose rates are max-min fair (EPIC §L.1).
 
-An event is the end of a computation or of collectives, a job's submission, or a failure; time goes from one to the next
-without steps. Same input, same result: where anything is random, it is in the input.
+An event is the end of a computation or of collectives, a job's submission, or a failure. Time goes from one event to
+the next without steps. The same input gives the same result: everything random is in the input.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from p4gen.plan.flow.placing import Places, Placing, Routes
 from p4gen.plan.flow.policies import Grants, Policy, Volume
 
 _SAME = 1e-9
-"""Relative to the time of an event: what ends within it, ends together."""
+"""Relative to the time of an event: collectives that end within it end together."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Setting:
-    """All that a simulation is, but for the jobs."""
+    """The parameters of a simulation, without the jobs."""
 
     fabric: FatTree
     policy: Policy
@@ -51,7 +51,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class JobResult:
-    """A job's outcome; times in seconds."""
+    """The outcome of a job; times in seconds."""
 
     name: str
     gpus: int
@@ -59,25 +59,25 @@ class JobResult:
     began: float
     ended: float
     calls: int
-    """Collectives of its groups in all, but for those inside servers."""
+    """Number of collectives of its groups, without those inside servers."""
     granted: int
     """Those that switches aggregated."""
 
     @property
     def jct(self) -> float:
-        """From the job's beginning to its end; what it waited for GPUs does not count."""
+        """Seconds from the job's beginning to its end, without the time for which it waited for GPUs."""
         return self.ended - self.began
 
 
 @dataclass(frozen=True)
 class Result:
-    """What became of all jobs, in the order in which they were given."""
+    """The outcomes of all jobs, in the order in which they were given."""
 
     outcomes: tuple[JobResult, ...]
     ended: float
     events: int
     moved: int
-    """Collectives that failures moved to other links."""
+    """Number of collectives that failures moved to other links."""
 
     @property
     def mean_jct(self) -> float:
@@ -104,7 +104,7 @@ class _Running:
     trees: list[Tree]
     held: list[bool]
     step: int = 0
-    """Phases begun."""
+    """Number of phases begun."""
     open: int = 0
     """Collectives of the current phase that have not ended."""
     calls: int = 0
@@ -121,7 +121,7 @@ class _Flow:
 
 
 class _Pool:
-    """The links of all trees in one array, as the compiled loop wants them."""
+    """The links of all trees in one array, as the compiled loop takes them."""
 
     def __init__(self) -> None:
         self.links = np.empty(1 << 12, np.int64)
@@ -129,7 +129,7 @@ class _Pool:
         self._known: dict[tuple[int, ...], tuple[int, int]] = {}
 
     def span(self, links: tuple[int, ...]) -> tuple[int, int]:
-        """Where a tree's links are."""
+        """The range of a tree's links in the array."""
         found = self._known.get(links)
         if found is None:
             end = self._size + len(links)
@@ -144,7 +144,7 @@ class _Pool:
 class Simulation:
     """Jobs on a fabric. ``progress`` is called with the number of jobs that have ended and the time in seconds.
 
-    Raises ``InputError`` for a job that the fabric has not enough GPUs for.
+    Raises ``InputError`` for a job that needs more GPUs than the fabric has.
     """
 
     def __init__(
@@ -171,11 +171,11 @@ class Simulation:
         self._scratch = np.zeros(len(self._capacity)), np.zeros(len(self._capacity), np.int64)
         self._flows: list[_Flow] = []
         self._left = np.empty(0)
-        """Bytes left of each flow; then its rate in bytes/s, and the span of its links."""
+        """Bytes that each flow still has to move; then its rate in bytes/s, and the range of its links."""
         self._rates = np.empty(0)
         self._spans = np.empty((0, 2), np.int64)
         self._fresh: list[_Flow] = []
-        """Begun at this moment."""
+        """Flows that begin at this moment."""
         self._stale = False
 
     def run(self) -> Result:
@@ -199,7 +199,7 @@ class Simulation:
         self._sequence += 1
 
     def _advance(self) -> None:
-        """Go on to the next event, and do all that happens then."""
+        """Go to the next event, and carry out everything that is due then."""
         self._count += 1
         with np.errstate(divide="ignore", invalid="ignore"):
             ends = self._left / self._rates
@@ -235,7 +235,7 @@ class Simulation:
         self._stale = True
 
     def _begin_flows(self) -> None:
-        """Add the flows that begin now, and share the links anew if anything has changed."""
+        """Add the flows that begin now, and compute all rates again if anything has changed."""
         if self._fresh:
             spans = [self._pool.span(flow.running.trees[flow.group].links) for flow in self._fresh]
             self._flows += self._fresh
@@ -258,7 +258,7 @@ class Simulation:
         return act
 
     def _start_jobs(self) -> None:
-        """Start waiting jobs, first come, first served."""
+        """Start waiting jobs in the order of their submission, as long as there are GPUs."""
         while self._waiting:
             index, job = self._waiting[0]
             hosts = self._places.take(job.gpus)
@@ -288,7 +288,7 @@ class Simulation:
             self._next_phase(running)
 
     def _collectives(self, running: _Running, step: int) -> bool:
-        """Begin a phase's collectives. Whether there are any."""
+        """Begin a phase's collectives. Returns whether there are any."""
         phase = running.job.phases[step % len(running.job.phases)]
         if phase.volume <= 0:
             return False
@@ -298,7 +298,7 @@ class Simulation:
         return bool(phase.groups)
 
     def _flow(self, running: _Running, group: int, volume: float) -> _Flow:
-        """A collective of a group that begins now, by switches if the policy grants them."""
+        """Begin a collective of a group, in switches if the policy grants them."""
         tree, ranks = running.trees[group], len(running.job.groups[group].ranks)
         factors = self._setting.volume
         if not tree.switches:
@@ -345,7 +345,7 @@ class Simulation:
         return act
 
     def _move_away(self) -> None:
-        """Give groups whose trees have links that are down other trees, where there are any; their collectives begin
+        """Give other trees to groups whose trees have links that are down, where there are any. Their collectives begin
         again there, as calls of a group are repeated when its tree fails (docs/manager.md)."""
         self._cut = bool(self._down.any())
         self._stale = True

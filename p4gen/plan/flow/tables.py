@@ -1,7 +1,8 @@
-"""EPIC's tables of sharing policies (6, 36 to 45, Figure 16), ours beside the paper's.
+"""EPIC's tables of sharing policies (6, 36 to 45, Figure 16): our values beside the paper's.
 
 Tables 36 to 43 are a single job on 128 GPUs, and deterministic; Table 6 repeats some of their columns. Tables 44 and 45
-are mixes of jobs on 2,048 GPUs of which the paper leaves much open (docs/policies.md), so only ratios are compared.
+are mixes of jobs on 2,048 GPUs whose parameters the paper leaves open in part (docs/policies.md), so only ratios are
+compared.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from p4gen.plan.flow.workload import load_workload
 UNITS: Final = (4, 8, 16, 32)
 """SRAM units of a switch: the columns of Tables 36 to 43."""
 Progress = Callable[[str, int, int], None]
-"""Told what is simulated, how many jobs of it have ended, and of how many."""
+"""Called with the name of the simulation, the number of its jobs that have ended, and the number of all."""
 
 
 @dataclass(frozen=True)
 class TableCell:
-    """A cell: ours, and the paper's as printed there."""
+    """A cell: our value, and the paper's as printed there."""
 
     row: str
     column: str
@@ -38,7 +39,7 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Report:
-    """A table as it came out."""
+    """A table with our values, the paper's, and the verdict."""
 
     number: int
     caption: str
@@ -48,7 +49,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Every cell is the paper's, or within its tolerance, or a misprint of the paper."""
+        """Whether every cell has the paper's value, is within its tolerance, or is a misprint of the paper."""
         return all(cell.ok for cell in self.cells)
 
 
@@ -118,8 +119,8 @@ def table(
     volume: Volume | None = None,
     progress: Progress = lambda _what, _done, _of: None,
 ) -> Report:
-    """One of ``TABLES``. ``seed`` and ``jobs`` (how many; by default the trace's) are for mixes of jobs, ``volume`` is
-    for single jobs: without the paper's reading no cell is expected to be the paper's."""
+    """Simulate one of ``TABLES``. ``seed`` and ``jobs`` (their number; by default the trace's) are for mixes of jobs,
+    ``volume`` is for single jobs. With other volumes than the paper's no cell is expected to have the paper's value."""
     if number == 6:
         return _table_6(volume or Volume(), progress)
     if number in _SINGLE:
@@ -128,8 +129,8 @@ def table(
 
 
 def single_job(model: str, fabric: str, policy: str, units: int, volume: Volume | None = None) -> float:
-    """Seconds for three iterations of a model on 128 GPUs, as Tables 36 to 43 have it: TP 8, DP 16, and batch 128, for
-    GPT-3 175B, too."""
+    """The seconds for three iterations of a model on 128 GPUs, as Tables 36 to 43 have it: TP 8, DP 16, and batch 128,
+    also for GPT-3 175B."""
     job = training_job(model, MODELS[model], tp=8, dp=16, pp=1, batch=128, flops=312e12)
     setting = Setting(FABRICS[fabric], POLICIES[policy], units, volume or Volume())
     return Simulation(setting, [job]).run().mean_jct
@@ -210,7 +211,7 @@ def _table_44(seed: int, jobs: int | None, progress: Progress) -> Report:
 
 def _crossing(disjoint: tuple[float, ...], temporal: tuple[float, ...]) -> TableCell:
     """Whether temporal sharing is slower than disjoint trees somewhere from the 85th percentile to the 99th, as in the
-    paper's Figure 16: shown, and not judged, as one job more or less decides it."""
+    paper's Figure 16. The cell is only shown, as one job more or less decides it."""
     shares = np.linspace(0.85, 0.99, 57)
     ratio = float((np.quantile(temporal, shares) / np.quantile(disjoint, shares)).max())
     return TableCell(

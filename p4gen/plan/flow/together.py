@@ -1,7 +1,7 @@
 """Groups that make the same calls at the same time, as ``p4gen lab --ranks … --ranks …`` runs them, as flows.
 
-Each group is a job that only communicates: it has half of its ranks under either leaf of a fabric of one spine, and all
-groups cross the two links between the leaves and the spine, which are what limits them.
+Each group is a job that only communicates. Half of its ranks are under either leaf of a fabric with one spine, so all
+groups cross the two links between the leaves and the spine, which limit them.
 """
 
 from __future__ import annotations

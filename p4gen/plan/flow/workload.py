@@ -40,7 +40,7 @@ class _Strict(BaseModel):
 
 
 class FabricFields(_Strict):
-    """A fat tree of one's own."""
+    """A fat tree of the user's own."""
 
     pods: Count = 1
     leaves: Count = 1
@@ -60,7 +60,7 @@ class FabricFields(_Strict):
         return self
 
     def fabric(self) -> FatTree:
-        """The fabric."""
+        """The fabric with these numbers of switches and hosts."""
         return FatTree(**self.model_dump())
 
 
@@ -107,7 +107,7 @@ class JobFields(_Strict):
         return self
 
     def jobs(self) -> Iterator[Job]:
-        """The jobs."""
+        """The jobs, ``count`` equal ones."""
         if self.model is not None:
             job = training_job(
                 self.name,
@@ -147,7 +147,7 @@ class ClassFields(_Strict):
 
 
 class TraceFields(_Strict):
-    """A random mix: so many jobs, submitted at random with a mean time between them."""
+    """A random mix: this many jobs, submitted at random with a mean time between them."""
 
     jobs: Annotated[int, Field(ge=1, le=MAX_JOBS)]
     every: Seconds
@@ -161,7 +161,7 @@ class TraceFields(_Strict):
         return self
 
     def drawn(self, seed: int) -> Iterator[Job]:
-        """The jobs of a seed."""
+        """Draw the jobs of the mix, from a seed."""
         source = random.Random(seed)  # noqa: S311 - a simulation
         start = 0.0
         kinds = source.choices(self.classes, [each.share for each in self.classes], k=self.jobs)
@@ -174,24 +174,24 @@ class TraceFields(_Strict):
 
 
 class LingjunFields(_Strict):
-    """Jobs of Alibaba's Lingjun data set: sizes, times of submission and durations are the data set's, the rest is not
-    in it."""
+    """Jobs of Alibaba's Lingjun data set. Sizes, times of submission and durations come from the data set; the other
+    fields are not in it."""
 
     data: str = ""
-    """Its folder, from that of the workload's file on."""
+    """The folder of the data set, relative to that of the workload's file."""
     jobs: Annotated[int, Field(ge=1, le=MAX_JOBS)] = 1000
-    """So many at most, the first of the data set."""
+    """The most jobs, the first ones of the data set."""
     least: Count = 8
-    """GPUs of a job; smaller ones are left out."""
+    """The fewest GPUs of a job; smaller jobs are left out."""
     most: Annotated[int, Field(ge=1, le=MAX_GPUS)] = MAX_GPUS
     speed: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
-    """Jobs are submitted so many times as fast."""
+    """The factor by which jobs are submitted faster than in the data set."""
     tp: Count = 8
     compute: Seconds
     tp_volume: Bytes = 0
     dp_volume: Bytes = 0
     iteration: Annotated[Seconds, Field(gt=0)]
-    """What an iteration took in the data set: a job has as many as fill its time."""
+    """Seconds of an iteration in the data set: a job has as many iterations as fill its time."""
 
     def recorded(self, folder: Path) -> Iterator[Job]:
         """The jobs, with whole TP groups. Raises ``InputError`` as ``recorded`` does, and if none are left."""
@@ -267,7 +267,7 @@ class _WorkloadFields(_Strict):
 
 @dataclass(frozen=True)
 class Workload:
-    """A workload as it was read."""
+    """A workload, as a file or a name describes it."""
 
     name: str
     fields: _WorkloadFields
@@ -276,7 +276,7 @@ class Workload:
 
     @property
     def policies(self) -> tuple[str, ...]:
-        """Its policy, or all."""
+        """The policies to simulate: the one that the file names, or all."""
         return (self.fields.policy,) if self.fields.policy else tuple(POLICIES)
 
     def jobs(self, seed: int) -> list[Job]:
@@ -303,7 +303,7 @@ class Workload:
     ) -> Setting:
         """The simulation's setting under a policy, with the file's slots, volumes and fabric unless others are given.
 
-        Raises ``InputError`` if another fabric has not the parts that fail.
+        Raises ``InputError`` if another fabric does not have the parts that fail.
         """
         fields = self.fields
         fabric = fabric or fields.fabric
@@ -321,8 +321,8 @@ class Workload:
 
 
 def load_workload(path: Path | str) -> Workload:
-    """A workload of a YAML file, or a built-in one by its name (``trace1``); ``lingjun:FOLDER`` is the one of that name
-    with the data set in a folder.
+    """The workload in a YAML file, or a built-in one by its name (``trace1``). ``lingjun:FOLDER`` is the built-in
+    workload ``lingjun`` with the data set in a folder.
 
     Raises ``InputError`` with one diagnostic for each wrong value, with its position.
     """

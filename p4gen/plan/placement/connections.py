@@ -1,4 +1,4 @@
-"""Connections of hosts in different racks: their next hops, and what they hold on the switches of their ends."""
+"""Connections of hosts in different racks: their next hops, and their resources on the switches of their ends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ QPNS: Final = range(2, 1 << 24)
 
 
 class NoEpochError(ManagerError):
-    """Only epochs are lacking, at ``switch``; loading its program again would free them."""
+    """Only epochs are lacking, at ``switch``: loading its program again would free them."""
 
     def __init__(self, switch: str) -> None:
         super().__init__(
@@ -43,7 +43,7 @@ class NoEpochError(ManagerError):
 
 @dataclass(frozen=True)
 class PlacedConnection:
-    """A connection with everything that it holds."""
+    """A connection with all its resources."""
 
     number: int
     spec: ConnectionSpec
@@ -93,8 +93,8 @@ class PlacedConnection:
 def check_connection(
     spec: ConnectionSpec, view: View, neighbours: Mapping[str, Sequence[str]], out_of_order: Collection[str]
 ) -> None:
-    """Refuse what no program can serve. ``neighbours`` are the nodes that each switch has reported to be connected to,
-    ``out_of_order`` the hosts whose NICs take packets out of order.
+    """Refuse connections that no program can serve. ``neighbours`` are the nodes that each switch has reported to be
+    connected to, ``out_of_order`` the hosts whose NICs take packets out of order.
 
     Raises ``ManagerError`` with every reason.
     """
@@ -142,10 +142,10 @@ def place_connection(
     histories: Mapping[str, History],
     keep: PlacedConnection | None = None,
 ) -> PlacedConnection:
-    """A connection's place in the fabric as it is now, beside ``others``.
+    """Find a place for a connection in the fabric as it is now, beside ``others``.
 
-    ``keep`` is the place that it has had so far, whose state at the destination's switch it keeps. Raises
-    ``ManagerError``: ``NoEpochError``, or with what is lacking.
+    ``keep`` is its present place, whose state at the destination's switch it keeps. Raises ``NoEpochError`` if only
+    epochs are lacking, otherwise ``ManagerError`` with the reason.
     """
     topology, names = view.topology, view.names
     first, last = (switch_of(topology, host) for host in (spec.source, spec.destination))
@@ -189,7 +189,7 @@ def place_connection(
 
 
 def same_place(placed: PlacedConnection, view: View) -> bool:
-    """Whether its next hops are those that routes have now, and other tiers choose as they did."""
+    """Whether its next hops are those of the present routes, and other tiers choose as they did."""
     spec = placed.spec
     if view.next_ports(placed.source_switch, spec.destination) != placed.ports:
         return False
@@ -216,7 +216,8 @@ def _full(switch: str, what: str, limit: int) -> str:
 
 
 def _free(switch: str, limit: int, taken: Spans, history: History) -> tuple[int, int]:
-    """The first free index with the least epoch that it has not had, or the first free one that has an epoch left."""
+    """The first free index with the least epoch that it has not had; if all have had it, the first free one with an
+    epoch left."""
     first = next(gaps(0, limit, taken), None)
     if first is None:
         raise ManagerError(Code.NO_ROOM, _full(switch, "end", limit))
@@ -231,7 +232,7 @@ def _free(switch: str, limit: int, taken: Spans, history: History) -> tuple[int,
 
 
 def _path_set(placed: PlacedConnection, others: Sequence[PlacedConnection], keep: PlacedConnection | None) -> int:
-    """The number of the set with these paths; a number that nobody uses if there is none."""
+    """The number of the set with these paths; an unused number if there is none."""
     sets = {path_choice(other.paths, other.tiers): other.path_set for other in (*others, *([keep] if keep else []))}
     used = set(sets.values())
     wanted = path_choice(placed.paths, placed.tiers)

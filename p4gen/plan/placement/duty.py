@@ -1,8 +1,8 @@
-"""Shares of time (EPIC §6.2): what switches can promise to groups that have them by leases.
+"""Shares of time (EPIC §6.2) that switches can promise to groups with leases.
 
 "Capacity is a combination of unallocated space and oversubscribed blocks weighted by duty cycle." A *block* is what a
 group of the program's own size takes at a switch: a context, and the program's slots. A group communicates for a share
-of the time, its *duty*, and a lease takes whichever blocks are free; so the groups that are at home at a switch have
+of the time, its *duty*, and a lease takes whichever blocks are free. So the groups that are at home at a switch have
 enough of it if their duties, each times the blocks that the group takes, add up to no more than its blocks.
 """
 
@@ -32,7 +32,7 @@ def blocks_taken(spec: GroupSpec, program: ServingSpec | None) -> int:
 
 
 def blocks_of(program: ServingSpec, contexts: int, slots: Iterable[int]) -> int:
-    """The blocks of a switch with so many contexts, and slots in each pipeline."""
+    """The number of blocks of a switch, from its contexts and the slots of each pipeline."""
     each = program.slots_per_group * (2 if program.pipes > 1 else 1)  # for data up, and for data down
     return min(contexts, sum(free // each for free in slots))
 
@@ -61,12 +61,12 @@ def loads(tree: IncTree, duty: float, blocks: int, rooms: Mapping[str, SwitchRoo
 
 
 def within(load: float) -> bool:
-    """Whether a switch can keep what is promised."""
+    """Whether a switch can keep this promise."""
     return load <= 1 + _ROUNDING
 
 
 def overbooked(tree: IncTree, duty: float, blocks: int, rooms: Mapping[str, SwitchRoom]) -> Iterator[str]:
-    """Where a group would make a switch promise more time than there is."""
+    """The switches at which a group would make promises exceed the time, a sentence each."""
     for switch, load in loads(tree, duty, blocks, rooms).items():
         if not within(load):
             room = rooms.get(switch)

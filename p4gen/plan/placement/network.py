@@ -1,4 +1,4 @@
-"""From a topology and the groups on it to addresses, IncTrees, contexts and every switch's configuration."""
+"""From a topology and its groups to addresses, IncTrees, contexts and every switch's configuration."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Placement:
     """The MAC address that a host sends to: its switch's."""
     switches: Mapping[str, SwitchConfig]
     architectures: Mapping[str, Architecture]
-    """Those of the switches' programs."""
+    """The architectures of the switches' programs."""
     edges: tuple[PlacedEdge, ...] = field(repr=False)
-    """Of all groups on all switches, internal ones too."""
+    """The edges of all groups on all switches, internal ones too."""
 
     @property
     def root(self) -> str:
@@ -141,8 +141,8 @@ def contexts_needed(
     ports: int = 32,
     trees: Mapping[int, IncTree] = NO_TREES,
 ) -> int:
-    """The contexts that the groups take on the switch where they take most, or the addresses: the least value of
-    ``groups``."""
+    """The contexts that the groups take on the switch with the most of them, or the addresses if these are more: the
+    least value of ``groups``."""
     taken: Counter[str] = Counter()
     addresses: Counter[str] = Counter()
     for number, request in enumerate(groups):

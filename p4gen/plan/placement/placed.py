@@ -14,7 +14,7 @@ from p4gen.rocev2.headers import ipv4
 from p4gen.vocabulary.message import Collective
 
 TREE_NETWORK = ipv4("10.255.0.0")
-"""Of tree number g the root's switch answers to 10.255.g.1, the others to 10.255.g.2 and on."""
+"""The root's switch of tree number g answers to 10.255.g.1, the others to 10.255.g.2 and so on."""
 TREES = 256
 """The number of trees that have addresses."""
 
@@ -24,7 +24,7 @@ Serves = tuple[ChannelKey, ...]
 
 @dataclass(frozen=True)
 class GroupRequest:
-    """A requested group."""
+    """A request for a group: its ranks, collectives and size."""
 
     ranks: tuple[str, ...]
     """Hosts, in order of rank."""
@@ -34,9 +34,9 @@ class GroupRequest:
     collectives: frozenset[Collective] = frozenset(Collective)
     """The collectives that it may invoke; fewer need fewer contexts."""
     roots: frozenset[int] | None = None
-    """Ranks that Reduce or Broadcast will have as their root; all by default."""
+    """Ranks that are roots of Reduces or Broadcasts; by default all."""
     epoch: int | None = 1
-    """The epoch of all its contexts; None takes for each an epoch that its state has not had yet."""
+    """The epoch of all its contexts. None: each context takes an epoch that its state has not had yet."""
     first_psn: int = 0
     """Every rank's initial PSN, both ways."""
     slots: int | None = None
@@ -47,8 +47,8 @@ class GroupRequest:
     """Of a group whose switches address the ranks' memory: that of each rank."""
 
     def channels(self) -> tuple[Serves, ...]:
-        """The patterns it needs, together where they share contexts and QPs. AllReduce is among them for the Barriers
-        between others, too, which ranks with offered memory do not need. ReduceScatter is N Reduces, AllGather N
+        """The patterns that it needs, in groups that share contexts and QPs. AllReduce is among them, as Barriers
+        between other patterns need it; ranks with offered memory do not. ReduceScatter is N Reduces, AllGather N
         Broadcasts (EPIC §A). Where ranks offer memory, each pattern has contexts of its own."""
         wanted = self.collectives
         roots = range(len(self.ranks)) if self.roots is None else sorted(self.roots)
@@ -62,7 +62,7 @@ class GroupRequest:
         return (tuple(found),) if together else tuple((pattern,) for pattern in found)
 
     def problems(self) -> Iterator[str]:
-        """What is invalid about it, on any tree."""
+        """The errors of the request that hold on any tree, a sentence each."""
         if not self.collectives:
             yield "it has no collectives"
         if self.memories and len(self.memories) != len(self.ranks):
@@ -76,7 +76,7 @@ class GroupRequest:
 
 @dataclass(frozen=True)
 class RankEnd:
-    """A rank's end of a channel: its own QP, and the endpoint that it sends to; or the first ones of several."""
+    """A rank's end of a channel: its own QP, and the endpoint that it sends to; or the first of several in a row."""
 
     qp: int
     peer: Peer
@@ -117,7 +117,7 @@ class PortAddress:
 
 @dataclass(frozen=True)
 class PlacedGroup:
-    """A group on its tree."""
+    """A group with its tree, addresses and channels."""
 
     request: GroupRequest
     tree: IncTree
@@ -125,10 +125,11 @@ class PlacedGroup:
     """The addresses of the tree's switches."""
     channels: tuple[Channel, ...]
     port_addresses: tuple[PortAddress, ...] = field(default=(), metadata={"later": True})
-    """Of switches that edges reach over different paths through the same switch: one address has one path there."""
+    """Second addresses of switches that edges reach over different paths through the same switch: one address has one
+    path there."""
 
     def address(self, switch: str, port: int | None) -> int:
-        """What the far end of an edge at a port of a node's switch sends to."""
+        """The address that the far end of an edge at a port of a node's switch sends to."""
         own = (each.address for each in self.port_addresses if (each.switch, each.port) == (switch, port))
         return next(own, self.addresses[switch])
 
@@ -147,12 +148,12 @@ class PlacedGroup:
 
     @property
     def number(self) -> int:
-        """Of its tree, among the trees that have addresses."""
+        """The number of its tree, among the trees that have addresses."""
         return (next(iter(self.addresses.values())) & 0xFFFF) >> 8
 
     @property
     def contexts(self) -> Iterator[tuple[NodeKey, GroupContext]]:
-        """All its contexts, those of a switch in the order of their making."""
+        """All its contexts, those of a switch in the order in which they were made."""
         return (pair for channel in self.channels for pair in channel.contexts.items())
 
     @property
@@ -184,16 +185,17 @@ class PlacedTrees:
     parts: tuple[PlacedGroup, ...]
     """The group on each of them; the first one carries most."""
     rates: tuple[float, ...] = ()
-    """Of several: bit/s of each rank over each of them, with headers. Calls are divided as their rates are."""
+    """For several trees: bit/s of each rank over each of them, with headers. Calls are divided in proportion to the
+    rates."""
 
     @property
     def first(self) -> PlacedGroup:
-        """The group on its first tree, for what all have in common."""
+        """The group on its first tree, for properties that all trees share."""
         return self.parts[0]
 
     @property
     def trees(self) -> tuple[IncTree, ...]:
-        """Its trees."""
+        """The trees of all parts, in their order."""
         return tuple(part.tree for part in self.parts)
 
     @property

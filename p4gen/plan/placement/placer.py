@@ -37,14 +37,14 @@ class Names:
 
     @classmethod
     def numbered(cls, hosts: Mapping[str, int], switches: Mapping[str, int]) -> Names:
-        """From numbers, from 0."""
+        """Addresses that follow from the nodes' numbers, counted from 0."""
         mac = {host: 0x0200_0000_0001 + number for host, number in hosts.items()}
         mac |= {switch: 0x0200_0001_0001 + number for switch, number in switches.items()}
         return cls(mac, {host: HOST_NETWORK + 1 + number for host, number in hosts.items()})
 
     @classmethod
     def of(cls, topology: TopologySpec) -> Names:
-        """In the topology's order."""
+        """Addresses of nodes that are numbered in the topology's order."""
         return cls.numbered(
             {host: number for number, host in enumerate(topology.hosts)},
             {switch: number for number, switch in enumerate(topology.switches)},
@@ -66,8 +66,8 @@ class Placer:
         self._pools = pools
 
     def place(self, request: GroupRequest, tree: IncTree) -> PlacedGroup:
-        """The group on its tree. Raises ``NoRoomError`` with what each switch lacks; then what has been taken so
-        far stays taken."""
+        """Place a group on its tree. Raises ``NoRoomError`` with the resources that each switch lacks; resources that
+        have been taken so far stay taken."""
         names = dict.fromkeys(node.key.switch for node in tree.nodes)
         ports = parted(tree)
         if len(names) + len(ports) > 255:
@@ -191,9 +191,9 @@ class Placer:
 
 
 def parted(tree: IncTree) -> list[tuple[str, int]]:
-    """The ports (of a node's switch, and their numbers) that need an address of their own: of switches that the edges
-    of the tree reach over different next hops of a switch on the way. Raises ``InputError`` where edges at the same
-    port do."""
+    """The ports (of a node's switch, and their numbers) that need an address of their own: those of switches that the
+    edges of the tree reach over different next hops of a switch on the way. Raises ``InputError`` where this holds for
+    edges at the same port."""
     ways: dict[tuple[str, int], dict[str, str]] = {}
     for node in tree.nodes:
         for edge in node.edges:

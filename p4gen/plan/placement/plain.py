@@ -27,9 +27,9 @@ class PlainPlacement:
     """The MAC address that a host sends to: its switch's."""
     switches: Mapping[str, SwitchConfig] = field(repr=False)
     architectures: Mapping[str, Architecture]
-    """Those of the switches' programs."""
+    """The architectures of the switches' programs."""
     tree_depths: Mapping[int, int] = field(default_factory=dict)
-    """None: there are no trees."""
+    """Empty: there are no trees."""
     queues: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """By switch: registers that are to hold the lengths of queues, each with its port."""
     connections: Mapping[str, Sequence[ConnectionHere]] = field(default_factory=dict, repr=False)
@@ -117,6 +117,7 @@ def _ends(
 
 
 def _numbered(connections: Sequence[ConnectionHere]) -> list[ConnectionHere]:
-    """With a set of paths for each number of paths, and each way to choose them."""
+    """The connections with numbers for their sets of paths: one for each number of paths, and each way to choose among
+    them."""
     sets = sorted({path_choice(here.paths, here.tiers) for here in connections})
     return [replace(here, path_set=sets.index(path_choice(here.paths, here.tiers))) for here in connections]

@@ -98,8 +98,8 @@ def check(spec: GroupSpec, view: View) -> None:
 
 @dataclass(frozen=True)
 class Plan:
-    """A group placed, and the pools after it. ``leased``: it is to have its tree by leases; what is placed shows only
-    that it fits beside groups that keep what they hold."""
+    """A placed group, and the pools after it. ``leased``: the group is to have its tree by leases; the placement only
+    shows that it fits beside groups that keep their resources."""
 
     placed: PlacedTrees
     pools: Pools
@@ -108,15 +108,15 @@ class Plan:
 
 @dataclass(frozen=True)
 class Room:
-    """What groups hold: ``pools`` makes pools without anything that is held, ``lasting`` without what is held for more
-    than a call."""
+    """The resources of groups. ``pools`` makes pools without anything that is held, ``lasting`` without resources that
+    are held for more than a call."""
 
     pools: Callable[[], Pools]
     lasting: Callable[[], Pools]
 
 
 def group_request(spec: GroupSpec, first_psn: int) -> GroupRequest:
-    """What is asked of a tree's switches. Epochs are those that their state has not had yet."""
+    """The request to a tree's switches. Epochs are chosen among those that their state has not had yet."""
     return GroupRequest(
         spec.ranks,
         None,
@@ -130,11 +130,11 @@ def group_request(spec: GroupSpec, first_psn: int) -> GroupRequest:
 
 
 class Search:
-    """The search for a place for one group, among what the policy proposes on one view of the fabric.
+    """The search for a place for one group, among the policy's proposals on one view of the fabric.
 
-    ``avoid`` has switches that are not to be used, each with the reason; ``groups`` are all that have a tree. What is
-    held is only looked at here. Only trees that ``accept`` accepts are tried, of which it also gets the rates if there
-    are several. Raises ``NoPlaceError`` for a request that no tree can serve.
+    ``avoid`` has switches that are not to be used, each with the reason; ``groups`` are all that have a tree. Resources
+    are only read here. Only trees that ``accept`` accepts are tried; it also gets the rates if there are several.
+    Raises ``NoPlaceError`` for a request that no tree can serve.
     """
 
     def __init__(
@@ -167,13 +167,13 @@ class Search:
         """Whether several trees that the policy proposes have been refused."""
 
     def candidates(self) -> Iterable[Candidate]:
-        """What the policy proposes, or the request."""
+        """The policy's proposals, or the request's own root."""
         if self._spec.root is not None:
             return [Candidate(self._spec.root, leased=getattr(self._policy, "leases", False) is True)]
         return _proposals(self._policy, self._seen, self._spec)
 
     def attempt(self, candidate: Candidate, room: Room) -> Plan | None:
-        """The group on a candidate's trees, if it fits there."""
+        """Place the group on a candidate's trees. Returns None if it does not fit there."""
         found = self._attempt(candidate, room)
         self.without_stripes |= found is None and bool(candidate.stripes)
         return found
@@ -250,7 +250,7 @@ class Search:
         )
 
     def failure(self) -> NoPlaceError:
-        """Why no candidate has fitted: for every one what each switch lacks there."""
+        """An error that says for every candidate what each switch lacks."""
         topology, ranks, refused = self.view.topology, self._spec.ranks, self._refused
         if self._tried:
             return NoPlaceError(Code.NO_ROOM, "\n".join(refused), self._epochs)
@@ -262,7 +262,7 @@ class Search:
 
 
 def _shared(tree: IncTree, topology: TopologySpec, name: str, groups: Iterable[GroupView]) -> Iterator[str]:
-    """Which links of a tree other groups use."""
+    """The links of a tree that other groups use, a sentence each."""
     links = tree_links(tree, topology)
     for group in groups:
         both = sorted(links & group.links)
@@ -272,8 +272,8 @@ def _shared(tree: IncTree, topology: TopologySpec, name: str, groups: Iterable[G
 
 
 def _proposals(policy: PlacementPolicy, view: FabricView, spec: GroupSpec) -> Iterator[Candidate]:
-    """What a policy proposes, until it has proposed more than there can be. It may be anybody's code, so whatever goes
-    wrong in it is told as its failure. Raises ``ManagerError`` (``REFUSED``)."""
+    """A policy's proposals, until there are more than can be right. A policy may be anybody's code, so every error in
+    it becomes the policy's failure. Raises ``ManagerError`` (``REFUSED``)."""
     name = f"the placement policy {type(policy).__module__}:{type(policy).__qualname__}"
     try:
         for candidate in islice(policy.candidates(view, spec), _PROPOSALS):
@@ -291,7 +291,7 @@ def _roots(trees: Sequence[IncTree]) -> str:
 
 
 def _striped_wrongly(candidate: Candidate, spec: GroupSpec) -> Iterator[str]:
-    """Why a group cannot have several trees, or not these."""
+    """Why a group cannot have several trees, or not these, a sentence each."""
     stripes = candidate.stripes
     if not stripes:
         return
@@ -306,7 +306,7 @@ def _striped_wrongly(candidate: Candidate, spec: GroupSpec) -> Iterator[str]:
 
 
 def _unfit(trees: Sequence[IncTree], specs: Mapping[str, ServingSpec], request: GroupRequest) -> Iterator[str]:
-    """Why the programs of the switches of a group's trees cannot serve it, regardless of free resources."""
+    """Why the programs on a group's trees cannot serve it, whatever resources are free, a sentence each."""
     names = list(dict.fromkeys(node.key.switch for tree in trees for node in tree.nodes))
     others = [name for name in names if name not in specs]
     if others:

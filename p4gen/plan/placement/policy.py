@@ -32,8 +32,8 @@ class SwitchRoom:
     slots_free: tuple[int, ...]
     """Free slots in the memory of each pipeline."""
     blocks: int = 0
-    """Groups of the program's own size that fit at the same time beside those that keep what they hold: what leases
-    share (``p4gen.plan.placement.duty``)."""
+    """Number of groups of the program's own size that fit at the same time, beside those that keep their resources:
+    these blocks are shared by leases (``p4gen.plan.placement.duty``)."""
     duty: float = 0.0
     """The sum of the duties of all groups that have leases here, each times the blocks that it takes, without the group
     that is to be placed."""
@@ -41,7 +41,7 @@ class SwitchRoom:
 
 @dataclass(frozen=True)
 class GroupView:
-    """A group that has a place, on one of its trees: a group with several is there for each."""
+    """A group that has a place, with one of its trees; a group with several trees is listed once for each."""
 
     name: str
     tree: IncTree
@@ -67,9 +67,9 @@ class FabricView:
     down: Mapping[str, str]
     """Names of links that cannot be used, each with the reason; all links of a switch that cannot."""
     switches: Mapping[str, SwitchRoom]
-    """Those that have registered and answer."""
+    """The switches that have registered and answer."""
     groups: tuple[GroupView, ...] = ()
-    """All groups that have a tree, also the one to be placed if it is moved beside its present one."""
+    """All groups that have a tree; also the one to be placed, if it is moved beside its present tree."""
 
 
 @dataclass(frozen=True)
@@ -93,14 +93,15 @@ class Candidate:
     stripes: tuple[Stripe, ...] = ()
     """Several trees instead of ``tree``: the manager takes all of them or none."""
     disjoint: bool = False
-    """Only if no other group's tree runs over a link of this one's."""
+    """Whether the proposal holds only if no other group's tree runs over a link of this one's."""
     slots: int | None = None
     """Slots of each pipe, if the request does not say how many; the program's by default."""
     leased: bool = False
     """Whether the group shares its switches' resources with others and has them for one call at a time. It must only
     fit beside groups that keep theirs; its slots are those of the request or the program."""
     within_time: bool = False
-    """Of one that is leased: only if no switch of its tree is promised for more time than there is."""
+    """For a leased candidate: whether the proposal holds only if no switch of its tree is promised for more time than
+    there is."""
 
 
 @runtime_checkable
@@ -121,14 +122,15 @@ class PlacementPolicy(Protocol):
     """
 
     def candidates(self, view: FabricView, spec: GroupSpec) -> Iterable[Candidate]:
-        """Proposals for a group, best first; they may be computed as they are asked for. ``spec.ranks`` are hosts of
-        the topology. None at all means that there is no place."""
+        """Proposals for a group, best first; they may be computed one by one. ``spec.ranks`` are hosts of the topology.
+        No proposal means that there is no place."""
         ...
 
 
 class LowestCommonSwitch:
     """The switch with the fewest links to all ranks together: in a Clos network the lowest that is above all of them.
-    Of several the one nearest to its farthest rank, then the one with most free contexts, so that trees spread."""
+    Among several, it is the one nearest to its farthest rank, then the one with the most free contexts, so that trees
+    spread."""
 
     def candidates(self, view: FabricView, spec: GroupSpec) -> Iterator[Candidate]:
         """All switches that reach every rank, nearest first."""
@@ -138,10 +140,10 @@ class LowestCommonSwitch:
 
 
 class Ring:
-    """No switches for any group (EPIC §L.2, form 0): what the others are compared with. Groups need ``fallback``."""
+    """No switches for any group (EPIC §L.2, form 0), for comparison with other policies. Groups need ``fallback``."""
 
     def candidates(self, view: FabricView, spec: GroupSpec) -> Iterator[Candidate]:
-        """None."""
+        """No candidates: every group runs on its ring."""
         return iter(())
 
 

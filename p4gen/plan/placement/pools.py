@@ -2,9 +2,9 @@
 
 There is no list of free resources: everything that no live group holds is free, so nothing can leak.
 
-A switch's registers outlive the groups that used them, and a word left there is taken for a new group's if its epoch is
-the same. So a context takes an epoch that its words have not seen since the program was loaded (docs/modes.md: epochs
-are 1 to 255). It is first searched in the first free range; if all 255 are used there, elsewhere on the switch.
+A switch's registers outlive the groups that used them, and a word that is left there is taken for a new group's if its
+epoch is the same. So a context takes an epoch that its words have not seen since the program was loaded (docs/modes.md:
+epochs are 1 to 255). The first free range is searched first; if all 255 are used there, the rest of the switch is.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Spans:
             self.add(first, end)
 
     def add(self, first: int, end: int) -> None:
-        """All of [first, end)."""
+        """Add all of [first, end)."""
         low = bisect_left(self._end, first)
         high = bisect_right(self._first, end)
         if low < high:
@@ -83,7 +83,7 @@ class Spans:
 
 
 def gaps(first: int, end: int, *taken: Spans) -> Iterator[tuple[int, int]]:
-    """The spans of [first, end) that none of ``taken`` has anything of."""
+    """The spans of [first, end) that have nothing in common with any of ``taken``."""
     for low, high in sorted(chain(*taken)):
         if low > first:
             yield first, min(low, end)
@@ -127,11 +127,11 @@ class History:
         self.seen(held.kind, held.pipeline, held.epoch).add(held.first, held.end)
 
     def seen(self, kind: Kind, pipeline: int, epoch: int) -> Spans:
-        """What of a pipeline's bank has seen an epoch."""
+        """The part of a pipeline's bank that has seen an epoch."""
         return self._seen[kind, pipeline, epoch]
 
     def clean(self, held: Iterable[Held]) -> bool:
-        """Whether none of it has seen its epoch."""
+        """Whether no part of it has seen its epoch."""
         return not any(self.seen(h.kind, h.pipeline, h.epoch).meets(h.first, h.end) for h in held)
 
     def __iter__(self) -> Iterator[tuple[Kind, int, int, Spans]]:
@@ -157,7 +157,7 @@ class Limits:
 
     @classmethod
     def of(cls, spec: ServingSpec) -> Limits:
-        """Those of a program."""
+        """The limits of a program of ``spec``."""
         return cls(spec.groups, group_entries(spec).last_edge_id(spec), spec.total_slots)
 
 
@@ -174,7 +174,7 @@ class Need:
 
 @dataclass(frozen=True)
 class Taken:
-    """The resources of a group on a switch."""
+    """The resources that a context takes on a switch."""
 
     context: int
     edge_ids: tuple[int, ...]
@@ -183,7 +183,7 @@ class Taken:
     epoch: int
 
     def held(self, switch: str, need: Need) -> Iterator[Held]:
-        """The state that goes with it."""
+        """The state of a switch that belongs to the resources."""
         spans = [(Kind.CONTEXT, self.context, 1), *((Kind.EDGE, edge, 1) for edge in self.edge_ids)]
         spans += [(Kind.SLOT, base, need.slots) for base in (self.base, self.base_down) if base is not None]
         for kind, first, size in spans:
@@ -213,8 +213,8 @@ class SwitchPool:
         return self.limits.slots - len(self._slots[pipeline])
 
     def take(self, need: Need, epoch: int | None = None) -> Taken:
-        """The first that is free, with ``epoch`` if given, else the least that is clean there. Where none is, the first
-        that is free and clean. Raises ``NoRoomError``."""
+        """Take the first free resources, with ``epoch`` if given, else with the least epoch that is clean there. Where
+        there is none, take the first ones that are free and clean. Raises ``NoRoomError``."""
         taken = self._fit(need, None)
         if epoch is not None:
             taken = replace(taken, epoch=epoch)
@@ -246,7 +246,7 @@ class SwitchPool:
         spans.add(held.first, held.end)
 
     def _fit(self, need: Need, epoch: int | None) -> Taken:
-        """First fit; of what has not seen ``epoch``, if given."""
+        """First fit, among resources that have not seen ``epoch`` if it is given."""
 
         def seen(kind: Kind) -> Spans:
             return Spans() if epoch is None else self._history.seen(kind, need.pipeline, epoch)
@@ -286,9 +286,9 @@ class SwitchPool:
 class Pools:
     """All resources of groups, derived from those that live groups hold.
 
-    ``limits`` has every switch's; without, nothing ever runs out. ``next_tree`` and ``next_qp`` are where looking
-    begins: numbers go round, so that a late packet for a dead group meets none that has its number. ``rings`` are
-    numbers of queue pairs, [first, end), of groups that use no tree.
+    ``limits`` has the limits of every switch; without it, no resource ever runs out. ``next_tree`` and ``next_qp`` are
+    the numbers at which a search begins: numbers go round, so that a late packet for a dead group does not meet a new
+    one with its number. ``rings`` are numbers of queue pairs, [first, end), of groups that use no tree.
     """
 
     def __init__(
@@ -321,7 +321,7 @@ class Pools:
             self._qps.add(*span)
 
     def switch(self, name: str) -> SwitchPool:
-        """What is free on a switch."""
+        """The free resources of a switch."""
         if name not in self._pools:
             limits = Limits() if self._limits is None else self._limits[name]
             history = self._histories.get(name, History())
@@ -329,7 +329,7 @@ class Pools:
         return self._pools[name]
 
     def addresses(self, switch: str, count: int) -> None:
-        """Check that a switch has room for so many addresses more: it has one for each context. Raises
+        """Check that a switch has room for ``count`` more addresses: it has one for each context. Raises
         ``NoRoomError``."""
         limit = self.switch(switch).limits.contexts
         free = limit - len(self._addresses[switch])
@@ -337,7 +337,7 @@ class Pools:
             raise NoRoomError(f"{switch}: {count} addresses are needed; {free} of {limit} are free (groups)")
 
     def tree(self) -> int:
-        """A number for a tree. Raises ``InputError`` when all have one."""
+        """A free tree number. Raises ``InputError`` when all are taken."""
         for step in range(TREES):
             number = (self.next_tree + step) % TREES
             if number not in self._trees:
@@ -347,7 +347,7 @@ class Pools:
         raise InputError(f"there are {TREES} groups, and no more addresses")
 
     def qps(self, count: int) -> int:
-        """The first of ``count`` QP numbers in a row that no rank has."""
+        """The first of ``count`` consecutive QP numbers that no rank has."""
         for begin in (self.next_qp, HOST_QP):
             for first, end in gaps(begin, QPS, self._qps):
                 if end - first >= count:

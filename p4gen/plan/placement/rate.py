@@ -1,4 +1,4 @@
-"""How fast trees are beside each other: what a tree's most crowded link leaves each flow."""
+"""How fast trees are beside each other: the rate that a tree's most crowded link leaves each flow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Ends = frozenset[str]
 
 
 def flows(tree: IncTree) -> Counter[Ends]:
-    """How many edges of a tree run over each link; results come back over the same links."""
+    """The number of edges of a tree over each link; results come back over the same links."""
     found: Counter[Ends] = Counter()
     for node in tree.nodes:
         for edge in node.children:  # each edge is seen once, from its upper end
@@ -22,7 +22,7 @@ def flows(tree: IncTree) -> Counter[Ends]:
 
 
 class Crowd:
-    """The trees that share a fabric with one that is to be judged. Each of their edges counts as one flow."""
+    """The trees that share a fabric with a tree whose rate is sought. Each of their edges counts as one flow."""
 
     def __init__(self, topology: TopologySpec, others: Iterable[IncTree]) -> None:
         self._topology = topology
@@ -34,8 +34,8 @@ class Crowd:
             self._flows.update(flows(tree))
 
     def rate(self, trees: Sequence[IncTree], rates: Sequence[float] = ()) -> float:
-        """Bit/s of each rank, if links are shared equally among all flows over them: those of a tree are as fast as
-        each other; those of several trees are in proportion to their ``rates``, and no faster."""
+        """The rate of each rank, in bit/s, if links are shared equally among all flows over them. The flows of one tree
+        are equally fast; those of several trees are in proportion to their ``rates``, and no faster."""
         mine: Counter[Ends] = Counter()
         loads: defaultdict[Ends, float] = defaultdict(float)
         for tree, rate in zip(trees, rates or (1.0,), strict=True):
@@ -47,7 +47,7 @@ class Crowd:
         return sum(rates) * min(1.0, part) if rates else part
 
     def most(self, ranks: Sequence[str]) -> float:
-        """Bit/s that no tree of these hosts can exceed, because all of them use the hosts' own links."""
+        """The rate, in bit/s, that no tree of these hosts can exceed, because all of them use the hosts' own links."""
         return min(max(self._alone(frozenset(link.ends)) for link in self._topology.ports[host]) for host in ranks)
 
     def _alone(self, ends: Ends) -> float:

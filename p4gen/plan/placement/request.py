@@ -40,7 +40,7 @@ class ManagerError(FailedError):
 
 @dataclass(frozen=True)
 class GroupSpec:
-    """InitGroup's request."""
+    """A client's request for a group: InitGroup's content."""
 
     name: str
     ranks: tuple[str, ...]
@@ -56,7 +56,7 @@ class GroupSpec:
     fallback: bool = field(default=False, metadata={"later": True})
     """Whether its calls run on a ring of its hosts while there is no place for it."""
     duty: float = field(default=1.0, metadata={"later": True})
-    """The share of the time in which it communicates: what it asks of switches that it shares by leases."""
+    """The share of the time in which it communicates: its demand on switches that it shares by leases."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The most that programs can serve a group with."""
+"""The most collectives that programs can serve in one group."""
 
 from __future__ import annotations
 

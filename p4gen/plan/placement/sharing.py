@@ -48,8 +48,8 @@ def trees_by_tier(view: FabricView, spec: GroupSpec, without: Mapping[str, str])
 
 class EdgeDisjoint:
     """Trees that share no link with another group's (EPIC §6.2): links in use are left out, and tiers are scanned
-    upwards. The roots of the lowest tier that reaches all ranks come first. Where none is left, the manager refuses the
-    group, with the links and groups that are in the way."""
+    upwards. The roots of the lowest tier that reaches all ranks come first. Where there is no such tree, the manager
+    refuses the group, and names the links and groups that are in the way."""
 
     def candidates(self, view: FabricView, spec: GroupSpec) -> Iterator[Candidate]:
         """Disjoint trees, lowest tier first; then the others, which the manager refuses with the reason."""
@@ -61,22 +61,22 @@ class EdgeDisjoint:
 
 @dataclass(frozen=True)
 class Width:
-    """What a tree offers a group."""
+    """The properties of a tree for a group."""
 
     tree: IncTree
     depth: int
     """Links between the root and the farthest rank."""
     bandwidth: float
-    """Bit/s that the narrowest part leaves: of links, the share among all their groups; of switches, what their free
-    slots can keep in flight for a round trip to the root."""
+    """The rate, in bit/s, that the narrowest part leaves: of links, the share among all their groups; of switches, the
+    rate at which their free slots last for a round trip to the root."""
     slots: int
     """The slots for this on each switch: a power of two."""
 
 
 class WidestPath:
     """The Pareto frontier of trees by depth and width (EPIC §6.2), the widest first; trees that others surpass in both
-    come last. Where a request does not say how many slots it wants, it gets as many as its links can use, but half of
-    what is free at most."""
+    come last. A request without a number of slots gets as many as its links can use, but at most half of those that are
+    free."""
 
     prefers_depth = False
 
@@ -94,7 +94,7 @@ class WidestPath:
         yield from (Candidate(width.tree.root.key.switch, width.tree, slots=width.slots) for width in frontier + rest)
 
     def _width(self, view: FabricView, spec: GroupSpec, tree: IncTree) -> Width | None:
-        """None for a switch on the way whose program does not take part."""
+        """The properties of a tree; None for a switch on the way whose program does not take part."""
         topology = view.topology
         nodes = [(view.switches.get(node.key.switch), node.key.pipeline) for node in tree.nodes]
         rooms = [(room, pipeline) for room, pipeline in nodes if room is not None]
@@ -117,21 +117,21 @@ class WidestPath:
 
 
 class WidestPathNear(WidestPath):
-    """The same frontier, the least depth first: for groups whose collectives are short."""
+    """The frontier of ``WidestPath``, the least depth first: for groups whose collectives are short."""
 
     prefers_depth = True
 
 
 class TimeShared:
     """Temporal sharing (EPIC §6.2): groups have their trees' switches by leases, for one call at a time, so any number
-    of them may have the same. Trees come first whose switches have time for the group, as their blocks weighted by duty
-    say: of the lowest tier, and there the least loaded. The others follow, the least overbooked first: a group that
-    finds its switches taken does the call on its ring, so none is refused for want of time."""
+    of groups may have the same switches. Trees whose switches have time for the group come first, by their blocks
+    weighted by duty: those of the lowest tier, and there the least loaded. The others follow, the least overbooked
+    first: a group that finds its switches taken does the call on its ring, so none is refused for lack of time."""
 
     leases: Final = True
 
     def candidates(self, view: FabricView, spec: GroupSpec) -> Iterator[Candidate]:
-        """All trees, to be leased."""
+        """All trees, to be leased: those with time first, then the least overbooked."""
         found = []
         for tier, tree in trees_by_tier(view, spec, {}):
             mine = blocks_taken(spec, view.switches[tree.root.key.switch].spec)
@@ -149,8 +149,8 @@ def _banks(program: ServingSpec) -> int:
 
 
 def _slots(program: ServingSpec, free: int, useful: float) -> int:
-    """The least power of two of at least ``useful`` slots, or the greatest that leaves half of what is free to others;
-    never less than a program needs for a group."""
+    """The least power of two of at least ``useful`` slots, or the greatest that leaves half of the free slots to
+    others; never less than a program needs for a group."""
     slots = max(2, 1 << (program.needed_slots - 1).bit_length())
     while slots < useful and 4 * slots <= free:
         slots *= 2

@@ -66,10 +66,10 @@ def choosing_tiers(
 def connection_tiers(
     topology: TopologySpec, programs: Mapping[str, ProgramSpec], next_ports: NextPorts, source: str, destination: str
 ) -> tuple[Tier, ...]:
-    """The tiers that the programs of a connection's ends must know; none if they do not want to.
+    """The tiers that the programs of a connection's ends must know; none if they need not know any.
 
-    Raises ``InputError`` like ``choosing_tiers``, and if one end changes packets so that the other must change them
-    back, which does not.
+    Raises ``InputError`` like ``choosing_tiers``, and if one end changes packets that the other end must restore, and
+    does not.
     """
     first, last = (switch_of(topology, host) for host in (source, destination))
     here, there = (connection_limits(programs[switch]) for switch in (first, last))
@@ -81,7 +81,7 @@ def connection_tiers(
 
 
 def path_choice(paths: int, tiers: tuple[Tier, ...]) -> tuple[int, tuple[tuple[int, int], ...]]:
-    """What distinguishes sets of paths: how many there are, and by which bits they are chosen."""
+    """The key of a set of paths: their number, and the bits by which they are chosen."""
     return paths, tuple((tier.bits, tier.shift) for tier in tiers)
 
 

@@ -75,7 +75,7 @@ class TreeNode:
 
     @property
     def role(self) -> Role:
-        """Root, leaf or intermediate."""
+        """The role in AllReduce: root, leaf or intermediate."""
         if self.parent is None:
             return Role.ROOT
         return Role.LEAF if all(edge.far is None for edge in self.children) else Role.INTERMEDIATE
@@ -172,8 +172,8 @@ def tree_along(
     paths: Mapping[str, Sequence[tuple[str, ...]]],
     ports_per_pipeline: Mapping[str, int],
 ) -> IncTree:
-    """The IncTree whose edges take these paths: for each switch that is a node those down to its children and to ranks,
-    from the switch to the other end. What is between the ends only forwards."""
+    """The IncTree whose edges take these paths. For each switch that is a node, ``paths`` has those down to its
+    children and to ranks, from the switch to the other end. Switches between the ends only forward."""
     return IncTree(tuple(ranks), tuple(_Builder(topology, ranks, paths, ports_per_pipeline).walk(root)))
 
 
@@ -196,7 +196,7 @@ def nearest(topology: TopologySpec, ranks: Sequence[str], down: Mapping[str, str
 
 
 class Reach(NamedTuple):
-    """How far a switch is from some hosts: links to all of them together, and to the farthest."""
+    """The distances of a switch from some hosts: links to all of them together, and to the farthest."""
 
     switch: str
     links: int
@@ -215,7 +215,7 @@ def by_distance(topology: TopologySpec, ranks: Sequence[str], down: Mapping[str,
 
 
 def no_path(topology: TopologySpec, host: str, switch: str, down: Mapping[str, str]) -> str:
-    """Why there is none: everything that is down between what the host reaches and the rest."""
+    """Why there is no path: everything that is down between the nodes that the host reaches and the rest."""
     reached = topology.distances(host, down)
     cut = dict.fromkeys(
         down[link.name]
@@ -242,7 +242,7 @@ def tree_problems(topology: TopologySpec, ranks: Sequence[str], root: str | None
 
 
 def _children(topology: TopologySpec, ranks: Sequence[str], root: str, down: Mapping[str, str]) -> dict[str, list[str]]:
-    """For each switch on the ranks' paths to the root the nodes below it, in the order of their lowest ranks."""
+    """For each switch on the ranks' paths to the root, the nodes below it, in the order of their lowest ranks."""
     away = topology.distances(root, down)
     found: dict[str, list[str]] = {root: []}
     for host in ranks:

@@ -1,1 +1,2 @@
-"""Aggregator-aware routing (ARO): paths of workers to a parameter server, as fast as can be for the slowest."""
+"""Aggregator-aware routing (ARO): paths of workers to a parameter server that make the slowest one as fast as
+possible."""

@@ -1,4 +1,5 @@
-"""What ARO is compared with (§V): RANDOM and AggTree, as they are read for leaf-spine fabrics (docs/routing.md)."""
+"""The algorithms that ARO is compared with (§V): RANDOM and AggTree, as read for leaf-spine fabrics
+(docs/routing.md)."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ def random_spine(instance: Instance, seed: int) -> Plan:
 
 
 def aggregation_tree(instance: Instance, seed: int) -> Plan:
-    """AggTree: the flows of a leaf are spread over spines, whether these aggregate or not; each takes another one as
-    far as there are so many."""
+    """AggTree: the flows of a leaf are spread over spines, whether these aggregate or not; each flow takes another
+    spine as far as there are enough."""
     source = random.Random(seed)  # noqa: S311 - a simulation
     up: Counter[tuple[int, int]] = Counter()
     for leaf, flows in instance.sends.items():

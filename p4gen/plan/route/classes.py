@@ -1,9 +1,10 @@
 """Several tasks by classes of rates: integer programs without rates, whose bounds hold for all plans.
 
-A task whose rate is more than 1/(k+1) of a link's bandwidth, and at most 1/k, is of class k. Of its flows a link
-carries at most k, whatever its rate is, and of all tasks of class k or less at most k together. So what flows there can
-be depends on the classes, and the product of flows and rates (constraint (10) of ARO's §III) is no part of the problem.
-The best rate of a class is 1/k: plans are sought at these rates, which then are raised as far as links have room.
+A task whose rate is more than 1/(k+1) of a link's bandwidth, and at most 1/k, is of class k. A link carries at most k
+of its flows, whatever its rate is, and at most k of the flows of all tasks of class k or less together. So the possible
+flows depend on the classes, and the product of flows and rates (constraint (10) of ARO's §III) is no part of the
+problem. The best rate of a class is 1/k: plans are sought at these rates, which are then raised as far as links have
+room.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plans on packets: random leaf-spine fabrics, the fastest tree of each, and what its ranks reach in a simulation."""
+"""Plans on packets: random leaf-spine fabrics, the fastest tree of each, and the rates of its ranks in a simulation."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from p4gen.vocabulary.topology import load_topology
 
 LOW: Final = 0.95
 HIGH: Final = 1.02
-"""Measured goodput over predicted."""
+"""The highest ratio of measured goodput to predicted."""
 USUAL: Final = {"II": (256, 8), "III": (64, 4)}
 """Lanes and packets of a message, by mode: smaller ones where windows must not wait long for their turn."""
 _WORTH: Final = 1.10
-"""A plan's rate over that of shortest paths to one root, from which on these are run too."""
+"""The ratio of a plan's rate to that of shortest paths to one root, from which on these are run, too."""
 _GAIN: Final = 1.08
 """The plan's goodput over theirs, at least."""
 
@@ -45,7 +45,7 @@ def draw_fabric(seed: int, *, bandwidth: str = "10G") -> tuple[Fabric, int]:
 
 @dataclass(frozen=True)
 class Trial:
-    """A run beside what its plan promises."""
+    """A run, and the rate that its plan promises."""
 
     result: SimResult
     predicted: float
@@ -99,7 +99,7 @@ class Confirmed:
 
     @property
     def ok(self) -> bool:
-        """Whether all that was predicted came true, also that what promises more is faster: by 8 % at least."""
+        """Whether all predictions came true, and plans that promise more are faster: by 8 % at least."""
         best = self.best.result.throughput
         ok = self.best.ok
         if self.one_root is not None:
@@ -152,8 +152,8 @@ def confirm(
     limit: float = 60.0,
     told: Callable[[Measured], None] | None = None,
 ) -> Confirmed:
-    """Draw a fabric, plan, and run the plan; and the tree of shortest paths to one root if the plan promises at least
-    a tenth more, and up to ``trees`` trees together if they do."""
+    """Draw a fabric, plan, and run the plan. Also run the tree of shortest paths to one root if the plan promises at
+    least a tenth more, and up to ``trees`` trees together if they do. ``told`` is called with the plan's run."""
     usual = USUAL[mode]
     lanes, message = lanes or usual[0], message or usual[1]
     fabric, pipelines = draw_fabric(seed)

@@ -8,9 +8,9 @@ Are K flows on a link enough?
 - Spines enter at most K pipelines of the server's leaf, those of its own workers among them.
 
 Let n spines that aggregate and m others be behind the pipelines that are entered. Where a of the n serve a kind, each
-of its leaves has max(0, flows - K a) left over, and the others carry what is left over of all leaves if it is K m at
-most. Each further spine gains a kind no more than the one before. So the K n pipelines are dealt one by one to the kind
-that gains the most, and whatever numbers come out of it, each n at most, can be dealt to different spines in turn.
+of its leaves has max(0, flows - K a) flows left over. The others can carry the flows left over of all leaves if these
+are at most K m. Each further spine gains a kind no more than the one before. So the K n pipelines are dealt one by one
+to the kind that gains the most; the resulting numbers, each n at most, can be dealt to different spines in turn.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from p4gen.plan.route.plan import Plan
 def direct(instance: Instance) -> Plan:
     """The best plan, with its proof: K is tried from the least that the server's own workers allow.
 
-    Raises ``InputError`` if the server's leaf does not aggregate; then its link carries all flows, and this is another
+    Raises ``InputError`` if the server's leaf does not aggregate: its link then carries all flows, which is another
     problem.
     """
     if instance.server[0] not in instance.aggregating_leaves:
@@ -43,8 +43,8 @@ def direct(instance: Instance) -> Plan:
 
 
 def _entered(instance: Instance, most: int) -> Iterator[frozenset[int]]:
-    """Pipelines of the server's leaf that may be entered: all, or ``most`` of them. Of these sets only those are tried
-    behind which there are the most spines, of those that aggregate, of the others, or of a mixture."""
+    """Pipelines of the server's leaf that may be entered: all, or ``most`` of them. Only those sets are tried behind
+    which there are the most spines, of those that aggregate, of the others, or of a mixture."""
     spines: dict[int, Counter[bool]] = {}
     for spine in range(instance.fabric.spines):
         spines.setdefault(instance.entry(spine), Counter())[spine in instance.aggregating_spines] += 1
@@ -67,7 +67,7 @@ def _entered(instance: Instance, most: int) -> Iterator[frozenset[int]]:
 
 
 def _largest(found: Mapping[tuple[int, int], frozenset[int]]) -> dict[tuple[int, int], frozenset[int]]:
-    """Without those that another one has as many of both kinds as."""
+    """The sets that no other set equals or exceeds in both kinds of spines."""
     best: dict[tuple[int, int], frozenset[int]] = {}
     plain = -1
     for (n, m), chosen in sorted(found.items(), key=lambda item: item[0], reverse=True):
@@ -107,7 +107,8 @@ def _routed(instance: Instance, most: int, entered: frozenset[int]) -> dict[tupl
 
 
 def _dealt(flows: Mapping[int, Sequence[int]], spines: int, most: int) -> dict[int, int]:
-    """How many aggregating spines each kind of leaves gets, so that least is left over: each has ``most`` pipelines."""
+    """The number of aggregating spines for each kind of leaves that leaves the least over: each spine has ``most``
+    pipelines."""
     dealt = dict.fromkeys(flows, 0)
     if not spines:
         return dealt
@@ -124,5 +125,5 @@ def _dealt(flows: Mapping[int, Sequence[int]], spines: int, most: int) -> dict[i
 
 
 def _gain(flows: Iterable[int], spines: int, most: int) -> int:
-    """What a kind's next spine takes."""
+    """The flows that a kind's next spine takes."""
     return sum(min(most, max(0, count - most * spines)) for count in flows)

@@ -19,7 +19,8 @@ def divided_by_rates(
     flows_of: Sequence[Mapping[tuple[int, Group], int]], rates: Sequence[float], limit: float = 5.0
 ) -> tuple[Plan, ...]:
     """Plans in which the flows of tasks to each group are divided among its spines, so that no link carries more than
-    its bandwidth, or than the fullest group needs; as far as that is found within ``limit`` seconds for each group."""
+    its bandwidth, or than the fullest group needs; as far as such a division is found within ``limit`` seconds for each
+    group."""
     found: list[Counter[tuple[int, int]]] = [Counter() for _ in flows_of]
     groups: dict[Group, dict[tuple[int, int], int]] = {}
     for task, flows in enumerate(flows_of):
@@ -41,7 +42,7 @@ def divided_by_rates(
 
 
 def _fullest(shares: Shares, rates: Sequence[float]) -> float:
-    """What the fullest link carries if all this goes over one spine: from a leaf, or to a server's leaf."""
+    """The load of the fullest link if all these flows take one spine: from a leaf, or to a server's leaf."""
     loads: Counter[tuple[str, int]] = Counter()
     for (task, leaf), count in shares.items():
         loads["leaf", leaf] += count * rates[task]  # type: ignore[assignment]
@@ -50,7 +51,7 @@ def _fullest(shares: Shares, rates: Sequence[float]) -> float:
 
 
 def _dealt(group: Group, shares: Shares, rates: Sequence[float]) -> dict[int, Counter[tuple[int, int]]]:
-    """Each flow to the spine whose links it loads the least; those of high rates choose first."""
+    """Each flow goes to the spine whose links it loads the least; flows of high rates choose first."""
     from_leaf: Counter[tuple[int, int]] = Counter()
     to_server: Counter[tuple[int, int]] = Counter()
     found: dict[int, Counter[tuple[int, int]]] = {spine: Counter() for spine in group}
@@ -64,11 +65,11 @@ def _dealt(group: Group, shares: Shares, rates: Sequence[float]) -> dict[int, Co
 
 
 def _halved(group: Group, shares: Shares, rates: Sequence[float], limit: float) -> dict[int, Counter[tuple[int, int]]]:
-    """The flows to the first half of the spines by an integer program that keeps the fuller half's links as empty as
-    can be, and so on in each half.
+    """Divide the flows between two halves of the spines, and so on in each half, by an integer program that keeps the
+    fuller half's links as empty as possible.
 
-    If rates are equal, equal parts of each leaf's and each task's flows can always be had, as the program is one of a
-    flow in a network then.
+    If rates are equal, the flows of each leaf and each task can always be divided equally, as the program is a network
+    flow then.
     """
     if len(group) == 1:
         return {group[0]: Counter(shares)}

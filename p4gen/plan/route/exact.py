@@ -1,7 +1,7 @@
 """The fastest IncTree as an integer program (ARO §III, for p4gen's switches), solved by HiGHS.
 
-Every flow has the same rate r, so a link with y flows takes y/bandwidth seconds for a bit of each rank: the largest of
-these is minimised, and nothing is quadratic. A tree carries as many flows either way, so the root does not matter.
+Every flow has the same rate r, so a link with y flows takes y/bandwidth seconds for a bit of each rank. The largest of
+these is minimised, so nothing is quadratic. A tree carries as many flows either way, so the root does not matter.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SECOND_STAGE = 10.0
 
 @dataclass(frozen=True)
 class Found:
-    """A tree, and what was proven."""
+    """A tree, and the proven bound of its rate."""
 
     shape: Shape
     rate: float
@@ -60,7 +60,7 @@ def fastest(fabric: Fabric, limit: float = 60.0) -> Found:
 
 def cheapest(fabric: Fabric, prices: Mapping[str, float], limit: float) -> tuple[Shape, float] | None:
     """The tree whose flows cost least, at prices of flows over links by their names, that is found within ``limit``
-    seconds; and a cost that no tree stays below. None if none was found."""
+    seconds; and a cost that every tree has at least. None if no tree was found."""
     model = _Model(fabric, None)
     ranks = sum(prices.get(fabric.between[host, leaf], 0.0) for leaf, hosts in fabric.under.items() for host in hosts)
     found = model.at_prices(prices, limit)
@@ -108,7 +108,7 @@ class _Model:
         return column
 
     def _tree(self) -> None:
-        """Each node but the root has one way to another one, and is farther from the root than that."""
+        """Each node but the root has one way to another node, and is farther from the root than that one."""
         program, fabric = self._program, self._fabric
         size = len(self._used)
         first = fabric.required[0] if fabric.required else None
@@ -171,8 +171,8 @@ class _Model:
                 self._program.at_most([*edges, (used, float(ranks - fabric.fan_in))])
 
     def solve(self, limit: float) -> tuple[Shape | None, float]:
-        """The best tree that was found, of equally fast ones one with few nodes and short ways; and the seconds for a
-        bit that no tree stays below."""
+        """The best tree that was found; of equally fast trees one with few nodes and short ways. Also the seconds for a
+        bit that every tree needs at least."""
         program = self._program
         began = time.monotonic()
         found = program.minimise(limit)
@@ -189,7 +189,8 @@ class _Model:
         return self._shape((small or found).values), bound
 
     def at_prices(self, prices: Mapping[str, float], limit: float) -> tuple[Shape, float] | None:
-        """The cheapest tree, without its ranks' own links, and a bound of what any costs; None if none was found."""
+        """The cheapest tree, without its ranks' own links, and a bound of every tree's cost; None if no tree was
+        found."""
         program = self._program
         program.costs = [0.0] * len(program.costs)
         for way, column in self._ways:

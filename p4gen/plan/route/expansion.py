@@ -1,8 +1,8 @@
 """ARO's program with the product of flows and rates as it stands (constraint (10)), in binary digits of the flows.
 
-Times a rate, a digit is linear: a column that is at least the rate where the digit is 1. So the program has whole and
-continuous columns only, and is exact, but much larger than those of ``several``: it checks them, and shows what rates
-in steps cost (QSR, §III-C).
+The product of a digit and a rate is linear: a column that is at least the rate where the digit is 1. So the program has
+whole and continuous columns only, and is exact, but much larger than those of ``several``. It checks them, and shows
+what rates in steps cost (QSR, §III-C).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Terms = list[tuple[int, float]]
 
 
 def expanded(tasks: Tasks, limit: float = 60.0, *, steps: int | None = None, seed: int = 0) -> Joint:
-    """The best plans that HiGHS finds within about ``limit`` seconds, and its bound; with ``steps`` rates are whole
-    multiples of a link's bandwidth over so many.
+    """The best plans that HiGHS finds within about ``limit`` seconds, and its bound. With ``steps``, rates are whole
+    multiples of a link's bandwidth divided by it.
 
-    Interchangeable spines are one, unless what they carry together cannot be divided among them. If what is found in
-    that time is worse than the plans that tasks have alone, or aggregation trees, it is these.
+    Interchangeable spines are one, unless their flows cannot be divided among them. If the plans found in that time are
+    worse than the plans that tasks have alone, or than aggregation trees, the result is the latter.
     """
     began = time.monotonic()
 
@@ -121,7 +121,7 @@ class _Task:
         return [into for _, into in sorted(found.items())]
 
     def _load(self, column: int, high: int) -> Terms:
-        """What a whole column of at most ``high`` flows carries: itself times the rate."""
+        """The load of a whole column of at most ``high`` flows: the column times the rate."""
         program, digits = self._program, []
         for place in range(high.bit_length()):
             digit = column if high == 1 else program.column(0, 1, whole=True)
@@ -137,8 +137,8 @@ class _Task:
         return product
 
     def _through(self, into: list[tuple[int, float, Terms]]) -> tuple[int, float, Terms]:
-        """One flow, if any of these columns is not 0: its column, and what it carries, which is at least what comes
-        over the most flows that it may be of."""
+        """One flow, if any of these columns is not 0: its column, and its load, which is at least that of each input
+        divided by the most flows that it may be of."""
         used = self._program.used([(column, bound) for column, bound, _ in into])
         product = self._times(used)
         for _, bound, load in into:

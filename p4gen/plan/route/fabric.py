@@ -1,7 +1,9 @@
-"""Where a group's IncTree may run on one of p4gen's topologies: ranks, switches that aggregate, and ways between them.
+"""The possible places of a group's IncTree on one of p4gen's topologies: ranks, switches that aggregate, and ways
+between them.
 
-The rules are those of ARO (§III), with what p4gen's switches do: a switch that aggregates and lies on a flow's way adds
-it; a way is a shortest path; and the switches' pipelines are joined by internal edges, so that one flow leaves each.
+The rules are those of ARO (§III), with the behaviour of p4gen's switches: a switch that aggregates and lies on a flow's
+way adds the flow; a way is a shortest path; and internal edges join the switches' pipelines, so that one flow leaves
+each switch.
 """
 
 from __future__ import annotations
@@ -123,7 +125,7 @@ class Fabric:
                 yield from ((start, *rest) for rest in self._shortest(after, end, away))
 
     def _comes_back(self, nodes: tuple[str, ...]) -> bool:
-        """Whether results to a rank under the first node take the same way: a switch on the way has the rank's address
+        """Whether results to a rank under the first node take the same way. A switch on the way has the rank's address
         once, for all traffic, and divides it over equally short paths."""
         host = self.under[nodes[0]][0]
         for before, here in pairwise(nodes[:-1]):
@@ -138,8 +140,8 @@ class Fabric:
 
     @cached_property
     def limit(self) -> float:
-        """No tree is faster: what several cannot exceed, and what the links of forwarding leaves carry of whole
-        flows."""
+        """The rate that no tree exceeds: that of several trees, and the rate at which the links of forwarding leaves
+        carry whole flows."""
         found = [self.limit_together]
         for leaf in self.forwarding:
             first = {way.links[0] for way in self.ways[leaf]}
@@ -150,7 +152,7 @@ class Fabric:
 
     @cached_property
     def limit_together(self) -> float:
-        """No trees are faster in all: the ranks' links, and what the links of forwarding leaves can carry away."""
+        """The rate that no trees exceed together: that of the ranks' links, and of the links of forwarding leaves."""
         found = [self.rate({self.between[host, leaf]: 1}) for leaf, hosts in self.under.items() for host in hosts]
         for leaf in self.forwarding:
             first = {way.links[0] for way in self.ways[leaf]}
@@ -164,7 +166,7 @@ class Shape:
 
     root: str
     paths: tuple[tuple[str, ...], ...]
-    """Of the edges, away from the ranks: each ends at a switch that is a node."""
+    """The paths of the edges, away from the ranks: each ends at a switch that is a node."""
 
     @cached_property
     def below(self) -> Mapping[str, tuple[tuple[str, ...], ...]]:
@@ -189,7 +191,7 @@ class Shape:
         return Counter(fabric.between[pair] for path in self.paths for pair in pairwise(path))
 
     def rate(self, fabric: Fabric) -> float:
-        """Bit/s of every flow."""
+        """The rate of every flow, in bit/s."""
         return fabric.rate(self.loads(fabric))
 
     def depth(self, root: str) -> int:
@@ -205,7 +207,7 @@ class Shape:
         return max(away.values())
 
     def problems(self, fabric: Fabric) -> Iterator[str]:
-        """What makes it no tree of the fabric: missing links, ranks that are left out, circles, full nodes."""
+        """Why it is not a tree of the fabric: missing links, ranks that are left out, circles, full nodes."""
         nodes = {path[-1] for path in self.paths} | {self.root}
         for path in self.paths:
             for one, other in pairwise(path):

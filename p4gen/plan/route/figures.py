@@ -1,6 +1,6 @@
-"""ARO's Figures 7 to 13: one parameter varied, by algorithm, and what the paper says of the curves.
+"""ARO's Figures 7 to 13: one parameter varied, by algorithm, and the paper's statements about the curves.
 
-The paper prints few numbers, and its curves are pictures: so most of what must hold are inequalities.
+The paper prints few numbers, and its curves are pictures. So most checks are inequalities.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from p4gen.plan.route.instance import LeafSpine
 from p4gen.plan.route.study import PAPER, USUAL, Effort, joint_summary, solve, solve_jointly, summary
 
 _SAME: Final = 0.03
-"""A mean that differs by no more is the same, in a trend."""
+"""The difference up to which two means are the same, in a trend."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What instances of one point of a figure are drawn from."""
+    """The parameters from which the instances of one point of a figure are drawn."""
 
     fabric: LeafSpine = field(default_factory=LeafSpine)
     workers: int = 200
@@ -45,12 +45,12 @@ class Mean:
     """An algorithm's means over instances, Gb/s."""
 
     least: float
-    """Of one task its rate, of one job the slowest task's, of several the slowest job's."""
+    """With one task its rate, with one job the slowest task's, with several the slowest job's."""
     total: float
     """Of all tasks."""
     gap: float | None
     seconds: float
-    """Of the slowest instance."""
+    """Seconds of the slowest instance."""
 
 
 Table = Mapping[str, Mapping[str, Mean]]
@@ -59,21 +59,21 @@ Table = Mapping[str, Mapping[str, Mean]]
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the paper."""
+    """A figure of the paper: its points, its algorithms, and its checks."""
 
     caption: str
     axis: str
-    """What is varied."""
+    """The parameter that is varied."""
     points: Mapping[str, Setting]
     algorithms: tuple[str, ...]
     repeat: int
-    """Instances at each point, if nothing else is said: with fewer, means may miss what must hold."""
+    """Number of instances at each point, by default: with fewer, means may fail the checks."""
     holds: Callable[[Table], list[Check]]
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure as it came out."""
+    """A figure's result: the means, and the checks."""
 
     name: str
     figure: Figure
@@ -82,7 +82,7 @@ class Drawn:
 
     @property
     def ok(self) -> bool:
-        """All that must hold does."""
+        """Whether every check holds."""
         return all(check.ok for check in self.checks)
 
 
@@ -117,7 +117,8 @@ def measured(
 
 
 def draw_figure(name: str, seed: int, repeat: int | None, progress: Callable[[str, int, int], None]) -> Drawn:
-    """A figure with so many instances at each point; ``progress`` is told of what, how many are done, of how many.
+    """Draw a figure with ``repeat`` instances at each point. ``progress`` is called with a name, the number of
+    instances done, and the number of all.
 
     Raises ``InputError`` if there is no such figure.
     """
@@ -171,7 +172,7 @@ def _ahead(table: Table, factor: float, *, over: str = "aggtree", total: bool = 
 
 
 def _loss(table: Table, algorithm: str) -> list[float]:
-    """The share of aro's rates that an algorithm loses, of each point."""
+    """The share of aro's rates that an algorithm loses, at each point."""
     pairs = zip(_curve(table, algorithm, total=True), _curve(table, "aro", total=True), strict=True)
     return [1 - theirs / best for theirs, best in pairs]
 
@@ -182,7 +183,7 @@ def _losses(table: Table, algorithm: str, most: float) -> Check:
 
 
 def _slowest(table: Table, algorithm: str, factor: float) -> Check:
-    """That all others are at least so many times as fast at every point, as the paper shows of GRID."""
+    """Check that all others are at least ``factor`` times as fast at every point, as the paper shows of GRID."""
     ratios = [
         min(mean.least for name, mean in means.items() if name != algorithm) / means[algorithm].least
         for means in table.values()

@@ -1,4 +1,4 @@
-"""The columns and rows of one task's flows, which all integer programs of routing have (ARO §III, constraints (4) to
+"""The columns and rows of one task's flows, which all integer programs of routing share (ARO §III, constraints (4) to
 (9))."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Group = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Allowed:
-    """What of a fabric a task may use, where that is less than everything."""
+    """The part of a fabric that a task may use."""
 
     spines: tuple[int, ...]
     pipelines: Mapping[int, frozenset[int]] | None = None
@@ -23,7 +23,7 @@ class Allowed:
 
     @classmethod
     def everything(cls, instance: Instance) -> Allowed:
-        """No restriction."""
+        """The whole fabric, without a restriction."""
         return cls(tuple(range(instance.fabric.spines)))
 
     def permits(self, instance: Instance, leaf: int, spine: int) -> bool:
@@ -50,10 +50,10 @@ class Flows:
     up: Mapping[tuple[int, Group], int]
     """From a leaf to a group of spines."""
     down: Mapping[Group, tuple[int, ...]]
-    """From a group to the server's leaf: of an aggregator for each pipeline, whether it is in use; else as ``up``."""
+    """From a group to the server's leaf: for an aggregator whether each pipeline is in use; else as ``up``."""
     last: tuple[int, ...]
-    """To the server: of each pipeline of its leaf that its own workers do not enter, whether spines do; or as ``down``,
-    if that leaf does not aggregate."""
+    """To the server: for each pipeline of its leaf that its own workers do not enter, whether spines do; or as
+    ``down``, if that leaf does not aggregate."""
     own: int
     """Flows to the server of its own leaf's workers."""
 
@@ -68,10 +68,9 @@ def add_flows(
     only_if: int | None = None,
     whole: bool = True,
 ) -> Flows:
-    """New columns and rows of a task's flows over what is ``allowed``, with at most ``most`` on a link; with the column
-    ``only_if`` there are none if that is 0, which is 0 or 1. Interchangeable spines are one, unless ``groups`` says
-    otherwise. Flows that do not aggregate need not be ``whole`` in a relaxation.
-    """
+    """Add columns and rows of a task's flows over what is ``allowed``, with at most ``most`` on a link. If the column
+    ``only_if``, which is 0 or 1, is 0, there are no flows. Interchangeable spines are one, unless ``groups`` says
+    otherwise. Flows that do not aggregate need not be ``whole`` in a relaxation."""
     groups = alike(instance, allowed.spines) if groups is None else groups
     up: dict[tuple[int, Group], int] = {}
     for leaf, flows in instance.sends.items():

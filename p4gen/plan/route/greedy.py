@@ -1,5 +1,5 @@
-"""A good tree within milliseconds, without a solver: flows take the least loaded way, and nodes come and go as long as
-that helps. Often it reaches the limit that the ranks' own links set, and is the optimum then."""
+"""A good tree within milliseconds, without a solver: flows take the least loaded way, and nodes are added and removed
+as long as that helps. Often it reaches the limit that the ranks' own links set, and is then the optimum."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class _Attempt:
         self._next: dict[tuple[str, str, str], str] = {}
 
     def cost(self, links: Iterable[str]) -> float:
-        """The fullest of some links with a flow more."""
+        """The load of the fullest of some links with one flow more."""
         return max((self.loads[name] + 1) / self.fabric.bandwidths[name] for name in links)
 
     def _routes(self, way: Way, *, both: bool) -> dict[tuple[str, str, str], str]:
-        """What switches on the way would have to know: the neighbour on the way to a switch by one of its ports."""
+        """The routes that switches on the way would need: the neighbour on the way to a switch, by one of its ports."""
         found = {}
         for nodes in (way.nodes, way.nodes[::-1]) if both else (way.nodes,):
             inner = range(1, len(nodes) - 1) if both else range(len(nodes) - 1)
@@ -87,7 +87,7 @@ def _assign(attempt: _Attempt, nodes: frozenset[str]) -> bool:
 
 
 def _tried(fabric: Fabric, nodes: frozenset[str]) -> tuple[_Cost, Shape | None]:
-    """The better of both orders: joining the nodes first, or the ranks' flows."""
+    """The better result of both orders: joining the nodes first, or the ranks' flows first."""
     found: tuple[_Cost, Shape | None] = (_WORST, None)
     names = tuple(sorted(nodes))
     for first in (True, False):
@@ -131,7 +131,7 @@ def slimmed(shape: Shape, fabric: Fabric) -> Shape:
 
 
 def _rooted(paths: list[tuple[str, ...]], fabric: Fabric) -> Shape:
-    """With the root from which the farthest rank is nearest."""
+    """The tree of these paths, with the root from which the farthest rank is nearest."""
     nodes = sorted({path[-1] for path in paths}, key=fabric.topology.switches.index)
     root = min(nodes, key=Shape(nodes[0], tuple(paths)).depth)
     return Shape(root, tuple(paths))
@@ -151,7 +151,7 @@ def quick(fabric: Fabric) -> Shape | None:
 
 
 def _improved(fabric: Fabric, cost: _Cost, shape: Shape | None) -> tuple[_Cost, Shape | None]:
-    """Nodes come and go, the best one at a time, while the tree gets faster, or smaller."""
+    """Add and remove nodes, the best one at a time, while the tree gets faster, or smaller."""
     if shape is None:
         return cost, shape
     while True:

@@ -1,9 +1,9 @@
-"""GRID, which ARO is compared with (§V-A): each worker's data is added once on its way, and by any part of a switch.
+"""GRID, which ARO is compared with (§V-A): each worker's data is added once on its way, by any part of a switch.
 
 Its program (J. Fang et al., "GRID: Gradient Routing With In-Network Aggregation for Distributed Training", ToN 31(5),
-2023) is that of its authors' sample code, which has the capacity of 3200 that ARO names: rates are at most 1, a switch
-takes 3200 of them, and the server 100. So all workers have their full rate with nearly every choice of aggregators, and
-the relaxed program does not tell which.
+2023) is that of its authors' sample code, with the capacity of 3200 that ARO names: rates are at most 1, a switch takes
+3200 of them, and the server 100. So all workers have their full rate with nearly every choice of aggregators, and the
+relaxed program does not decide among them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SERVER_TAKES: Final = 100.0
 """Flows that the relaxed program lets enter the server."""
 
 Node = tuple[str, int]
-"""What adds a worker's data: ("leaf", number), ("spine", number), or ``SERVER``."""
+"""The place where a worker's data is added: ("leaf", number), ("spine", number), or ``SERVER``."""
 SERVER: Final[Node] = ("server", 0)
 
 
@@ -37,7 +37,7 @@ class Route(NamedTuple):
     worker: tuple[int, int]
     """Its leaf and port."""
     node: Node
-    """What adds its data."""
+    """The place where its data is added."""
     spine: int | None
     """None under the server's leaf, unless a spine adds."""
 
@@ -59,7 +59,7 @@ class SingleAggregation(Plan):
         return len({_at_server(instance, route) for route in self.routes})
 
     def problems(self, instance: Instance) -> Iterator[str]:
-        """Workers without a route or with several, and what cannot add a worker's data."""
+        """Workers without a route or with several, and places that cannot add a worker's data, a sentence each."""
         count = Counter(route.worker for route in self.routes)
         yield from (f"worker {worker} has {count[worker]} routes" for worker in instance.workers if count[worker] != 1)
         for route in self.routes:
@@ -82,14 +82,14 @@ def _above_leaf(instance: Instance, route: Route) -> Hashable:
 
 
 def _below_spine(instance: Instance, route: Route) -> Hashable:
-    """The flow in which it leaves its spine."""
+    """The flow in which a worker's data leaves its spine."""
     if route.node == ("spine", route.spine):
         return ("spine", route.spine, instance.fabric.spine_pipeline(route.worker[0]))
     return _above_leaf(instance, route)
 
 
 def _at_server(instance: Instance, route: Route) -> Hashable:
-    """The flow in which it arrives."""
+    """The flow in which a worker's data arrives at the server."""
     if route.node != ("leaf", instance.server[0]):
         return _below_spine(instance, route)
     by = instance.fabric.leaf_pipeline(route.worker[1]) if route.spine is None else instance.entry(route.spine)
@@ -101,19 +101,19 @@ def _counted(flows: Iterable[tuple[_Key, Hashable]]) -> dict[_Key, int]:
 
 
 def candidates(instance: Instance, leaf: int) -> list[Node]:
-    """What may add the data of a worker under a leaf: the server, its leaf and the server's if they aggregate, and all
-    spines that do."""
+    """The places that may add the data of a worker under a leaf: the server, its leaf and the server's if they
+    aggregate, and all spines that do."""
     leaves = sorted({leaf, instance.server[0]} & instance.aggregating_leaves)
     spines = sorted(instance.aggregating_spines)
     return [SERVER, *(("leaf", number) for number in leaves), *(("spine", number) for number in spines)]
 
 
 def shares(instance: Instance) -> Mapping[int, Mapping[Node, float]]:
-    """The relaxed program's solution: for each leaf what parts of a worker's data its candidates add.
+    """The relaxed program's solution: for each leaf, the parts of a worker's data that its candidates add.
 
-    Of all optima it is the one in their middle, where an interior-point method ends: each candidate has an equal part,
-    as far as the server takes so many flows: a worker's part for the server counts as it is, an aggregator's flow as
-    the largest part of it.
+    Among all optima it is the one in their middle, where an interior-point method ends. Each candidate has an equal
+    part, as far as the server takes so many flows: a worker's part for the server counts as it is, an aggregator's flow
+    as the largest part of it.
     """
     found: dict[int, dict[Node, float]] = {}
     for leaf in instance.by_leaf:
@@ -129,9 +129,9 @@ def shares(instance: Instance) -> Mapping[int, Mapping[Node, float]]:
 
 
 def grid(instance: Instance, seed: int, limit: float = 60.0) -> Plan:
-    """GRID: aggregators drawn by the relaxed program's shares, then the best routes to them as if aggregators had one
-    pipeline, then what their pipelines make of it. Raises ``FailedError`` if no routes are found within ``limit``
-    seconds."""
+    """GRID: aggregators are drawn by the relaxed program's shares. Then the best routes to them are found as if
+    aggregators had one pipeline, and evaluated with their pipelines. Raises ``FailedError`` if no routes are found
+    within ``limit`` seconds."""
     began = time.monotonic()
     source = random.Random(seed)  # noqa: S311 - a simulation
     parts = shares(instance)
@@ -147,8 +147,8 @@ def grid(instance: Instance, seed: int, limit: float = 60.0) -> Plan:
 
 
 def _routed(instance: Instance, chosen: Mapping[tuple[int, int], Node], limit: float) -> Iterator[Route]:
-    """Ways to the aggregators and on, over which the fullest link has as few flows as can be if aggregators had one
-    pipeline. Data that the leaf adds goes on as one flow."""
+    """Ways to the aggregators and on that leave the fewest flows on the fullest link, if aggregators had one pipeline.
+    Data that the leaf adds goes on as one flow."""
     program = Program()
     fabric, end = instance.fabric, instance.server[0]
     arriving = len(set(chosen.values()) - {SERVER}) + sum(node == SERVER for node in chosen.values())

@@ -18,8 +18,8 @@ MAPPINGS: Final = ("mod", "block")
 class LeafSpine:
     """A leaf-spine fabric with equal links, some of whose switches aggregate.
 
-    A leaf's ports are its hosts', then one for each spine; a spine's one for each leaf. An aggregator adds what arrives
-    at the same pipeline, and sends one flow for each pipeline that has any.
+    A leaf's first ports are its hosts', then there is one for each spine; a spine has one for each leaf. An aggregator
+    adds packets that arrive at the same pipeline, and sends one flow for each pipeline that has any.
     """
 
     leaves: int = 24
@@ -45,7 +45,7 @@ class LeafSpine:
 
 @dataclass(frozen=True)
 class Instance:
-    """One task: workers send to a parameter server. In what is drawn at random its leaf aggregates."""
+    """One task: workers send to a parameter server. In random instances the server's leaf aggregates."""
 
     fabric: LeafSpine
     aggregating_leaves: frozenset[int]
@@ -81,7 +81,7 @@ class Instance:
 
     @property
     def least(self) -> int:
-        """The server's link has at least so many flows: those of its own leaf's workers."""
+        """The least number of flows on the server's link: those of its own leaf's workers."""
         aggregates = self.server[0] in self.aggregating_leaves
         return max(1, len(self.own) if aggregates else len(self.by_leaf.get(self.server[0], ())))
 
@@ -91,7 +91,8 @@ class Instance:
 
 
 def draw(fabric: LeafSpine, workers: int, aggregators: int, seed: int) -> Instance:
-    """A random instance: ``aggregators`` switches, among them the leaf of the parameter server, which is leaf 0.
+    """A random instance with ``aggregators`` switches that aggregate, among them the leaf of the parameter server, leaf
+    0.
 
     Raises ``InputError`` if there are not so many switches or hosts.
     """

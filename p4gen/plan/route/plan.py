@@ -1,4 +1,4 @@
-"""A routing plan: how many flows each link carries; and a check of it against the paper's constraints."""
+"""A routing plan: the number of flows on each link; and its check against the paper's constraints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Plan:
     up: Mapping[tuple[int, int], int]
     """Flows from a leaf to a spine; absent where there are none."""
     bound: float | None = None
-    """No plan has fewer flows on its fullest link than this; None if nothing was proven."""
+    """The fewest flows that any plan has on its fullest link; None if nothing was proven."""
     seconds: float = 0.0
 
     def down(self, instance: Instance) -> dict[int, int]:
@@ -52,7 +52,7 @@ class Plan:
 
     @property
     def least(self) -> int:
-        """No plan has fewer flows on its fullest link: the bound, as a whole number."""
+        """The fewest flows that any plan has on its fullest link: the bound, as a whole number."""
         return 1 if self.bound is None else max(1, math.ceil(self.bound - 1e-6))
 
     def gap(self, instance: Instance) -> float | None:
@@ -60,7 +60,8 @@ class Plan:
         return None if self.bound is None else 1 - self.least / self.fullest(instance)
 
     def problems(self, instance: Instance) -> Iterator[str]:
-        """What of a plan breaks the constraints (4) to (9) of ARO's §III: flows that are lost, or come from nowhere."""
+        """Violations of the constraints (4) to (9) of ARO's §III: flows that are lost, or come from nowhere; a sentence
+        each."""
         sent: Counter[int] = Counter()
         for (leaf, spine), flows in self.up.items():
             if flows < 1 or flows != int(flows):
@@ -74,7 +75,7 @@ class Plan:
                 yield f"leaf{leaf} sends {sent[leaf]} flows up; {want} come out of it"
 
     def paths(self, instance: Instance) -> dict[tuple[int, int], tuple[str, ...]]:
-        """The path of each worker to the server (Algorithm 1 of ARO): what takes the same pipeline goes on together."""
+        """The path of each worker to the server (Algorithm 1 of ARO): flows in the same pipeline go on together."""
         found: dict[tuple[int, int], tuple[str, ...]] = {}
         ways: dict[int, Iterator[int]] = {}
         for (leaf, spine), flows in sorted(self.up.items()):

@@ -1,4 +1,4 @@
-"""Plans with an IncTree as files: what ``p4gen route`` writes, and simulations and the manager's policy read."""
+"""Plans with an IncTree as files: ``p4gen route`` writes them, simulations and the manager's policy read them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _Plan = TypeVar("_Plan")
 
 
 def digest(topology: TopologySpec) -> str:
-    """Of what a plan depends on: nodes, links in the order of ports, and their bandwidths."""
+    """A digest of the parts of a topology that a plan depends on: nodes, links in the order of ports, and
+    bandwidths."""
     links = [[*link.ends, topology.setting(link, "bandwidth")] for link in topology.links]
     text = json.dumps([topology.switches, topology.hosts, links])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -31,7 +32,7 @@ def digest(topology: TopologySpec) -> str:
 
 @dataclass(frozen=True)
 class TreePlan:
-    """A tree for a group on a topology, and what is known of its rate."""
+    """A tree for a group on a topology, with its rate and a bound."""
 
     topology: TopologySpec
     ranks: tuple[str, ...]
@@ -47,7 +48,7 @@ class TreePlan:
 
     @cached_property
     def fabric(self) -> Fabric:
-        """What it was planned for."""
+        """The fabric and the ranks that it was planned for."""
         return Fabric(self.topology, self.ranks, self.inc)
 
     @property
@@ -66,7 +67,7 @@ class TreePlan:
         return tree_of(self.topology, self.ranks, self.shape, self.ports // self.pipelines)
 
     def check(self) -> None:
-        """Raises ``InputError`` with what makes it no tree that p4gen can forward."""
+        """Raises ``InputError`` with every reason why p4gen cannot forward over the tree."""
         unknown = [f"there is no switch '{name}'" for name in sorted(self.inc - set(self.topology.switches))]
         unknown += [f"there is no host '{name}'" for name in self.ranks if name not in self.topology.hosts]
         problems = unknown or list(self.shape.problems(self.fabric))
@@ -75,7 +76,7 @@ class TreePlan:
         parted(self.tree)
 
     def to_json(self) -> dict[str, Any]:
-        """The file's content."""
+        """The plan as plain data, the content of its file."""
         loads = self.shape.loads(self.fabric)
         return {
             "plan": FORM,
@@ -126,7 +127,7 @@ def _edge(edge: TreeEdge) -> dict[str, Any]:
 
 
 def read_json(file: Path, parse: Callable[[Any], _Plan]) -> _Plan:
-    """What ``parse`` makes of a file's content. Raises ``InputError`` with the file and the cause."""
+    """Parse a file's content with ``parse``. Raises ``InputError`` with the file and the cause."""
     try:
         content = json.loads(read_text(file))
     except json.JSONDecodeError as error:
@@ -140,7 +141,7 @@ def read_json(file: Path, parse: Callable[[Any], _Plan]) -> _Plan:
 
 
 def parsed_plan(content: Any, topology: TopologySpec) -> TreePlan:
-    """A plan of a file's content. Raises ``InputError``, or what Python raises for missing or wrong parts."""
+    """Make a plan of a file's content. Raises ``InputError``, or Python's errors for missing or wrong parts."""
     if not isinstance(content, dict) or content.get("plan") != FORM:
         raise InputError("it has no IncTree; p4gen route TOPOLOGY --out makes one")
     if content["digest"] != digest(topology):

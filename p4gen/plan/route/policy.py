@@ -26,7 +26,7 @@ MOST_WORK: Final = 4000
 
 
 class Aro:
-    """A plan's trees for the group that it was made for, together or one of them; else the tree of a quick search,
+    """A plan's trees for the group that it was made for, together or one of them. Otherwise the tree of a quick search,
     where it promises more than that of the lowest common switch; then the latter's.
 
     ``plan`` is a file of `p4gen route tree --out`, by default the one that ``P4GEN_PLAN`` names.
@@ -48,8 +48,8 @@ class Aro:
         yield from LowestCommonSwitch().candidates(view, spec)
 
     def _planned(self, view: FabricView, spec: GroupSpec) -> Iterator[Candidate]:
-        """The plan's trees of which nothing is down, if the group has its ranks, in any order: all together, then each
-        alone, the fastest first."""
+        """The plan's trees without parts that are down, if the group has its ranks, in any order: all together, then
+        each alone, the fastest first."""
         if self._file is None:
             return
         mark = digest(view.topology)
@@ -73,8 +73,8 @@ def _usable(plan: TreePlan, view: FabricView) -> bool:
 
 
 def searched(view: FabricView, spec: GroupSpec) -> IncTree | None:
-    """The tree of a quick search, if it is faster than that of the lowest common switch, beside other groups; None too
-    where the fabric is so large that the search would take long."""
+    """The tree of a quick search, if it is faster than that of the lowest common switch, beside other groups. None,
+    too, where the fabric is so large that the search would take long."""
     topology = view.topology
     if list(tree_problems(topology, spec.ranks, None)) or len(topology.hosts) > MOST_HOSTS:
         return None
@@ -97,13 +97,13 @@ def searched(view: FabricView, spec: GroupSpec) -> IncTree | None:
 
 
 def _ports(view: FabricView) -> dict[str, int]:
-    """Ports of a pipeline, by switch; of switches without a program for groups all are in one."""
+    """The ports of a pipeline, by switch; a switch without a program for groups has all in one."""
     known = {name: room.spec.ports // room.spec.pipelines for name, room in view.switches.items()}
     return {switch: known.get(switch, max(1, len(view.topology.ports[switch]))) for switch in view.topology.switches}
 
 
 def _flows(view: FabricView, name: str) -> Counter[str]:
-    """Flows of other groups over each link."""
+    """The number of flows of other groups over each link."""
     everything = Fabric(view.topology, (), frozenset())
     others = (as_shape(group.tree) for group in view.groups if group.name != name)
     return sum((shape.loads(everything) for shape in others), Counter[str]())

@@ -1,4 +1,4 @@
-"""The trees of shortest paths to one root: what the manager places by default, and what ``p4gen route`` compares."""
+"""The trees of shortest paths to one root: the manager's default, and a baseline of ``p4gen route``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def present(fabric: Fabric, ports_per_pipeline: Mapping[str, int]) -> IncTree | 
 
 
 def as_shape(tree: IncTree) -> Shape:
-    """An IncTree without its program."""
+    """The paths and the root of an IncTree."""
     paths = [
         edge.path[::-1] if edge.far is None else edge.path
         for node in tree.nodes
@@ -42,8 +42,8 @@ def as_shape(tree: IncTree) -> Shape:
 
 
 def one_root(fabric: Fabric) -> Shape | None:
-    """The fastest tree of shortest paths to one root, where what does not aggregate forwards: each flow takes the first
-    of equally short ways. None if no root is reached by all."""
+    """The fastest tree of shortest paths to one root, where switches that do not aggregate forward: each flow takes the
+    first of equally short ways. None if no root is reached by all."""
     found = [shape for root in sorted(fabric.inc) if (shape := _to(fabric, root)) is not None]
     return max(found, key=lambda shape: shape.rate(fabric), default=None)
 
@@ -75,7 +75,7 @@ def _above(fabric: Fabric, switch: str, away: Mapping[str, int]) -> str:
 
 
 def _climb(fabric: Fabric, switch: str, away: Mapping[str, int]) -> tuple[str, ...]:
-    """From a switch toward the root up to the first switch that aggregates."""
+    """The path from a switch toward the root, up to the first switch that aggregates."""
     found = [switch]
     while found[-1] not in fabric.inc and (after := _above(fabric, found[-1], away)) != found[-1]:
         found.append(after)

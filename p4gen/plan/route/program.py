@@ -17,8 +17,8 @@ ANY: Final = 1e30
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Whatever is written to the process's standard output by the block is lost: HiGHS announces itself there when it
-    is made, before it can be told not to."""
+    """Discard everything that the block writes to the process's standard output: HiGHS announces itself there when it
+    is made, before its output can be switched off."""
     sys.stdout.flush()
     kept = os.dup(1)
     try:
@@ -33,12 +33,12 @@ def _quiet() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solver has found."""
+    """A solution of a program, and its bound."""
 
     values: list[float]
-    """Of the columns."""
+    """The values of the columns."""
     bound: float
-    """No solution costs less."""
+    """The least cost that any solution can have."""
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Program:
     rows: list[tuple[float, float, dict[int, float]]] = field(default_factory=list)
 
     def column(self, low: float, high: float, cost: float = 0.0, *, whole: bool = False) -> int:
-        """A new column's number."""
+        """Add a column. Returns its number."""
         self.low.append(low)
         self.high.append(high)
         self.costs.append(cost)
@@ -62,19 +62,20 @@ class Program:
         return len(self.low) - 1
 
     def row(self, low: float, high: float, terms: Iterable[tuple[int, float]]) -> None:
-        """A new row: the sum of coefficients times columns is from ``low`` to ``high``."""
+        """Add a row: the sum of coefficients times columns is from ``low`` to ``high``."""
         found: dict[int, float] = {}
         for column, coefficient in terms:
             found[column] = found.get(column, 0.0) + coefficient
         self.rows.append((low, high, found))
 
     def at_most(self, terms: Iterable[tuple[int, float]], high: float = 0.0) -> None:
-        """A new row: the sum is at most ``high``."""
+        """Add a row: the sum is at most ``high``."""
         self.row(-ANY, high, terms)
 
     def used(self, into: list[tuple[int, float]], only_if: int | None = None) -> int:
-        """A column that is 1 if any of these whole columns is not 0, each at most as large as the number with it (ARO's
-        constraint (7), each with a bound of its own); they are all 0 if the column ``only_if`` is, which is 0 or 1."""
+        """Add a column that is 1 if any of these whole columns is not 0. Each of them is at most as large as the number
+        with it (ARO's constraint (7), with a bound for each). If the column ``only_if``, which is 0 or 1, is 0, so are
+        all of them."""
         used = self.column(0, 1, whole=True)
         if only_if is not None:
             self.at_most([(used, 1.0), (only_if, -1.0)])
@@ -84,8 +85,8 @@ class Program:
         return used
 
     def minimise(self, limit: float, gap: float = 1e-4) -> Solution | None:
-        """The best solution that is found within ``limit`` seconds; None if there is none. One that is proven to cost
-        at most a share ``gap`` more than the best one will do.
+        """The best solution that is found within ``limit`` seconds; None if there is none. A solution that is proven to
+        cost at most a share ``gap`` more than the best one ends the search.
 
         Raises ``FailedError`` if HiGHS refuses the program.
         """

@@ -23,9 +23,9 @@ _NEAR: Final = 0.01
 def kept(instances: Sequence[Instance], alpha: float = ALPHA) -> list[tuple[int, ...]]:
     """APP's choice for each task: ⌊alpha n⌋ of the n aggregating spines, but at least one of any.
 
-    The paper takes those first whose pipelines' scores vary least, a score being how many flows can reach a pipeline.
-    On a leaf-spine fabric all spines have the same scores, so they come in turn by the pipeline of the server's leaf
-    that they enter; from a list for all tasks, which is filled again when it has none left for a task.
+    The paper takes the spines first whose pipelines' scores vary least; a score is the number of flows that can reach a
+    pipeline. On a leaf-spine fabric all spines have the same scores. So they are taken in turn by the pipeline of the
+    server's leaf that they enter, from one list for all tasks, which is filled again when no spine is left for a task.
     """
     found: list[tuple[int, ...]] = []
     listed: list[int] = []
@@ -53,8 +53,9 @@ def accelerated(
 ) -> Plan:
     """One task's best plan with fewer spines, in two stages, or both (ARO-APP, ARO-SRO, ARO-ACC). It has no bound.
 
-    The first stage is without spines that do not aggregate. What pipelines its plan does not use are left out of the
-    second stage, where its K is an upper bound. Raises ``FailedError`` if no plan was found within ``limit`` seconds.
+    The first stage is without spines that do not aggregate. The second stage leaves out pipelines that the first plan
+    does not use, and takes its K as an upper bound. Raises ``FailedError`` if no plan was found within ``limit``
+    seconds.
     """
     began = time.monotonic()
     (spines,) = kept([instance], alpha) if pruned else [tuple(sorted(instance.aggregating_spines))]
@@ -72,8 +73,8 @@ def accelerated(
 def accelerated_jointly(
     tasks: Tasks, seed: int, limit: float = 60.0, *, alpha: float = ALPHA, pruned: bool = True, staged: bool = True
 ) -> Joint:
-    """The same of several tasks, as ``jointly`` finds plans. The first stage only says which pipelines may be used: it
-    has a quarter of the time, and need not be as near to its best."""
+    """The same for several tasks, as ``jointly`` finds plans. The first stage only decides which pipelines may be used:
+    it has a quarter of the time, and need not be as near to its best."""
     began = time.monotonic()
     choices = kept(tasks.instances, alpha)
     if not pruned:

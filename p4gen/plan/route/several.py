@@ -1,9 +1,9 @@
 """SJMT and MJMT: the routing of several tasks at once (ARO §III), by linear and integer programs in turn.
 
-A link carries, of each task, flows times their rate: a product of two unknowns. Classes of rates bound what plans there
-can be, and give most of the best ones (``classes``). With the rates given, the best flows are an integer program too,
-and with the flows given, the best rates a linear one: so rates are also proposed, from the best that tasks could have
-alone downward, flows sought that fit, and the rates raised as far as links have room.
+For each task a link carries flows times their rate: a product of two unknowns. Classes of rates bound the possible
+plans, and give most of the best ones (``classes``). With given rates, the best flows are an integer program, too, and
+with given flows, the best rates a linear one. So rates are also proposed, from the best that tasks could have alone
+downward; then flows are sought that fit, and the rates raised as far as links have room.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from p4gen.plan.route.tasks import Joint, Tasks, rated
 
 _ENOUGH: Final = 1e-6
 _NEAR: Final = 5e-4
-"""A gap that is worth no more time."""
+"""A gap below which a search ends."""
 _DEEPER: Final = 3
-"""How often more classes are looked at."""
+"""How often more classes are tried."""
 _SLOWEST: Final = 64
 """The last class."""
 _SHARE: Final = 4
-"""The part of the time that is left that one proposal gets."""
+"""One proposal gets the remaining time divided by this."""
 
 
 def relaxation(tasks: Tasks, fastest: Sequence[float], limit: float, allowed: Sequence[Allowed] | None = None) -> float:
-    """A value that no plans exceed over what each task is ``allowed`` (everything). ``fastest`` is what each task could
-    have alone.
+    """A value that no plans exceed over what each task is ``allowed`` (everything). ``fastest`` is the rate that each
+    task could have alone.
 
-    Volumes take the place of flows times rates, and may be divided in any way, so that interchangeable spines are one;
-    a pipeline that aggregates lets through as much as the largest share of a leaf's volume that enters it.
+    Volumes take the place of flows times rates, and may be divided in any way, so that interchangeable spines are one.
+    A pipeline that aggregates lets through the largest share of a leaf's volume that enters it.
     """
     program = Program()
     rates = [program.column(0, rate) for rate in fastest]
@@ -79,7 +79,8 @@ def relaxation(tasks: Tasks, fastest: Sequence[float], limit: float, allowed: Se
 
 
 def _through(program: Program, rate: int, into: list[tuple[int, float]]) -> int:
-    """A column for what leaves a pipeline: at least each volume that enters over the most flows that it may be of."""
+    """A column for the volume that leaves a pipeline: at least each volume that enters, divided by the most flows that
+    it may be of."""
     through = program.column(0, 1)
     program.at_most([(through, 1.0), (rate, -1.0)])
     for column, most in into:
@@ -95,11 +96,11 @@ def everything(tasks: Tasks) -> list[Allowed]:
 def fitting(
     tasks: Tasks, rates: Sequence[float], limit: float, allowed: Sequence[Allowed], *, groups_of_one: bool = False
 ) -> tuple[tuple[Plan, ...], bool] | None:
-    """Plans over what is allowed whose fullest link carries as little as can be at these rates, but not less than it
-    can, and whether it can carry that; None if none were found.
+    """Plans over what is allowed that load the fullest link as little as possible at these rates, but not less than it
+    can carry; and whether it can carry that. None if no plans were found.
 
-    Interchangeable spines are one, as in ``route``, unless there are to be ``groups_of_one``. Dividing what they carry
-    may load a link a little more, as tasks' rates differ.
+    Interchangeable spines are one, as in ``route``, unless there are to be ``groups_of_one``. Dividing their flows may
+    load a link a little more, as tasks' rates differ.
     """
     program = Program()
     fullest = program.column(1, 1e6, 1.0)
@@ -134,12 +135,12 @@ class _Search:
 
     @property
     def left(self) -> float:
-        """Seconds; a little even if there are none."""
+        """Remaining seconds; a little above 0 even if there are none."""
         return max(0.1, self._end - time.monotonic())
 
     @property
     def best(self) -> Joint:
-        """The best plans."""
+        """The best plans so far."""
         assert self._best is not None
         return self._best
 
@@ -150,7 +151,7 @@ class _Search:
 
     @property
     def done(self) -> bool:
-        """Nothing is much better, or there is no time left."""
+        """Whether no plans can be much better, or there is no time left."""
         return self.known >= self.bound * (1 - self._near) or time.monotonic() > self._end
 
     def take(self, joint: Joint | None) -> None:
@@ -160,8 +161,8 @@ class _Search:
             self._best = joint
 
     def by_classes(self, fewest: Sequence[int]) -> None:
-        """Plans of the classes that tasks could have alone; then bounds and plans of any classes, of more and more of
-        these as long as slower ones may be better."""
+        """Search for plans of the classes that tasks could have alone; then for bounds and plans of more and more
+        classes, as long as slower ones may be better."""
         gap = self._near / 5
         if not self.done:
             best = [[k] for k in fewest]
@@ -184,7 +185,7 @@ class _Search:
                 return
 
     def by_rates(self, fewest: Sequence[int]) -> None:
-        """Plans for rates that are proposed from the best ones downward."""
+        """Search for plans at proposed rates, from the best ones downward."""
         value = self._tasks.value
         for rates in _proposals(self._tasks, fewest):
             if self.done or self.known >= value(rates) - _ENOUGH:
@@ -198,7 +199,7 @@ class _Search:
 
 
 def _class(rate: float) -> int:
-    """A class that has plans with this rate."""
+    """A class whose plans include this rate."""
     return min(_SLOWEST, ceil(1 / max(rate, 1 / _SLOWEST) - _ENOUGH))
 
 
@@ -210,7 +211,7 @@ def jointly(
     near: float = _NEAR,
 ) -> Joint:
     """The best plans that are found within about ``limit`` seconds over what each task is ``allowed`` (everything), and
-    the bound of all such. A gap of ``near`` will do.
+    a bound of all such plans. A gap of ``near`` ends the search.
 
     Raises ``FailedError`` if the relaxation cannot be solved in that time, or a task has no plan that is allowed.
     """
@@ -236,8 +237,8 @@ def jointly(
 
 
 def _proposals(tasks: Tasks, fewest: Sequence[int]) -> Iterator[list[float]]:
-    """Rates of tasks, in the order of their values: each task's is that of a whole number of flows on its fullest link,
-    from the fewest on, and less if its job's workers have not so much."""
+    """Rates of tasks, in the order of their values: each task's rate is that of a whole number of flows on its fullest
+    link, from the fewest on, and less if its job's workers cannot send so fast."""
 
     def rates(flows: tuple[int, ...]) -> list[float]:
         found = [1 / each for each in flows]

@@ -29,7 +29,7 @@ def route(
     none, or none was found within ``limit`` seconds. Its bound is that of the restricted problem.
 
     Spines that do not aggregate and enter the same pipeline of the server's leaf are interchangeable. The program has
-    one for all of them, with as many links: what it carries can always be divided equally.
+    one for all of them, with as many links: its flows can always be divided equally.
     """
     began = time.monotonic()
     allowed = allowed or Allowed.everything(instance)
@@ -51,8 +51,8 @@ def route(
 
 
 def divided(flows: Mapping[tuple[int, Group], int]) -> dict[tuple[int, int], int]:
-    """Flows from leaves to groups of spines, dealt to the spines of each group in turn: no spine gets more than the
-    groups' equal part, and none more from a leaf than that leaf's."""
+    """Flows from leaves to groups of spines, dealt to the spines of each group in turn. No spine gets more than an
+    equal part of the group's flows, or of those of one leaf."""
     found: Counter[tuple[int, int]] = Counter()
     turn: Counter[Group] = Counter()
     for (leaf, group), count in sorted(flows.items()):
@@ -63,8 +63,8 @@ def divided(flows: Mapping[tuple[int, Group], int]) -> dict[tuple[int, int], int
 
 
 def optimum(instance: Instance, limit: float = 60.0) -> Plan:
-    """ARO: the best plan of all. Without a solver, unless the server's leaf does not aggregate; then it raises
-    ``FailedError`` if none was found within ``limit`` seconds."""
+    """ARO: the best plan of all, without a solver. If the server's leaf does not aggregate, a solver is needed; then it
+    raises ``FailedError`` if no plan was found within ``limit`` seconds."""
     if instance.server[0] in instance.aggregating_leaves:
         return direct(instance)
     return programmed(instance, limit)

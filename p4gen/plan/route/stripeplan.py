@@ -34,7 +34,7 @@ class StripedPlan:
     rates: tuple[float, ...]
     """Bit/s, with headers."""
     bound: float
-    """No trees of the model have higher rates in all."""
+    """The highest rate, in all, that any trees of the model have."""
 
     @classmethod
     def of(cls, found: Striped, pipelines: int, ports: int) -> StripedPlan:
@@ -50,7 +50,7 @@ class StripedPlan:
 
     @property
     def first(self) -> TreePlan:
-        """The tree with the highest rate, for what all of them have in common."""
+        """The tree with the highest rate, for properties that all of them share."""
         return self.plans[0]
 
     @cached_property
@@ -79,16 +79,18 @@ class StripedPlan:
             raise InputError(f"its rates are more than {over[0]} carries")
 
     def kept(self, which: Sequence[int]) -> StripedPlan:
-        """Some of its trees, by number: their rates are raised alike, as far as links carry them."""
+        """A plan with some of its trees, by number. Their rates are raised alike, as far as links carry them."""
         some = StripedPlan(tuple(self.plans[n] for n in which), tuple(self.rates[n] for n in which), self.bound)
         fabric = self.first.fabric
         factor = min(fabric.bandwidths[name] / load for name, load in some.striped.loads.items() if load)
         return StripedPlan(some.plans, tuple(rate * max(1.0, factor) for rate in some.rates), self.bound)
 
     def parts(self, call: Call, spec: CollectiveSpec) -> tuple[Call, ...]:
-        """A call's parts, one for each tree: whole messages as its rate is to that of all, the rest for the fastest.
+        """A call's parts, one for each tree: whole messages in proportion to the tree's rate, the rest for the fastest
+        tree.
 
-        A ReduceScatter and an AllGather are divided within each rank's part. Trees whose share is no message have none.
+        A ReduceScatter and an AllGather are divided within each rank's part. A tree whose share is less than a message
+        has none.
         """
         unit = spec.message * spec.payload_bytes
         if call.collective in (Collective.REDUCE_SCATTER, Collective.ALLGATHER):
@@ -97,7 +99,8 @@ class StripedPlan:
         return tuple(Call(call.collective, size, call.root, call.op, call.dtype) for size in sizes)
 
     def work(self, calls: tuple[Call, ...], spec: CollectiveSpec, ack_every: int) -> tuple[Work, ...]:
-        """The groups that make the calls together, each over a tree of its own and, beside others, at its rate."""
+        """The groups that make the calls together, each over a tree of its own and, if there are several, at the tree's
+        rate."""
         each = zip(*(self.parts(call, spec) for call in calls), strict=True)
         paces = [pace(rate, spec, ack_every) for rate in self.rates] if len(self.rates) > 1 else [None]
         return tuple(
@@ -114,11 +117,11 @@ class StripedPlan:
         return window_of(self.first.topology, flows, max(self.rates), trip, spec, paced=paced)
 
     def timeout(self, spec: CollectiveSpec) -> int:
-        """A retransmission timer in ps that is longer than windows wait at the fullest link."""
+        """A retransmission timer, in ps, that is longer than windows wait at the fullest link."""
         return timeout_of(min(self.rates), max(round_trip(plan, spec) for plan in self.plans), spec)
 
     def to_json(self) -> dict[str, Any]:
-        """The file's content."""
+        """The plan as plain data, the content of its file."""
         return {
             "plan": FORM,
             "rate_bps": self.rate,
@@ -129,8 +132,8 @@ class StripedPlan:
 
 
 def read_striped(file: Path, topology: TopologySpec) -> StripedPlan:
-    """The plan in a file, with one tree or several, which has to be one for this topology. Raises ``InputError`` with
-    the file and the cause."""
+    """Read a plan, with one tree or several, that has to be one for this topology. Raises ``InputError`` with the file
+    and the cause."""
     return read_json(file, lambda content: _parsed(content, topology))
 
 

@@ -1,8 +1,8 @@
 """Several trees for one group: each carries a part of every call's data (ARO §III, SJMT, with p4gen's switches).
 
 The rates of trees that share links are a linear program, and its dual prices links. Trees are added one after the
-other: the cheapest one at these prices, by the integer program of ``exact``, as long as it costs less than what a bit
-brings. When none does, no rates of any trees are higher in all (column generation).
+other: the cheapest one at these prices, by the integer program of ``exact``, as long as it costs less than the value of
+a bit. When there is none, no trees have higher rates in all (column generation).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from p4gen.plan.route.program import Program
 
 _ENOUGH: Final = 1e-6
 _WORTH: Final = 0.05
-"""What a further tree has to add, as a share of the rate."""
+"""The share of the rate that a further tree has to add."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Striped:
     rates: tuple[float, ...]
     """Bit/s, with headers."""
     bound: float
-    """No trees have higher rates in all."""
+    """The highest rate, in all, that any trees have."""
     seconds: float = 0.0
 
     @cached_property
@@ -96,7 +96,7 @@ def _cost(fabric: Fabric, shape: Shape, prices: Mapping[str, float]) -> float:
 
 
 def _prices(fabric: Fabric, shapes: Sequence[Shape]) -> tuple[float, dict[str, float]]:
-    """What these trees reach in all, bit/s, and what a flow over each link costs: the dual of their rates."""
+    """The rate of these trees in all, bit/s, and the cost of a flow over each link: the dual of their rates."""
     unit = max(fabric.bandwidths.values())
     program = Program()
     loads = [shape.loads(fabric) for shape in shapes]
@@ -112,7 +112,7 @@ def _prices(fabric: Fabric, shapes: Sequence[Shape]) -> tuple[float, dict[str, f
 
 
 def _rated(fabric: Fabric, shapes: Sequence[Shape], most: int) -> dict[int, float]:
-    """The rates of up to ``most`` of the trees that are highest in all, by number."""
+    """The rates of up to ``most`` of the trees that are highest in all, by the tree's number."""
     unit = max(fabric.bandwidths.values())
     program = Program()
     rates, used = [], []

@@ -21,14 +21,14 @@ from p4gen.plan.route.tasks import Joint, Tasks, draw_tasks, rated
 
 @dataclass(frozen=True)
 class Effort:
-    """What algorithms may take, and how much they leave out."""
+    """The limits of algorithms: their time, and the parts that they leave out."""
 
     limit: float = 60.0
     """Seconds that a solver has."""
     alpha: float = ALPHA
     """APP: the share of the aggregating spines that a task keeps."""
     steps: int = 100
-    """QSR: rates are whole multiples of a link's bandwidth over so many."""
+    """QSR: rates are whole multiples of a link's bandwidth divided by this."""
 
 
 ALGORITHMS: Final[Mapping[str, Callable[[Instance, int, Effort], Plan]]] = {
@@ -41,18 +41,18 @@ ALGORITHMS: Final[Mapping[str, Callable[[Instance, int, Effort], Plan]]] = {
     "aro-acc": lambda instance, _, effort: accelerated(instance, effort.limit, alpha=effort.alpha),
     "aro": lambda instance, _, effort: optimum(instance, effort.limit),
 }
-"""By name: an instance, and a seed for what chooses at random."""
+"""By name: a function of an instance, and a seed for random choices."""
 USUAL: Final = ("random", "grid", "aggtree", "aro-acc", "aro")
-"""Those that are compared unless others are asked for, as in the paper (§IV-A)."""
+"""The algorithms that are compared by default, as in the paper (§IV-A)."""
 PAPER: Final = {"random": 7.92, "grid": 1.75, "aggtree": 8.76, "aro": 26.33}
 """Figure 7a's means in Gb/s: 24 x 24 x 24, 200 workers, 20 % of the switches aggregate, 4 pipelines, 30 instances."""
 _OWN_SEEDS: Final = 10**6
-"""Added to the seed of an instance for what an algorithm draws."""
+"""Added to the seed of an instance for an algorithm's own random choices."""
 
 
 @dataclass(frozen=True)
 class Solved:
-    """An instance with the plans of some algorithms."""
+    """An instance, and the plans of some algorithms for it."""
 
     seed: int
     instance: Instance
@@ -127,7 +127,7 @@ class JointSolved:
 
 @dataclass(frozen=True)
 class JointSummary:
-    """An algorithm's means over instances, Gb/s: what Figures 9 and 10 show."""
+    """An algorithm's means over instances, Gb/s, as in Figures 9 and 10."""
 
     least: float
     """Of one job the slowest task's rate, of several the slowest job's."""

@@ -34,11 +34,11 @@ class Tasks:
 
     @cached_property
     def bandwidth(self) -> float:
-        """Of each link, bit/s."""
+        """The bandwidth of each link, bit/s."""
         return self.instances[0].fabric.bandwidth
 
     def value(self, rates: Sequence[float]) -> float:
-        """What is to be as much as it can: one job's rate (SJMT), or the least job's and a little of all (MJMT)."""
+        """The value to be maximised: one job's rate (SJMT), or the least job's and a little of all (MJMT)."""
         of_jobs = self.of_jobs(rates)
         return of_jobs[0] if len(of_jobs) == 1 else min(of_jobs) + MU * sum(of_jobs)
 
@@ -68,7 +68,7 @@ class Joint:
     rates: tuple[float, ...]
     """Of each task, as shares of the bandwidth."""
     bound: float | None = None
-    """No plans have a larger value; None if nothing was proven."""
+    """The largest value that any plans have; None if nothing was proven."""
     seconds: float = 0.0
 
     def gap(self, tasks: Tasks) -> float | None:
@@ -114,8 +114,8 @@ def draw_tasks(fabric: LeafSpine, jobs: int, tasks: int, workers: int, aggregato
 
 
 def rated(tasks: Tasks, joint: Joint, limit: float = 60.0, *, steps: int | None = None) -> Joint:
-    """The plans with the best rates that links have room for: a linear program. With ``steps`` rates are whole
-    multiples of the bandwidth over so many (QSR). Raises ``FailedError`` if it has no solution within ``limit``
+    """The plans with the best rates for which links have room: a linear program. With ``steps``, rates are whole
+    multiples of the bandwidth divided by it (QSR). Raises ``FailedError`` if there is no solution within ``limit``
     seconds."""
     program = Program()
     rates = [
@@ -147,7 +147,7 @@ def rated(tasks: Tasks, joint: Joint, limit: float = 60.0, *, steps: int | None 
 
 
 def overloads(tasks: Tasks, joint: Joint) -> list[str]:
-    """What of rated plans breaks constraint (10): links that carry more than they can."""
+    """Violations of constraint (10): links that carry more than their bandwidth, a sentence each."""
     loads: dict[str, float] = {}
 
     def add(link: str, load: float) -> None:

@@ -19,7 +19,7 @@ Place = tuple[float, float]
 
 
 def places(topology: TopologySpec) -> Mapping[str, Place]:
-    """Where nodes are: switches at the height of their tier, hosts below the switch that they are connected to."""
+    """The places of nodes: switches at the height of their tier, hosts below the switch that they are connected to."""
     rows: dict[int, list[str]] = {}
     for switch in topology.switches:
         rows.setdefault(topology.tiers.get(switch, 0), []).append(switch)
@@ -69,5 +69,5 @@ def plot_trees(plans: Sequence[TreePlan], path: Path) -> None:
 
 
 def _flows(shape: Shape) -> Counter[tuple[str, str]]:
-    """How many of a tree's edges go over each link."""
+    """The number of a tree's edges over each link."""
     return Counter(pair for path in shape.paths for pair in pairwise(path))

@@ -34,7 +34,7 @@ class Compared:
 
 
 def compare(fabric: Fabric, pipelines: int, ports: int, limit: float) -> Compared:
-    """The trees of all algorithms. Of equally fast ones the manager's default is planned, then the smaller one.
+    """The trees of all algorithms. Among equally fast ones the manager's default is planned, then the smaller one.
 
     Raises ``InputError`` if there cannot be a tree, ``FailedError`` if none was found.
     """

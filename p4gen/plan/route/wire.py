@@ -1,4 +1,4 @@
-"""What a plan's rate takes of a program's ranks: the window that keeps a link busy, and timers."""
+"""The demands of a plan's rate on a program's ranks: the window that keeps a link busy, and timers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from p4gen.vocabulary.topology import TopologySpec
 
 MOST_WINDOW: Final = 1024
 _TRIPS: Final = 4
-"""Round trips whose data a window has: results take one, their ACKs another, and queues make them longer."""
+"""Round trips whose data a window holds: results take one, their ACKs another, and queues make them longer."""
 _LEAST: Final = 8
-"""Messages of a window, at least: it moves on by whole messages."""
+"""The fewest messages of a window, as it moves on by whole messages."""
 _FILLED: Final = 0.75
 """Share of a queue that windows may fill."""
 
@@ -40,9 +40,9 @@ def window(plan: TreePlan, spec: CollectiveSpec) -> int:
 def window_of(
     topology: TopologySpec, loads: Mapping[str, int], rate: float, trip: float, spec: CollectiveSpec, *, paced: bool
 ) -> int:
-    """W with which flows have this rate in bit/s, at a round trip in s; less where the windows of a link's flows, by
-    its name, would overrun its queue, or wait there longer than ticks do before an edge sends again, which those of
-    ``paced`` flows do not."""
+    """The window, in messages, with which flows have this rate in bit/s, at a round trip in s. It is less where the
+    windows of a link's flows, by its name, would overrun its queue, or wait there longer than ticks take until an edge
+    sends again; those of ``paced`` flows do not wait."""
     message = 8 * spec.message * (spec.payload_bytes + HEADERS)
     wanted = max(_LEAST, math.ceil(_TRIPS * rate * trip / message) + 3)
     used = [(link, loads[link.name]) for link in topology.links if loads.get(link.name)]
@@ -53,7 +53,7 @@ def window_of(
 
 
 def timeout(plan: TreePlan, spec: CollectiveSpec) -> int:
-    """A retransmission timer in ps that is longer than the windows of all flows wait at the fullest link."""
+    """A retransmission timer, in ps, that is longer than the windows of all flows wait at the fullest link."""
     return timeout_of(plan.rate, round_trip(plan, spec), spec)
 
 
