@@ -87,20 +87,20 @@ class Model(Resources):
         return most
 
     def generate(self, trace: Trace | None = None) -> list[tuple[int, bytes]]:
-        """Process the packets that the switch itself has made until now, if it makes any."""
+        """Process the packets that the switch itself has generated until now, if it generates any."""
         return self._runner.generate(trace) if isinstance(self._runner, GeneratingRunner) else []
 
     def hold_recirculated(self, *, held: bool = True) -> None:
-        """From now on (or until now) a packet that recirculates does not come back at once: it leaves by the port
-        ``HELD`` (``p4gen.model.passes``), together with the metadata that it keeps, and comes back when ``process`` is
-        given it at that port. Raises ``ValueError`` if the architecture's model cannot do so."""
+        """Hold back packets that recirculate, from now on or no longer. Such a packet leaves by the port ``HELD``
+        (``p4gen.model.passes``), together with the metadata that it keeps, and goes on when ``process`` is given it at
+        that port. Raises ``ValueError`` if the architecture's model cannot do so."""
         if not (behaviour_of(self.program).holds and isinstance(self._runner, HoldingRunner)):
             raise ValueError(f"packets of {self.program.package} that recirculate come back at once")
         self._runner.hold(held)
 
     @property
     def machine(self) -> Runner:
-        """What runs the program; an architecture's own has the settings that only this architecture knows."""
+        """The runner of the program; an architecture's own has the settings that only this architecture knows."""
         return self._runner
 
     def freeze(self) -> SwitchState:

@@ -1,4 +1,4 @@
-"""What the behavioural model asks of an architecture: what happens around and between a program's blocks."""
+"""The facet of architectures that the behavioural model runs: the behaviour around and between a program's blocks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Native(Protocol):
-    """Makes native engines."""
+    """A function that makes native engines for programs."""
 
     def __call__(self, program: ir.Program, clock: Clock | None, seed: int, cache: Path | None) -> Engine:
         """Make an engine with a new state. ``cache`` is the folder of compiled programs, None for none."""
@@ -28,23 +28,23 @@ class Native(Protocol):
 
 @dataclass(frozen=True)
 class Behaviour(ArchitectureFacet):
-    """What runs an architecture's programs, one for each engine. Both raise ``InputError`` for what they do not
-    support."""
+    """The runners of an architecture's programs, one for each engine. Both raise ``InputError`` for constructs that
+    they do not support."""
 
     module: ClassVar[str] = "model"
 
     interpreter: Callable[[ir.Program, Any], Runner]
-    """With the state that ``state`` has made."""
+    """Makes an interpreter, with a state that ``state`` has made."""
     native: Native | None = None
-    """Without it, only the interpreter runs the programs."""
+    """Makes the native engine; None: only the interpreter runs the programs."""
     state: type[ModelState] = ModelState
-    """What outlives a packet, for the interpreter."""
+    """The class of the state that outlives a packet, for the interpreter."""
     holds: bool = False
     """Whether both can hold back packets that recirculate (``Model.hold_recirculated``); they have ``hold`` then."""
 
 
 def packages() -> tuple[str, ...]:
-    """The packages that some architecture has a model of."""
+    """The names of packages whose architectures have a model."""
     modelled = (arch for arch in architectures().values() if answers(arch, Behaviour))
     return tuple(dict.fromkeys(name for arch in modelled for name in (arch.main, *arch.mains)))
 
@@ -55,13 +55,13 @@ def _modelled(program: ir.Program) -> Architecture | None:
 
 
 def is_modelled(program: ir.Program) -> bool:
-    """Whether ``program`` is one of an architecture that some model runs."""
+    """Whether the architecture of ``program`` has a model."""
     return _modelled(program) is not None
 
 
 def behaviour_of(program: ir.Program) -> Behaviour:
-    """What runs ``program``: the architecture's whose package it instantiates. Raises ``InputError`` if there is
-    none."""
+    """The behaviour of the architecture whose package ``program`` instantiates. Raises ``InputError`` if no model runs
+    it."""
     arch = _modelled(program)
     if arch is not None:
         return arch.facet(Behaviour)

@@ -1,4 +1,4 @@
-"""What goes round on a model, seen from outside: how often, and what waits between two passes."""
+"""Recirculation in a model, observed from outside: the number of passes, and packets that wait between two passes."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ Outputs = list[tuple[int, bytes]]
 
 SETTLE: Final = b"fence"
 HOLD: Final = b"hold"
-"""From now on what recirculates waits."""
+"""Packets that recirculate wait from now on."""
 ROUND: Final = b"round"
-"""All that waits goes through one more pass."""
+"""All packets that wait make one more pass."""
 GO: Final = b"go"
-"""It goes on until nothing waits, and nothing will."""
+"""Packets go on until none waits, and none waits from now on."""
 REFUSED: Final = 0xFFFF
-"""In place of a number of passes: the switch cannot hold anything."""
+"""In place of a number of passes: the switch cannot hold packets."""
 
 
 class Between:
-    """Packets of a model between two passes."""
+    """The packets of a model that wait between two passes."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
         self._waiting: list[bytes] = []
 
     def leaving(self, outputs: Outputs) -> Outputs:
-        """The outputs without what recirculates, which waits."""
+        """The outputs that leave the switch; packets that recirculate wait."""
         self._waiting += [packet for port, packet in outputs if port == HELD]
         return [output for output in outputs if output[0] != HELD]
 
     def answer(self, request: bytes) -> tuple[Outputs, int]:
-        """Carry out a request (``HOLD``, ``ROUND``, ``GO``; nothing for ``SETTLE``). Returns what leaves, and the most
-        passes that a packet has taken without waiting since the last request, or ``REFUSED``."""
+        """Carry out a request (``HOLD``, ``ROUND``, ``GO``; nothing for ``SETTLE``). Returns the output, and the most
+        passes that a packet has made without waiting since the last request, or ``REFUSED``."""
         outputs: Outputs = []
         if request in (HOLD, GO):
             try:

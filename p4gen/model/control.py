@@ -193,23 +193,23 @@ class Control(ControlPlane):
 
     @property
     def register_names(self) -> tuple[str, ...]:
-        """The program's registers."""
+        """The full names of the program's registers."""
         return tuple(self._state.registers)
 
     @property
     def keeps_time(self) -> bool:
-        """Whether what the program does may depend on meters."""
+        """Whether the program's behaviour may depend on meters, and so on time."""
         return bool(self._state.meters)
 
     @override
     def register(self, name: str, index: int) -> int:
-        """``NAME.FIELD`` is a field of the register."""
+        """One cell, as an unsigned number; ``NAME.FIELD`` is a field of the register."""
         found, low, width = self._part(name)
         _check_index(f"register {found.name}", index, found.size)
         return int(found.cells[index]) >> low & (1 << width) - 1
 
     def _part(self, name: str) -> tuple[Register, int, int]:
-        """A register, or a field of one: where it starts, and its width."""
+        """A register, or a field of one, with its lowest bit and its width."""
         whole, _, field = name.rpartition(".")
         for each, register in self._state.registers.items():
             if field in register.fields and whole and (each == whole or each.endswith("." + whole)):
@@ -225,7 +225,7 @@ class Control(ControlPlane):
 
     @override
     def write_register(self, name: str, index: int, value: int) -> None:
-        """``NAME.FIELD`` is a field of the register; the value has its width."""
+        """``name`` may be ``NAME.FIELD``, a field of the register; the value has its width."""
         found, low, width = self._part(name)
         _check_index(f"register {found.name}", index, found.size)
         _check_width(f"register {found.name}", value, width)
@@ -236,7 +236,8 @@ class Control(ControlPlane):
         found.cells[index] = bool(value) if found.is_bool else value
 
     def register_cells(self, name: str) -> MutableSequence[int]:
-        """The cells of a register, for who writes them often. Nothing checks what is written; it must fit."""
+        """The cells of a register, for callers that write them often. Nothing checks the written values; they must
+        fit."""
         found: Register = find("register", name, self._state.registers)
         return found.cells
 

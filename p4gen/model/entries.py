@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 
 class Text(int):
-    """A string as a value: what a P4Runtime client writes and reads where a type's values are translated to strings.
+    """A string as a value, for types whose values P4Runtime translates to strings.
 
     The number is that of its bytes, as the protocol carries it.
     """
 
     def __new__(cls, text: str) -> Text:
-        """The value that ``text`` is."""
+        """The value for the string ``text``."""
         return super().__new__(cls, int.from_bytes(text.encode()))
 
     def __str__(self) -> str:
@@ -29,7 +29,7 @@ class Text(int):
 
 @dataclass(frozen=True)
 class Exact:
-    """The value itself."""
+    """A match on one value."""
 
     value: int
 
@@ -120,7 +120,7 @@ class CloneSession:
 
 @dataclass(frozen=True)
 class CounterValue:
-    """A counter cell."""
+    """The packets and bytes that a counter cell has counted."""
 
     packets: int
     bytes: int

@@ -52,7 +52,7 @@ class Counter:
         self.bytes[index] += length
 
     def reset(self) -> None:
-        """All zero."""
+        """Set all packets and bytes to 0."""
         self.packets[:] = [0] * self.size
         self.bytes[:] = [0] * self.size
 
@@ -116,7 +116,7 @@ class Bucket:
 
 
 class Meter:
-    """``meter(size, type)``."""
+    """``meter(size, type)``: ``size`` buckets, green until configured."""
 
     def __init__(self, instance: ir.ExternInstance) -> None:
         self.name = instance.name
@@ -125,7 +125,7 @@ class Meter:
         self.buckets = [Bucket() for _ in range(self.size)]
 
     def reset(self) -> None:
-        """No rates: every packet is green."""
+        """Remove all rates: every packet is green."""
         self.buckets[:] = [Bucket() for _ in range(self.size)]
 
 

@@ -107,11 +107,11 @@ class Actions:
         self._numbers = {id(ref): number for number, ref in enumerate(self._refs)}
 
     def freeze_choice(self, ref: ir.ActionRef, args: tuple[Any, ...]) -> FrozenChoice:
-        """An action with its data."""
+        """An action, by its number, with its data."""
         return FrozenChoice(self._numbers[id(ref)], args)
 
     def choice(self, frozen: FrozenChoice) -> Choice:
-        """Undo ``freeze_choice``."""
+        """The action with its data: undo ``freeze_choice``."""
         return self._refs[frozen.action], frozen.args
 
     def freeze_table(self, table: TableState, places: dict[Installed, int] | None = None) -> FrozenTable:
@@ -144,7 +144,7 @@ class Actions:
         return FrozenProfile(members, tuple(profile.groups.items()))
 
     def restore_profile(self, profile: Profile, frozen: FrozenProfile) -> None:
-        """Undo ``freeze_profile``."""
+        """Give a profile its frozen members and groups."""
         profile.reset()
         profile.members.update((number, self.choice(choice)) for number, choice in frozen.members)
         profile.groups.update(frozen.groups)

@@ -1,4 +1,4 @@
-"""Finding things by their full P4Info name or a unique suffix of it, and saying well why not."""
+"""Finds objects by their full P4Info name or a unique suffix of it, with an error that lists the alternatives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def find(kind: str, name: str, among: Mapping[str, T], where: str = "") -> T:
-    """The one of ``among`` whose name is ``name`` or ends in ``.name``.
+    """The object whose name is ``name`` or ends in ``.name``.
 
     Raises ``ControlError``: ``table foo: no table of that name; there are …``.
     """

@@ -14,16 +14,17 @@ MAX_PASSES = 1000
 """Passes through ingress or egress that one received packet may cause; more is endless recirculation."""
 
 HELD = 1 << 16
-"""In place of a port: packets that recirculate leave by it, and come back by it, where the switch holds them back."""
+"""The number that takes the place of a port where the switch holds packets back: those that recirculate leave and
+return by it."""
 
 A = TypeVar("A")
 D = TypeVar("D")
 
 
 class Passes(ABC, Generic[A, D]):
-    """What waits for ingress (``A``) and for egress (``D``), and what has left by ports.
+    """The packets that wait for ingress (``A``) and for egress (``D``), and those that have left by ports.
 
-    ``at`` is the place of the program that a trap for too many passes names.
+    ``at`` is the position in the program that a trap for too many passes names.
     """
 
     def __init__(self, state: ModelState, at: Pos, trace: Trace | None) -> None:

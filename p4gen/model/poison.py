@@ -1,4 +1,4 @@
-"""What a program reads before it has written: visible garbage, in place of the zeros that BMv2 has there.
+"""The values that a program reads before it has written them: visible garbage, where BMv2 has zeros.
 
 The specification leaves such values open (P4_16 8.25). Zeros hide that a program depends on them; poison shows it.
 """

@@ -18,12 +18,12 @@ from p4gen.model.hashes import ALGORITHMS
 from p4gen.p4 import ir
 
 Choice = tuple[ir.ActionRef, tuple[Any, ...]]
-"""An action with its data: what a member stands for."""
+"""An action with its data: that of a member."""
 
 
 @dataclass(frozen=True)
 class GroupMember:
-    """A member of a group: its id, how many shares it has, and the port whose failure takes it out."""
+    """A member of a group: its id, the number of its shares, and the port whose failure takes it out."""
 
     member_id: int
     weight: int = 1
@@ -32,7 +32,7 @@ class GroupMember:
 
 @dataclass(eq=False)
 class Bound:
-    """What an entry of a table with a profile refers to; ``shares`` are the one-shot actions, resolved."""
+    """The reference of an entry of a table with a profile; ``shares`` are the one-shot actions, resolved."""
 
     profile: Profile
     indirect: Indirect
@@ -59,7 +59,7 @@ class Bound:
         raise AssertionError("a share's place is within their sum")
 
     def __str__(self) -> str:
-        """What an entry refers to, as traces name it."""
+        """The reference of an entry, as traces name it."""
         kind = "selector" if self.profile.selector else "profile"
         if self.indirect.group is not None:
             return f"{kind} {self.profile.name}, group {self.indirect.group}"
@@ -108,20 +108,20 @@ class Profile:
         return tuple((self.members[m.member_id], m.weight, m.watch_port) for m in self.groups.get(group, ()))
 
     def reset(self) -> None:
-        """No members, no groups."""
+        """Remove all members and groups."""
         self.members.clear()
         self.groups.clear()
 
     # --- changes; the caller has resolved actions ---
 
     def put_member(self, member: int, choice: Choice) -> None:
-        """Add a member or give it another action. ControlError when there is no room."""
+        """Add a member, or give it another action. Raises ``ControlError`` when there is no room."""
         if member not in self.members and len(self.members) >= self.size:
             raise ControlError(f"action profile {self.name}: full, it has room for {self.size} members")
         self.members[member] = choice
 
     def put_group(self, group: int, members: Iterable[GroupMember]) -> None:
-        """Add a group or give it other members. ControlError for a member that is not there."""
+        """Add a group, or give it other members. Raises ``ControlError`` for a member that does not exist."""
         listed = tuple(members)
         if not self.selector:
             raise ControlError(f"action profile {self.name}: it is not a selector, so it has no groups")
@@ -131,7 +131,7 @@ class Profile:
         self.groups[group] = listed
 
     def check(self, indirect: Indirect) -> None:
-        """ControlError unless what ``indirect`` names is there."""
+        """Raises ``ControlError`` unless the members and groups that ``indirect`` names exist."""
         if indirect.member is not None and indirect.member not in self.members:
             raise ControlError(f"action profile {self.name}: there is no member {indirect.member}")
         if indirect.group is not None and indirect.group not in self.groups:

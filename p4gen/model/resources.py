@@ -84,7 +84,7 @@ class Resources(Control):
         return max(self._state.clock() - self._find_entry(entry).last_hit, 0)
 
     def is_const(self, entry: Entry) -> bool:
-        """Whether the program says that the entry is constant."""
+        """Whether the program declares the entry as constant."""
         return self._table(entry.table).table.const_entries or self._find_entry(entry).const
 
     def _find_entry(self, entry: Entry) -> Installed:

@@ -1,4 +1,4 @@
-"""The interface of what runs packets through a program: the interpreter and the native engine of an architecture."""
+"""The interface of the runners of packets: the interpreter and the native engine of an architecture."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class HoldingRunner(Runner, Protocol):
 
 @runtime_checkable
 class GeneratingRunner(Runner, Protocol):
-    """A runner of a switch that makes packets by itself."""
+    """A runner of a switch that generates packets by itself."""
 
     @abstractmethod
     def generate(self, trace: Trace | None = None) -> list[tuple[int, bytes]]:
-        """Process the packets that the switch has made until now. Returns the output as (port, packet)."""
+        """Process the packets that the switch has generated until now. Returns the output as (port, packet)."""

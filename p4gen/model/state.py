@@ -60,7 +60,7 @@ class ModelState:
     DIRECT: ClassVar[Mapping[str, Literal["counter", "meter"]]] = {
         "direct_counter": "counter", "direct_meter": "meter",
     }  # fmt: skip
-    """Externs whose instances keep something for each entry of a table."""
+    """Externs whose instances have a counter or a meter for each entry of a table."""
 
     def __init__(self, program: ir.Program, clock: Clock | None = None, seed: int = 0, *, poison: bool = False) -> None:
         _check_supported(program, self.SUPPORTED)
@@ -89,7 +89,7 @@ class ModelState:
         """The most passes through ingress that one received packet has caused since ``Model.most_passes`` was read."""
 
     def unassigned(self, of: t.Type) -> Any:
-        """What an ``out`` parameter of type ``of`` holds until it is assigned."""
+        """The value of an ``out`` parameter of type ``of`` until it is assigned."""
         return initial(of, poison=self.poison)
 
     def decides(self, of: t.Type) -> bool:
@@ -128,7 +128,7 @@ class ModelState:
     # --- freezing ---
 
     def freeze(self) -> SwitchState:
-        """The state as data."""
+        """The state as immutable, comparable data."""
         return SwitchState(
             self.engine,
             self._configuration(),
@@ -197,7 +197,7 @@ class ModelState:
         self.random.setstate(chance)
 
     def _configure(self, frozen: Configuration) -> None:
-        """Restore a configuration."""
+        """Restore tables, profiles, value sets and replication."""
         for profile, contents in zip(self.profiles.values(), frozen.profiles, strict=True):
             self.actions.restore_profile(profile, contents)
         for table, holds in zip(self.tables.values(), frozen.tables, strict=True):

@@ -38,7 +38,7 @@ class KeySpec:
 
     @property
     def full_mask(self) -> int:
-        """All bits of the field."""
+        """The mask with all bits of the field."""
         return (1 << self.width) - 1
 
 
@@ -76,12 +76,12 @@ def actions_of(table: ir.Table) -> tuple[ir.ActionRef, ...]:
 
 
 def kind_of(match_kind: str) -> str:
-    """How a key of a match kind is compared: a kind of ``MATCH_KINDS`` for all that the model knows."""
+    """The kind of comparison for a match kind: one of ``MATCH_KINDS`` for all that the model knows."""
     return _AS.get(match_kind, match_kind)
 
 
 def key_width(of: t.Type) -> int:
-    """Bits of a key field; 0 for the types that are strings here. Raises TypeError for others."""
+    """Bits of a key field; 0 for types that are strings here. Raises ``TypeError`` for others."""
     of = t.strip(of)
     return 0 if isinstance(of, (t.Enum, t.Error)) else t.width_of(of)
 

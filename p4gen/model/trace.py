@@ -34,7 +34,7 @@ class Trace:
         self.events: list[Event] = []
 
     def add(self, kind: str, what: str, pos: Pos | None = None, **data: Any) -> None:
-        """Append an event."""
+        """Append an event; ``data`` are its details by name."""
         self.events.append(Event(kind, what, pos, data))
 
     def of(self, *kinds: str) -> list[Event]:

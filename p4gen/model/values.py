@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from typing_extensions import override
+
 from p4gen.p4 import types as t
 
 
@@ -31,7 +33,7 @@ class StructValue:
         self.fields = fields
 
     def copy(self) -> StructValue:
-        """A deep copy."""
+        """A copy that shares no mutable part."""
         return self.__class__([copy_value(v) for v in self.fields])
 
     def assign(self, other: StructValue) -> None:
@@ -56,7 +58,7 @@ class HeaderValue:
         self.valid = valid
 
     def copy(self) -> HeaderValue:
-        """A deep copy."""
+        """A copy that shares no mutable part."""
         return HeaderValue([copy_value(v) for v in self.fields], self.valid)
 
     def assign(self, other: HeaderValue) -> None:
@@ -70,12 +72,12 @@ class FlatHeaderValue(HeaderValue):
 
     __slots__ = ()
 
+    @override
     def copy(self) -> FlatHeaderValue:
-        """A deep copy."""
         return FlatHeaderValue(self.fields[:], self.valid)
 
+    @override
     def assign(self, other: HeaderValue) -> None:
-        """Take over ``other``'s validity and fields."""
         self.valid = other.valid
         self.fields[:] = other.fields
 
@@ -90,7 +92,7 @@ class StackValue:
         self.next = next_index
 
     def copy(self) -> StackValue:
-        """A deep copy."""
+        """A copy that shares no mutable part."""
         return StackValue([v.copy() for v in self.fields], self.next)
 
     def assign(self, other: StackValue) -> None:

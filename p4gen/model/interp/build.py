@@ -92,12 +92,12 @@ class Build:
 
 
 def unsupported(pos: Pos, what: str) -> InputError:
-    """The error for a construct that the model does not support, at load time."""
+    """An error, at load time, for a construct that the model does not support."""
     return InputError(Diagnostic(pos, f"{what} is not supported by the behavioural model"))
 
 
 def unsupported_extern(call: ir.ExternCall, name: str) -> InputError:
-    """The error for a call of an extern that no handler compiles, with the successor if it is a deprecated one's."""
+    """An error for a call of an extern that no handler compiles; for a deprecated extern, it names the successor."""
     error = unsupported(call.pos, f"extern {name}")
     advice = next((a.args[0] for a in call.annotations if a.name == "deprecated" and a.args), None)
     if advice is None:

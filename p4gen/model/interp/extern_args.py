@@ -76,7 +76,7 @@ def constant(call: ir.ExternCall, position: int) -> int | bool | str:
 
 
 def trap(f: Frame, count: Callable[[Any, str], None], pos: Any, what: str) -> None:
-    """Count undefined behaviour, and tell the trace."""
+    """Count undefined behaviour, and add it to the trace."""
     count(pos, what)
     if f[0].trace is not None:
         f[0].trace.add("trap", f"trap: {what}", pos)

@@ -1,4 +1,4 @@
-"""The state block: everything of a switch that outlives a packet, in one contiguous piece of memory.
+"""The state block: the whole state of a switch that outlives a packet, in one contiguous piece of memory.
 
 Registers of sibling instances (the lanes of an aggregator: one declaration, equal geometry) are interleaved, so that
 the cells of one index are adjacent. State that packets change comes first, configuration by the control plane after it;
@@ -123,9 +123,9 @@ class StateLayout:
     private: dict[str, Item]
     """The architecture's own arrays."""
     settings: dict[str, int]
-    """Where the architecture's own settings are."""
+    """Offsets of the architecture's own settings."""
     pipe: int = 0
-    """Bytes from what a pipe has of its own to the same of the next pipe."""
+    """The distance, in bytes, from one pipe's own state to that of the next pipe."""
 
     def item(self, name: str) -> Item:
         """The array of that full name; KeyError if there is none."""
@@ -153,8 +153,9 @@ class _Cursor:
 
 @dataclass(frozen=True)
 class Own:
-    """What an architecture has beside what all have: pipes, each with registers, counters and meters of its own; arrays
-    of each pipe by kind and name, with the width of an element and how many; settings by name, with their bytes."""
+    """The state that an architecture has in addition: pipes, each with registers, counters and meters of its own;
+    arrays of each pipe by kind and name, with the width of an element and their number; settings by name, with their
+    bytes."""
 
     pipes: int = 1
     private: Sequence[tuple[str, str, int, int]] = ()
@@ -162,7 +163,8 @@ class Own:
 
 
 def lay_out(state: ModelState, types: Types, *, with_random: bool, own: Own = Own()) -> StateLayout:
-    """The layout of a block for everything in ``state``. What pipes have of their own stands in it once for each."""
+    """The layout of a block for everything in ``state``. State that each pipe has for itself stands in it once for each
+    pipe."""
     at = _Cursor(DYNAMIC)
     random = at.take(RANDOM_BYTES) if with_random else None
     if own.pipes > 1:
@@ -259,7 +261,7 @@ def _table(
 
 
 def _fixed(table: TableState) -> tuple[tuple[int, tuple[tuple[int, int], ...]], ...] | None:
-    """The entries of a table that only has those of the program; they have their numbers in its order."""
+    """The fields of a table's entries if the program has fixed them; they are numbered in its order."""
     if not table.table.const_entries or table.table.implementation is not None:
         return None
     if len(table.entries()) < len(table.table.entries):

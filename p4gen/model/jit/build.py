@@ -53,17 +53,17 @@ class Site:
 
 @dataclass(frozen=True)
 class Machine:
-    """What an architecture adds to the language."""
+    """The additions of an architecture to the language."""
 
     methods: Mapping[tuple[str, str], Compiler]
     """Calls of externs' methods, by extern and name."""
     functions: Mapping[str, Compiler]
     hit: Callable[[Gen, TablePlace, str], None]
-    """What happens on each hit of a table, before the action; with a pointer to the entry."""
+    """Generates the code for each hit of a table, before the action; gets a pointer to the entry."""
     selector: Callable[[Gen, ir.Table, list[ir.Key]], Value]
     """The hash of a table's selector keys, which chooses a member of a group."""
     memory: str = STATE
-    """What offsets of registers, counters and meters count from: a parameter of the blocks' functions."""
+    """The base of offsets of registers, counters and meters: a parameter of the blocks' functions."""
     pads: bool = False
     """Whether a header whose fields are no whole bytes takes whole bytes of a packet."""
 
@@ -91,7 +91,7 @@ class Module:
         self._budget = MAX_INLINED
 
     def site(self, site: Site) -> int:
-        """The number of a site."""
+        """The number by which generated code reports a site's events."""
         if site not in self._site_numbers:
             self._site_numbers[site] = len(self.sites)
             self.sites.append(site)
@@ -125,7 +125,7 @@ StmtHandler = Callable[["Gen", Any], None]
 
 @dataclass(frozen=True)
 class Handlers:
-    """How each node type is compiled: to a value, to the place of a value, to effects."""
+    """The compilers of each node type: to a value, to the place of a value, to effects."""
 
     values: Mapping[type[ir.Expr], ExprHandler]
     addresses: Mapping[type[ir.Expr], AddressHandler]
@@ -224,7 +224,7 @@ class Gen:
         return at
 
     def load(self, at: Address, of: t.Type) -> Value:
-        """The scalar there."""
+        """The scalar at an address, as LLVM's integer."""
         width = scalar_width(of)
         if at.exact:
             return self.fn.load(at, width)
@@ -236,7 +236,7 @@ class Gen:
         return self.fn.resize(self.fn.load(at, 8 * size, min(size, 8)), width)
 
     def store(self, value: Value, at: Address, of: t.Type) -> None:
-        """Store a scalar."""
+        """Store a scalar into the container at an address."""
         if at.exact:
             self.fn.store(value, at)
         else:
@@ -256,7 +256,7 @@ class Gen:
             self.store(self.load(source, of), to, of)
 
     def clear(self, at: Address, of: t.Type) -> None:
-        """Store the zero value."""
+        """Store the zero value of a type: all bytes 0."""
         if is_memory(of):
             self.fn.clear(self.fn.pointer(at), self.types.shape(of).size)
         else:
@@ -317,7 +317,7 @@ class Gen:
     # --- events ---
 
     def event(self, site: Site, *parts: Value | Address) -> None:
-        """Report an event to the host: scalars by value, composites by a copy of their memory."""
+        """Generate code that reports an event to the host: scalars by value, composites by a copy of their memory."""
         number = self.module.site(site)
         sizes = [align(self.types.shape(of).size, 8) for of in site.parts]
         name = self.module.need("event")

@@ -55,7 +55,7 @@ def _counted(fn: Function, at: Address, limit: Value, step: int, body: Callable[
 
 
 def crc32(*, carryless: bool) -> str:
-    """CRC-32 (ISO-HDLC)."""
+    """The function for CRC-32 (ISO-HDLC)."""
     fn = Function("hash_crc32", _PARAMS, "i64", "noinline")
     state, at = fn.local(32), fn.local(64)
     fn.store(const(-1, 32), state)
@@ -165,7 +165,7 @@ def _fold(fn: Function, state: Address, at: Address) -> None:
 
 
 def crc16() -> str:
-    """CRC-16 (ARC)."""
+    """The function for CRC-16 (ARC)."""
     fn = Function("hash_crc16", _PARAMS, "i64", "noinline")
     state, at = fn.local(16), fn.local(64)
     fn.store(const(0, 16), state)
@@ -213,14 +213,14 @@ def fold_sum(fn: Function, total: Value) -> Value:
 
 
 def csum16() -> str:
-    """The Internet checksum (RFC 1071)."""
+    """The function for the Internet checksum (RFC 1071)."""
     fn, total = _by_words("hash_csum16", "add")
     fn.ret(fn.op("xor", _turned(fn, fold_sum(fn, total)), const(0xFFFF, 64)))
     return fn.text()
 
 
 def xor16() -> str:
-    """The exclusive or of all 16-bit words."""
+    """The function for the exclusive or of all 16-bit words."""
     fn, total = _by_words("hash_xor16", "xor")
     total = fn.op("xor", total, fn.op("lshr", total, const(16, 64)))
     fn.ret(_turned(fn, total))
@@ -228,7 +228,7 @@ def xor16() -> str:
 
 
 def identity() -> str:
-    """The first eight bytes, as a number."""
+    """The function for the first eight bytes, as a number."""
     fn = Function("hash_identity", _PARAMS, "i64", "noinline")
     total, at = fn.local(64), fn.local(64)
     fn.store(const(0, 64), total)

@@ -49,7 +49,7 @@ def replicas(module: Module) -> str:
 
 
 def send(fn: Function, size: Value, port: Value) -> None:
-    """Record that what stands behind the output, ``size`` bytes, leaves by a port."""
+    """Record that the output, ``size`` bytes, leaves by a port."""
     used = word(fn, EXCHANGE, x.OUT_USED)
     number = word(fn, EXCHANGE, x.RECORDS_COUNT)
     more = fn.op("add", number, const(1, 64))
@@ -64,7 +64,7 @@ def send(fn: Function, size: Value, port: Value) -> None:
 
 
 def at_bytes(fn: Function, bits: Value) -> Value:
-    """So many bits in whole bytes."""
+    """A number of bits in whole bytes."""
     return fn.op("lshr", fn.op("add", bits, const(7, 64)), const(3, 64))
 
 
@@ -74,7 +74,7 @@ def _begin(fn: Function) -> None:
 
 
 def batch(module: Module) -> str:
-    """All packets of the exchange area."""
+    """The entry point that processes all packets of the exchange area."""
     fn = function(module, "batch", []).fn
     _begin(fn)
     times = fn.load_pointer(Address(EXCHANGE, x.IN_TIMES))
@@ -101,7 +101,7 @@ def batch(module: Module) -> str:
 
 
 def single(module: Module) -> str:
-    """One packet."""
+    """The entry point that processes one packet, given as arguments."""
     fn = function(module, "single", [("ptr", "data"), ("i64", "size"), ("i64", "port"), ("i64", "time")]).fn
     _begin(fn)
     fn.do(f"call void @run_packet({PASSED}, ptr %data, i64 %size, i64 %port, i64 %time)")

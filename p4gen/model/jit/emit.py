@@ -65,7 +65,7 @@ class Function:
         self._targets: set[str] = set()
 
     def text(self) -> str:
-        """The finished definition."""
+        """The finished definition of the function, as LLVM IR."""
         return "\n".join([self._head, "entry:", *self._allocas, "  br label %start", "start:", *self._lines, "}", ""])
 
     # --- instructions ---
@@ -154,7 +154,7 @@ class Function:
         return self.resize(Value(self.ins(f"load i{kept}, ptr {self.pointer(at)}, align {align}"), kept), width)
 
     def load_pointer(self, at: Address) -> str:
-        """Load a pointer."""
+        """Load a pointer from a place in memory."""
         return self.ins(f"load ptr, ptr {self.pointer(at)}, align 8")
 
     def store(self, value: Value, at: Address | str, align: int = 1) -> None:
@@ -166,7 +166,7 @@ class Function:
         self.do(f"store i{value.width} {value.ref}, ptr {self.pointer(at)}, align {align}")
 
     def store_pointer(self, ref: str, at: Address) -> None:
-        """Store a pointer."""
+        """Store a pointer into a place in memory."""
         self.do(f"store ptr {ref}, ptr {self.pointer(at)}, align 8")
 
     def copy(self, to: str, source: str, size: int | Value, align: int = 1) -> None:
@@ -178,17 +178,17 @@ class Function:
         )
 
     def move(self, to: str, source: str, size: int) -> None:
-        """``memmove``."""
+        """``memmove`` of ``size`` bytes; the two may overlap."""
         self.do(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
 
     def clear(self, at: str, size: int, align: int = 1) -> None:
-        """Zero ``size`` bytes."""
+        """Set ``size`` bytes to 0."""
         self.do(f"call void @llvm.memset.p0.i64(ptr align {align} {at}, i8 0, i64 {size}, i1 false)")
 
     # --- control flow ---
 
     def label(self) -> str:
-        """A fresh label."""
+        """A new label, which is not used yet."""
         self._count += 1
         return f"b{self._count}"
 
@@ -200,7 +200,7 @@ class Function:
         self._open = True
 
     def br(self, label: str) -> None:
-        """Jump."""
+        """Jump to a label; the block ends."""
         if self._open:
             self._lines.append(f"  br label %{label}")
             self._targets.add(label)
@@ -211,7 +211,7 @@ class Function:
         return label in self._targets
 
     def branch(self, condition: Value, yes: str, no: str, *, rare: bool | None = None) -> None:
-        """Jump to one of two; ``rare`` tells that ``yes`` hardly ever happens (or, if False, ``no``)."""
+        """Jump to one of two labels. ``rare`` says that ``yes`` hardly ever happens (or, if False, ``no``)."""
         weight = "" if rare is None else ", !prof !0" if rare else ", !prof !1"
         if self._open:
             self._lines.append(f"  br i1 {condition.ref}, label %{yes}, label %{no}{weight}")
@@ -219,7 +219,7 @@ class Function:
             self._open = False
 
     def switch(self, value: Value, default: str, cases: Sequence[tuple[int, str]]) -> None:
-        """Jump by value; each value at most once."""
+        """Jump by value; each value occurs at most once."""
         if self._open:
             listed = " ".join(f"i{value.width} {number}, label %{label}" for number, label in cases)
             self._lines.append(f"  switch i{value.width} {value.ref}, label %{default} [{listed}]")
@@ -227,7 +227,7 @@ class Function:
             self._open = False
 
     def ret(self, value: Value | str | None = None) -> None:
-        """Return."""
+        """Return from the function; the block ends."""
         if self._open:
             what = "void" if value is None else f"i{value.width} {value.ref}" if isinstance(value, Value) else value
             self._lines.append(f"  ret {what}")

@@ -56,19 +56,20 @@ class Batch:
         return len(self.ports)
 
     def packets(self) -> list[tuple[int, bytes]]:
-        """As (port, packet) pairs."""
+        """The packets as (port, packet) pairs, copied."""
         whole, ends = self.data.tobytes(), self.offsets[1:] if self.ends is None else self.ends
         bounds = zip(self.ports.tolist(), self.offsets.tolist(), ends.tolist(), strict=False)
         return [(port, whole[start:end]) for port, start, end in bounds]
 
 
 class Generate(Protocol):
-    """What compiles the programs of an architecture; ``carryless``: the machine has a carry-less multiplication.
+    """Compiles the programs of an architecture. ``carryless``: the machine has a carry-less multiplication.
 
-    Raises ``InputError`` with a position for unsupported constructs."""
+    Raises ``InputError`` with a position for unsupported constructs.
+    """
 
     def __call__(self, program: ir.Program, state: Any, *, carryless: bool) -> Generated:
-        """Compile a program."""
+        """Compile a program for the layout of ``state``."""
 
 
 _SINGLE = ctypes.CFUNCTYPE(
@@ -81,10 +82,9 @@ _BATCH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_
 class Engine(HoldingRunner):
     """Runs a program's machine code on ``state``, which it moves into a block.
 
-    ``cache`` is the folder of compiled programs, None for none; ``generate`` compiles, and ``interpreter`` makes what
-    traces packets on this state.
-    Calls release the GIL; an engine may only be used by
-    one thread at a time. Raises ``InputError`` with a position for unsupported constructs.
+    ``cache`` is the folder of compiled programs, None for none; ``generate`` compiles, and ``interpreter`` makes the
+    runner that traces packets on this state. Calls release the GIL; an engine may only be used by one thread at a time.
+    Raises ``InputError`` with a position for unsupported constructs.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Engine(HoldingRunner):
 
     @override
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
-        """The interpreter makes a trace, on this state."""
+        """With a trace, the interpreter runs, on this state."""
         if trace is not None:
             return self._traced(port, packet, trace)
         self.state.flush()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from p4gen.model.externs import Bucket
 from p4gen.model.frozen import Actions, FrozenTable
@@ -19,7 +20,7 @@ from p4gen.p4 import ir
 
 
 class NativeTable(TableState):
-    """A table whose entries have numbers in the block; ``write`` brings the block up to date."""
+    """A table whose entries have numbers in the block; ``write`` updates the block."""
 
     def __init__(self, table: ir.Table, changed: Callable[[TableState], None]) -> None:
         self._numbers: dict[Installed, int] = {}
@@ -31,12 +32,12 @@ class NativeTable(TableState):
         """Entries that callers may have changed since the last ``write``."""
         self._changed = changed
         self.started: Callable[[int], None] = lambda _: None
-        """Called with the number of each entry that is new, and with the capacity where the default action is."""
+        """Called with the number of each new entry, and for the default action with the capacity."""
         self._block: Block | None = None
         super().__init__(table)
 
     def place(self, block: Block, place: TablePlace, types: Types) -> None:
-        """Use a block from now on."""
+        """Move the entries into a block."""
         self._block, self._place, self._types = block, place, types
 
     # --- state that packets change ---
@@ -68,19 +69,20 @@ class NativeTable(TableState):
             entry.meter = bucket if entry.meter is not None else None
 
     def pull_all(self) -> None:
-        """Bring the Python form up to date."""
+        """Update the Python form from the block."""
         for entry in self._numbers:
             self._pull(entry)
 
     def push_all(self) -> None:
-        """Bring the block up to date."""
+        """Update the block from the Python form."""
         for entry in self._numbers:
             self._push(entry)
 
     # --- control plane ---
 
+    @override
     def find(self, identity: tuple[object, ...]) -> Installed | None:
-        """The entry with that identity, with its counters."""
+        """The entry comes with its counters, read from the block."""
         found = super().find(identity)
         if found is not None:
             self._pull(found)
@@ -88,22 +90,22 @@ class NativeTable(TableState):
             self._changed(self)
         return found
 
+    @override
     def insert(self, entry: Installed) -> None:
-        """Add ``entry``; the caller has checked that it fits and is new."""
         super().insert(entry)
         self._handed_out.add(entry)
         self._stale.add(entry)
         self._moved = True
         self._changed(self)
 
+    @override
     def replace(self, old: Installed, new: Installed) -> None:
-        """Give ``old`` the action of ``new``; counters and meters go on."""
         super().replace(old, new)
         self._stale.add(old)
         self._changed(self)
 
+    @override
     def remove(self, entry: Installed) -> None:
-        """Remove ``entry``; the caller has checked that it exists."""
         self._pull(entry)
         if isinstance(entry.meter, NativeBucket):
             entry.meter = entry.meter.plain()
@@ -114,8 +116,8 @@ class NativeTable(TableState):
         self._moved = True
         self._changed(self)
 
+    @override
     def set_default(self, ref: ir.ActionRef | None, args: tuple[Any, ...]) -> None:
-        """Replace the default action; None restores the program's."""
         super().set_default(ref, args)
         self._changed(self)
         if self._block is not None:
@@ -125,16 +127,16 @@ class NativeTable(TableState):
         """The number of an entry that the block has; of the default entry, the table's capacity."""
         return self._place.capacity if entry is self.default else self._numbers[entry]
 
+    @override
     def clear(self) -> None:
-        """Remove all entries, the program's too."""
         self._numbers.clear()
         self._handed_out.clear()
         self._stale.clear()
         self._moved = True
         super().clear()
 
+    @override
     def reset(self) -> None:
-        """Return to the entries and the default action of the program."""
         super().reset()
         self._changed(self)
 
@@ -145,7 +147,7 @@ class NativeTable(TableState):
         return actions.freeze_table(self, self._numbers)
 
     def settle(self, frozen: FrozenTable) -> None:
-        """Take over the entries of ``frozen``; a block that already has them replaces this one."""
+        """Take the entries of ``frozen``; a block that already has them replaces this one."""
         for entry, was in zip(self.entries(), frozen.entries, strict=True):
             if was.place is not None:
                 self._numbers[entry] = was.place
@@ -178,7 +180,7 @@ class NativeTable(TableState):
     # --- writing ---
 
     def write(self) -> None:
-        """Bring the block up to date with the entries."""
+        """Update the entries in the block."""
         block, place = self._block, self._place
         assert block is not None
         self._action(place.default, self.default.ref, self.default.args)

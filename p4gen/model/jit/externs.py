@@ -29,12 +29,12 @@ def out_of_range(g: Gen, call: ir.ExternCall, text: str, index: Value) -> None:
 
 
 def part(g: Gen, e: ir.Expr) -> Value | Address:
-    """What an event reports: a scalar, or the place of a composite value."""
+    """The content of an event: a scalar, or the place of a composite value."""
     return g.address(e) if is_memory(e.type) else g.value(e)
 
 
 def part_type(e: ir.Expr, part: Value | Address) -> t.Type:
-    """The type of what an event reports."""
+    """The type of an event's content."""
     if isinstance(t.strip(e.type), t.Int):
         assert isinstance(part, Value)
         return t.Bits(part.width, True)
@@ -66,7 +66,7 @@ def random_bits(g: Gen, state: str, bits: Value, width: int) -> Value:
 
 
 def zero_local(g: Gen, width: int) -> Address:
-    """A local that is 0."""
+    """A new local of this width that is 0."""
     at = g.fn.local(width)
     g.fn.store(const(0, width), at)
     return at

@@ -376,7 +376,7 @@ def _twin(g: Gen, instance: ir.ExternInstance, i: int, pairs: dict[object, objec
 
 
 def apply_row(g: Gen, row: Row) -> None:
-    """Vector code for a row."""
+    """Generate vector code for a row."""
     fn = g.fn
     values = {v: g.value(e) for v, e in row.same.items()}
     flags: dict[ir.Variable, Address] = {v: fn.local(1) for v in row.flags}
@@ -503,7 +503,7 @@ def _chunk(g: Gen, row: Row, body: Body, first: Value) -> None:
 
 
 def _place(g: Gen, at: Address, number: Value, size: int) -> str:
-    """A pointer to one of several pieces of ``size`` bytes that begin ``at``."""
+    """A pointer to one of several pieces of ``size`` bytes that begin at ``at``."""
     if number.constant is not None:
         return g.fn.pointer(at.plus(number.constant * size))
     return g.fn.offset(g.fn.pointer(at), number, size)

@@ -25,7 +25,7 @@ _PLAIN = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor",
 
 
 def _shifting(e: ir.Binary) -> str:
-    """LLVM's name of a shift."""
+    """LLVM's instruction for a shift, by direction and sign."""
     return "shl" if e.op == "<<" else "ashr" if is_signed(e.left.type) else "lshr"
 
 
@@ -52,11 +52,11 @@ class Body:
         return f"<{self._count} x i{width}>"
 
     def load(self, place: str, width: int) -> Vector:
-        """Neighbouring lanes."""
+        """Load the values of neighbouring lanes."""
         return Vector(self._fn.ins(f"load {self._type(width)}, ptr {place}, align 1"), width)
 
     def save(self, value: Lanes, place: str) -> None:
-        """Store neighbouring lanes."""
+        """Store the values of neighbouring lanes."""
         vector = self._vector(value)
         self._fn.do(f"store {self._type(vector.width)} {vector.ref}, ptr {place}, align 1")
 
@@ -86,7 +86,7 @@ class Body:
         self._fn.do(f"store {self._type(width)} {start.ref}, ptr {place}")
 
     def get(self, variable: ir.Variable) -> Lanes:
-        """The value of a variable."""
+        """The value of a variable: a scalar, or one value for each lane."""
         if variable in self._same:
             return self._same[variable]
         place, width = self._locals[variable]

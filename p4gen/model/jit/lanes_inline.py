@@ -1,4 +1,4 @@
-"""Controls that a lane's control applies, as statements of its own."""
+"""Inlines the controls that a lane's control applies."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from p4gen.p4 import ir
 
 
 def flattened(control: ir.Control) -> ir.Control:
-    """The control with the statements of controls that it applies in the place of their applications, where that makes
-    no difference: they have no tables, and what they change are variables of the control."""
+    """The control with the statements of the controls that it applies, where that makes no difference: they have no
+    tables, and change only variables of the control."""
     if not _applies(control.body):
         return control
     return replace(control, body=_without(control.body))

@@ -7,6 +7,7 @@ from typing import Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from p4gen.model.externs import Bucket, MeterConfig
 from p4gen.model.jit.blocks import Item, StateLayout
@@ -71,7 +72,6 @@ class Cells(MutableSequence[int]):
     @overload
     def __getitem__(self, index: slice) -> list[int]: ...
     def __getitem__(self, index: Any) -> Any:
-        """One number, or several."""
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         value = self._block.get(self._at(int(index)), self._size)
@@ -92,6 +92,7 @@ class Cells(MutableSequence[int]):
     def __delitem__(self, index: Any) -> None:
         raise TypeError("the cells of a switch cannot be removed")
 
+    @override
     def insert(self, index: int, value: int) -> None:
         """Raises ``TypeError``: a switch's cells have a fixed number."""
         raise TypeError("a switch cannot get more cells")
@@ -131,8 +132,8 @@ class NativeBucket(Bucket):
         self._block.put(self._at + _COMMITTED, 16, min(plain._committed, _MOST_TOKENS))
         self._block.put(self._at + _PEAK, 16, min(plain._peak, _MOST_TOKENS))
 
+    @override
     def numbers(self) -> tuple[MeterConfig | None, int, int, int]:
-        """A copy of its state."""
         return self.plain().numbers()
 
     def plain(self) -> Bucket:
@@ -143,14 +144,14 @@ class NativeBucket(Bucket):
         bucket._last = self._field(_LAST)
         return bucket
 
+    @override
     def configure(self, config: MeterConfig | None, now: int) -> None:
-        """Start again at ``now`` (µs) with full buckets. None: always green."""
         bucket = Bucket()
         bucket.configure(config, now)
         self.copy_from(bucket)
 
+    @override
     def mark(self, size: int, now: int) -> int:
-        """The colour of a packet that costs ``size`` tokens at ``now`` (µs)."""
         bucket = self.plain()
         color = bucket.mark(size, now)
         self.copy_from(bucket)
@@ -175,13 +176,13 @@ class WatchedSet(set[int]):
         super().__init__()
         self._changed = changed
 
+    @override
     def add(self, element: int) -> None:
-        """Add a number."""
         super().add(element)
         self._changed()
 
+    @override
     def discard(self, element: object) -> None:
-        """Remove a number."""
         super().discard(element)
         self._changed()
 
@@ -197,13 +198,13 @@ class Watched(dict[_Key, _Item]):
         super().__setitem__(key, value)
         self._changed()
 
+    @override
     def pop(self, *args: Any) -> Any:
-        """Remove a key and return its value."""
         self._changed()
         return super().pop(*args)
 
+    @override
     def clear(self) -> None:
-        """Remove everything."""
         super().clear()
         self._changed()
 
@@ -219,7 +220,7 @@ class WatchedList(list[_Item]):
         super().__setitem__(index, value)
         self._changed()
 
+    @override
     def clear(self) -> None:
-        """Remove everything."""
         super().clear()
         self._changed()

@@ -34,7 +34,7 @@ def argument(g: Gen, call: ir.ExternCall, position: int) -> Value:
 
 
 def expression(call: ir.ExternCall, position: int) -> ir.Expr:
-    """A required argument."""
+    """The expression of a required argument."""
     expr = call.args[position].expr
     if expr is None:
         raise unsupported(call.pos, f"{call.method} without its argument {position + 1}")

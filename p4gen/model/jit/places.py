@@ -51,7 +51,7 @@ def locate(g: Gen, e: ir.Expr) -> Place:
 
 
 def mark_of(g: Gen, e: ir.Expr) -> Address | None:
-    """The byte that is 1 until something is assigned to what ``e`` names, if there is one."""
+    """The byte that is 1 until something is assigned to the place that ``e`` names, if there is one."""
     if isinstance(e, ir.Var):
         return g.marks.get(e.variable)
     if not isinstance(e, ir.FieldOf) or not is_memory(e.base.type):
@@ -73,7 +73,7 @@ def is_dynamic(e: ir.Expr) -> bool:
 
 
 def load(g: Gen, place: Place) -> Value:
-    """The scalar there."""
+    """The scalar at a place; of a slice, its bits."""
     whole = g.load(place.at, place.whole)
     if place.low is None:
         return whole
@@ -82,7 +82,7 @@ def load(g: Gen, place: Place) -> Value:
 
 
 def store(g: Gen, place: Place, value: Value) -> None:
-    """Store a scalar."""
+    """Store a scalar at a place; of a slice, only its bits."""
     fn = g.fn
     if is_void_number(place.type):
         return

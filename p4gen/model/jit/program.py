@@ -1,4 +1,4 @@
-"""From a program to LLVM IR: what the compilers of all architectures have in common."""
+"""From a program to LLVM IR: the parts that the compilers of all architectures share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HANDLERS = Handlers(
 
 @dataclass(frozen=True)
 class Generated:
-    """A program as LLVM IR, with what the host needs to run it. Sizes are in bytes."""
+    """A program as LLVM IR, with the data that the host needs to run it. Sizes are in bytes."""
 
     text: str
     types: Types

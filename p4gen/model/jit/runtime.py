@@ -88,8 +88,8 @@ def _bytes_equal() -> str:
 
 
 def _copy_bits() -> str:
-    """``bits`` bits from bit ``from`` of ``source`` to bit ``at`` of ``to``: what precedes them in their first byte
-    stays, what follows them in their last one becomes zero."""
+    """Copy ``bits`` bits from bit ``from`` of ``source`` to bit ``at`` of ``to``. Bits before them in their first byte
+    stay, bits after them in their last byte become 0."""
     params = [("ptr", "to"), ("i64", "at"), ("ptr", "source"), ("i64", "from"), ("i64", "bits")]
     fn = Function("copy_bits", params, attributes="noinline")
     at, whence, bits = Value("%at", 64), Value("%from", 64), Value("%bits", 64)

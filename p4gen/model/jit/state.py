@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from p4gen.model.frozen import Configuration
 from p4gen.model.jit.blocks import (
@@ -83,7 +84,7 @@ class NativeState(ModelState):
         self.flush()
 
     def _place_memory(self) -> None:
-        """Let registers, counters and meters be the block's."""
+        """Replace registers, counters and meters by those in the block."""
         layout = self.layout
         for name, item in layout.registers.items():
             register = self.registers[name]
@@ -100,7 +101,7 @@ class NativeState(ModelState):
     # --- the block ---
 
     def flush(self) -> None:
-        """Write what the control plane has changed since the last packet."""
+        """Write the control plane's changes since the last packet."""
         if not (self._dirty or self._tail_dirty or self._sets_dirty):
             return
         for name in self._dirty:
@@ -155,8 +156,8 @@ class NativeState(ModelState):
             shares = table.write_shares(shares)
 
     def _replication(self) -> list[tuple[int, list[tuple[int, int]], int]]:
-        """The slots of the replication engine: key, replicas of two 4-byte numbers each, what the slot has beside
-        them."""
+        """The slots of the replication engine: key, replicas of two 4-byte numbers each, further numbers of the
+        slot."""
         listed = [(g.group_id, [(r.port, r.rid) for r in g.replicas], 0) for g in self.groups.values()]
         return listed + [
             (s.session_id | SESSION_BIT, [(r.port, r.rid) for r in s.replicas], s.packet_length)
@@ -190,8 +191,8 @@ class NativeState(ModelState):
         for table in self._native.values():
             table.push_all()
 
+    @override
     def reset(self) -> None:
-        """Return to the state after loading."""
         self.block.array[DYNAMIC : self.layout.dynamic] = 0
         super().reset()
         self._write_random()
@@ -225,11 +226,11 @@ class NativeState(ModelState):
         self.block.put(CONFIG, 8, self._version)
 
     def _settings(self) -> Any:
-        """What the control plane has set beside what all architectures have."""
+        """The settings that only this architecture's control plane knows."""
         return ()
 
     def _put_settings(self, settings: Any) -> None:
-        """Undo ``_settings``."""
+        """Restore the settings that ``_settings`` returned."""
 
     # --- snapshots ---
 

@@ -93,7 +93,7 @@ def _apply_fixed(g: Gen, place: TablePlace, keys: Sequence[Value], default: str)
 
 
 def _hit(g: Gen, place: TablePlace, entry: str, hit: Value) -> None:
-    """What the architecture does on every hit, and the time of the hit."""
+    """Generate the architecture's code for every hit, and record the time of the hit."""
     if place.counters is None and place.meters is None and place.hits is None:
         return
     fn = g.fn
@@ -262,7 +262,7 @@ def _hash(g: Gen, keys: Sequence[Value], tag: Value) -> Value:
 
 
 def hash_key(values: Sequence[tuple[int, int]], tag: int) -> int:
-    """What ``_hash`` computes, for (value, width) of each field."""
+    """The hash that ``_hash`` computes, for (value, width) of each field."""
     h = tag
     for value, width in values:
         for low in range(0, width, 64):

@@ -1,7 +1,7 @@
 """Values on the wire: most significant bit first, no padding (spec 8.17); from and to bytes in memory.
 
-Whole bytes are the fast path: neighbouring fields are read and written together, runs of lanes as vectors. What is
-not aligned, or not known before the packet is there, goes bit by bit through the runtime's helpers.
+Whole bytes are the fast path: neighbouring fields are read and written together, runs of lanes as vectors. Values that
+are not aligned, or whose position depends on the packet, go bit by bit through the runtime's helpers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Piece:
     value: Value | None = None
 
     def load(self, g: Gen) -> Value:
-        """The value's bits."""
+        """The bits of the value, as a number of ``width`` bits."""
         if self.value is not None:
             return self.value
         assert self.at is not None
@@ -164,7 +164,7 @@ def decode(g: Gen, pieces: Sequence[Piece], source: Address) -> None:
 
 
 def encode(g: Gen, pieces: Sequence[Piece], to: Address) -> int:
-    """Write pieces to ``to``; gives how many bytes. Zeros fill the last byte."""
+    """Write pieces to ``to``. Returns the number of bytes. Zeros fill the last byte."""
     fn, begin = g.fn, to.offset
     for group in groups(pieces):
         if isinstance(group, LaneRun):
@@ -241,8 +241,8 @@ def decode_bits(g: Gen, pieces: Sequence[Piece], data: str, at: Value) -> None:
 
 
 def write_bits(g: Gen, value: Value, width: int, to: str, at: Value) -> None:
-    """Write ``width`` bits at bit ``at`` of ``to``, where everything from that bit to the byte's end is zero;
-    clears up to 15 bits behind them."""
+    """Write ``width`` bits at bit ``at`` of ``to``. Everything from that bit to the byte's end must be 0; up to 15 bits
+    after them are cleared."""
     fn = g.fn
     bits = 16 * -(-(width + 7) // 16)
     place = fn.offset(to, fn.op("lshr", at, const(3, 64)))
