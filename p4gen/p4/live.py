@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from operator import is_
 
+from typing_extensions import override
+
 from p4gen.p4 import ir
 from p4gen.p4.simplify import known, simplified
 from p4gen.p4.walk import Used, rebuilt, walk
@@ -26,14 +28,16 @@ class Live(Used):
         live.block(block)
         return live
 
+    @override
     def code(self, body: ir.Stmt) -> ir.Stmt:
-        """``body`` without what cannot run."""
+        """``body`` without statements that cannot run."""
         found = _pruned(body) or ir.Block(body.pos, ())
         if any(isinstance(s, ir.Return) for s in walk(found)):
             found, _ = _cut(found)
         self.bodies.append(found)
         return found
 
+    @override
     def states(self, parser: ir.Parser) -> Iterator[ir.ParserState]:
         """The states that transitions lead to."""
         reached = {"start": None}

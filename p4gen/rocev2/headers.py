@@ -15,6 +15,8 @@ from functools import cache
 from ipaddress import AddressValueError, IPv4Address
 from typing import ClassVar, Self
 
+from typing_extensions import override
+
 from p4gen.errors import InputError
 from p4gen.layout import Header
 from p4gen.rocev2 import layouts
@@ -153,14 +155,16 @@ class IPv4(_Header):
         """The header's bytes as stored, whatever ``ihl`` claims."""
         return self.SIZE + len(self.options)
 
+    @override
     def pack(self) -> bytes:
-        """The header's bytes, exactly as stored, options included."""
+        """Options are included."""
         # Named, not super(): slots=True makes dataclass() build a second class, which a bare super() does not know.
         return _Header.pack(self) + self.options
 
     @classmethod
+    @override
     def unpack(cls, data: bytes, offset: int = 0) -> Self:
-        """Read the header and its options; HeaderError also for another version or a header length below 5."""
+        """Also raises ``HeaderError`` for another version, or a header length below 5."""
         header = super(IPv4, cls).unpack(data, offset)
         if header.version != 4:
             raise HeaderError(f"IPv4: version is {header.version}")

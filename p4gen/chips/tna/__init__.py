@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from typing_extensions import override
+
 from p4gen.arch.architecture import Architecture, Direction, Feature, Stage
 from p4gen.errors import InputError
 
@@ -74,8 +76,9 @@ class Tofino(Architecture):
         "requires_versioning": ("bool",),
     }
 
+    @override
     def has_blocks(self, blocks: Collection[str]) -> bool:
-        """Whether every pipe is whole. It may have several parsers, ``pipe0.ig_prsr.prsr0`` and so on."""
+        """Every pipe must be whole. It may have several parsers, ``pipe0.ig_prsr.prsr0`` and so on."""
         pipes: dict[str, set[str]] = {}
         for block in blocks:
             pipe, _, name = block.partition(".")
@@ -84,103 +87,118 @@ class Tofino(Architecture):
             pipes.setdefault(pipe, set()).add(whole)
         return "pipe0" in pipes and all(found - {"ghost"} == self.PIPE for found in pipes.values())
 
+    @override
     def has_parameters(self, names: Sequence[str]) -> bool:
-        """Whether the first one is the first pipe."""
+        """The first parameter must be the first pipe."""
         return names[:1] == ["pipe0"]
 
+    @override
     def front_ports(self, count: int) -> tuple[int, ...]:
-        """Those of pipe 0 first."""
+        """The ports of pipe 0 come first."""
         in_each = super().front_ports(PORTS_OF_A_PIPE)
         return tuple(pipe << PIPE_SHIFT | port for pipe in range(PIPES) for port in in_each)[:count]
 
+    @override
     def front_number(self, port: int) -> int:
-        """The ports for hosts below it."""
+        """The number of ports for hosts below this one."""
         return sum(front < port for front in self.front_ports(self.ports))
 
+    @override
     def pipe_of(self, port: int) -> int:
-        """Bits 8 and 7."""
+        """Bits 8 and 7 of the port are the number of the pipe."""
         return port >> PIPE_SHIFT
 
     @property
+    @override
     def recirculation_ports(self) -> tuple[int, ...]:
         """The same port within each pipe."""
         return tuple(pipe << PIPE_SHIFT | self.recirculation_port for pipe in range(PIPES))
 
+    @override
     def parameters(self, direction: Direction, stage: Stage = "ingress") -> str:
-        """All structs of a stage; those that decide where a packet goes are left out of what only reads."""
+        """All structs of a stage; code that only reads does not get those that decide where a packet goes."""
         chosen = (p for p in _PARAMETERS[stage] if direction == "inout" or p[0] == "in")
         return ", ".join(" ".join(p) for p in chosen)
 
+    @override
     def arguments(self, direction: Direction, stage: Stage = "ingress") -> str:
-        """The same names."""
         return ", ".join(p[2] for p in _PARAMETERS[stage] if direction == "inout" or p[0] == "in")
 
     @property
+    @override
     def ingress_port(self) -> str:
-        """A field, 9 bits."""
         return "ig_intr_md.ingress_port"
 
     @property
+    @override
     def egress_port(self) -> str:
-        """A field, 9 bits."""
         return "eg_intr_md.egress_port"
 
     @property
+    @override
     def replication_id(self) -> str:
-        """A field, 16 bits."""
         return "eg_intr_md.egress_rid"
 
     @property
+    @override
     def packet_length(self) -> str:
         """Only egress knows it, by ``pkt_length``."""
         raise InputError(f"the architecture {self.name} does not tell a frame's length in ingress")
 
     @property
+    @override
     def parser_failed(self) -> str:
-        """A bit of ``parser_err``."""
         return "(ig_prsr_md.parser_err & PARSER_ERROR_PARTIAL_HDR) != 0"
 
     @property
+    @override
     def checksum_failed(self) -> str:
         """The parser verifies checksums; ``parser_err`` has no bit for them, so the metadata needs one."""
         return "meta.checksum_failed == 1"
 
+    @override
     def send(self, port: str) -> str:
-        """``ucast_egress_port``."""
         return f"ig_tm_md.ucast_egress_port = {port};"
 
+    @override
     def multicast(self, group: str) -> str:
         """``mcast_grp_a``; group 0 is none."""
         return f"ig_tm_md.mcast_grp_a = {group};"
 
+    @override
     def drop(self, stage: Stage = "ingress") -> str:
         """Bit 0 of ``drop_ctl``: mirrored copies leave."""
         return "eg_dprsr_md.drop_ctl = 1;" if stage == "egress" else "ig_dprsr_md.drop_ctl = 1;"
 
+    @override
     def constants(self, uses: frozenset[Feature]) -> tuple[str, ...]:
         """None: the architecture's header declares what these texts refer to."""
         return ()
 
+    @override
     def kept_constants(self, uses: frozenset[Feature]) -> tuple[str, ...]:
-        """None."""
         return ()
 
+    @override
     def kept(self, uses: frozenset[Feature]) -> str:
-        """Nothing: a header carries what is kept."""
+        """Empty: a header carries the metadata that is kept."""
         return ""
 
+    @override
     def register(self, type_: str, size: str, name: str) -> str:
         """``Register``, with an index of 32 bits."""
         return f"Register<{type_}, bit<32>>({size}) {name};"
 
+    @override
     def read(self, register: str, index: str, into: str) -> str:
         """``read`` returns the word."""
         return f"{into} = {register}.read({index});"
 
+    @override
     def write(self, register: str, index: str, value: str) -> str:
-        """``write``."""
         return f"{register}.write({index}, {value});"
 
+    @override
     def access(
         self,
         register: str,
@@ -193,18 +211,21 @@ class Tofino(Architecture):
         """An access is a ``RegisterAction``, which a statement cannot declare."""
         raise InputError(f"the architecture {self.name} accesses {register} by actions: its module needs a form")
 
+    @override
     def counter(self, size: str, name: str) -> str:
         """``Counter``, of packets, with an index of 32 bits."""
         return f"Counter<bit<32>, bit<32>>({size}, CounterType_t.PACKETS) {name};"
 
+    @override
     def entry_counter(self, name: str) -> str:
         """A ``DirectCounter`` counts in the table's actions, which a declaration cannot change."""
         raise InputError(f"the architecture {self.name} counts entries in actions: declare a DirectCounter for {name}")
 
+    @override
     def count(self, counter: str, index: str) -> str:
-        """``count``."""
         return f"{counter}.count({index});"
 
+    @override
     def hash(self, into: str, algorithm: str, fields: str, base: str = "32w0", count: str = "64w0x100000000") -> str:
         """A hash is an instance of ``Hash`` in TNA, which a statement cannot declare."""
         raise InputError(f"the architecture {self.name} has no hashes as statements: declare a Hash<…>")

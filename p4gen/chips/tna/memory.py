@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, cast
 
+from typing_extensions import override
+
 from p4gen.chips.tna import PIPES
 from p4gen.chips.tna.chip import chip_of
 from p4gen.chips.tna.context import DECIDING, UNSET
@@ -104,6 +106,7 @@ class TofinoState(ModelState):
         self.counters = {n: SumCounter([p.counters[n] for p in self.pipes]) for n in first.counters}
         self.meters = {n: EveryMeter([p.meters[n] for p in self.pipes]) for n in first.meters}
 
+    @override
     def unassigned(self, of: t.Type) -> Any:
         """A number that reads as 0, and counts for nothing where it is copied out to a field for the traffic manager
         or the deparser."""
@@ -116,8 +119,9 @@ class TofinoState(ModelState):
             found.fields[:] = [UNSET for _ in found.fields]
         return found
 
+    @override
     def decides(self, of: t.Type) -> bool:
-        """Those for the traffic manager and the deparser."""
+        """The types of fields for the traffic manager and the deparser."""
         kind = t.strip(of)
         return isinstance(kind, t.Struct) and kind.name.endswith(DECIDING)
 
@@ -149,8 +153,8 @@ class TofinoState(ModelState):
             found[e.name] = selector
         return found
 
+    @override
     def reset(self) -> None:
-        """Return to the state after loading."""
         super().reset()
         for pipe in self.pipes:
             pipe.reset()

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, MutableSequence, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast, overload
 
+from typing_extensions import override
+
 from p4gen.chips.tna.words import Array
 from p4gen.model.externs import Bucket, Counter, Meter, MeterConfig, Register
 from p4gen.model.profiles import Profile
@@ -23,8 +25,9 @@ class Shared(Register):
         self._arrays = arrays
         self.cells = cast("list[int]", _Cells(arrays))
 
+    @override
     def reset(self) -> None:
-        """All cells of all pipes as they start."""
+        """The cells of all pipes return to their initial values."""
         for array in self._arrays:
             array.reset()
 
@@ -58,8 +61,8 @@ class _Cells(MutableSequence[int]):
     def __delitem__(self, index: int | slice) -> None:
         raise TypeError("a register keeps its size")
 
+    @override
     def insert(self, index: int, value: int) -> None:
-        """Not possible."""
         raise TypeError("a register keeps its size")
 
 
@@ -91,8 +94,8 @@ class _Sums(MutableSequence[int]):
     def __delitem__(self, index: int | slice) -> None:
         raise TypeError("a counter keeps its size")
 
+    @override
     def insert(self, index: int, value: int) -> None:
-        """Not possible."""
         raise TypeError("a counter keeps its size")
 
 
@@ -112,8 +115,8 @@ class EveryMeter(Meter):
         self.name, self.size, self.in_bytes = parts[0].name, parts[0].size, parts[0].in_bytes
         self.buckets = [Buckets(parts, i) for i in range(self.size)]
 
+    @override
     def reset(self) -> None:
-        """No rates."""
         for bucket in self.buckets:
             bucket.configure(None, 0)
 
@@ -131,8 +134,8 @@ class Buckets(Bucket):
         """That of pipe 0."""
         return self._parts[0].buckets[self._at].config
 
+    @override
     def configure(self, config: MeterConfig | None, now: int) -> None:
-        """Configure each."""
         for part in self._parts:
             part.buckets[self._at].configure(config, now)
 
@@ -143,6 +146,7 @@ class Selector(Profile):
 
     calculation: Callable[[int, int], int] = field(default=lambda key, _: key, repr=False)
 
+    @override
     def hash(self, key: int, width: int) -> int:
-        """By its instance of ``Hash``."""
+        """The instance of ``Hash`` computes it."""
         return self.calculation(key, width)

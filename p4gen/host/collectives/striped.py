@@ -48,6 +48,7 @@ class StripedInvocation(Invocation):
     """Its parts, once it has begun."""
 
     @property
+    @override
     def progress(self) -> float:
         """The mean of its parts, by messages."""
         messages = sum(each.messages for each in self.slices)

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from typing import Final
 
 import numpy as np
+from typing_extensions import override
 
 from p4gen.errors import FailedError, InputError
 from p4gen.groups.ranks import ACK_EVERY
@@ -124,8 +125,8 @@ class Member(Follower):
         trees = library.communicators if isinstance(library, StripedCommunicator) else ()
         return tuple(sum(pair.requester.stats.sent for pair in tree.pairs) for tree in trees)
 
+    @override
     def progress(self) -> float:
-        """The fraction of the running call that is done, from 0 to 1. May be called from any thread."""
         with contextlib.suppress(IndexError):  # the call has just ended
             call = self._under_way[0]
             invocation = call.invocation if call is not None else None

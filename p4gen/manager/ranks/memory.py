@@ -14,6 +14,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from typing_extensions import override
+
 from p4gen.errors import FailedError
 from p4gen.groups.group import Memory
 from p4gen.host.transport.clock import SECOND
@@ -133,8 +135,8 @@ class MemoryMember(Follower):
             self._loop.call_soon_threadsafe(self._limit, (weakref.ref(call), deadline))
         return call.future
 
+    @override
     def progress(self) -> float:
-        """The fraction of the running call that is done, from 0 to 1. May be called from any thread."""
         return self._mine.progress() if self._line else 0.0
 
     # --- on the loop: calls ---

@@ -161,6 +161,7 @@ class Simulation(Job[RankTask, SimResult]):
         """The calls made so far, by group and rank."""
         return (call for task in self.tasks for call in task.made)
 
+    @override
     def progress(self) -> tuple[int, int]:
         """The number of messages sent and received so far, and that of all messages."""
         calls = list(self.invocations)

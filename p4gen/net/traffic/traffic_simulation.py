@@ -160,8 +160,9 @@ class TrafficSimulation(Job[HostTask, TrafficResult]):
             self._sample()
         return self.done
 
+    @override
     def progress(self) -> tuple[int, int]:
-        """Number of packets that have arrived, and of all packets as far as it is known."""
+        """Packets that have arrived, and all packets as far as they are known."""
         arrived = sum(track.destination.responder.expected for track in self.tracks)
         return arrived, sum(track.source.requester.end for track in self.tracks)
 

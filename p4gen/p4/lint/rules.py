@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from typing_extensions import override
+
 from p4gen.arch import Stage, of_package
 from p4gen.errors import Diagnostic, Pos
 from p4gen.p4 import ir
@@ -108,12 +110,14 @@ class _Checker(Paths):
 
     # --- register accesses ---
 
+    @override
     def register_of(self, call: ir.ExternCall) -> ir.ExternInstance | None:
-        """Its instance, if that is a register."""
+        """The instance, if that is a register."""
         return call.instance if call.instance is not None and call.instance.extern == "register" else None
 
+    @override
     def access(self, register: ir.ExternInstance, call: ir.ExternCall, state: PathState) -> None:
-        """Judge it by the one before, and by its bank."""
+        """Judge an access by the one before, and by its bank."""
         reads = call.method == "read"
         index_arg = call.args[1 if reads else 0].expr
         assert index_arg is not None

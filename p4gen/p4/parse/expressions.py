@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing_extensions import override
+
 from p4gen.p4 import fold
 from p4gen.p4.parse import ast
 from p4gen.p4.parse.annotations import AnnotationParser
@@ -362,8 +364,9 @@ class ExprParser(AnnotationParser):
         self.no_angle = saved
         return tuple(args)
 
+    @override
     def structured(self, name: str) -> Annotation:
-        """``@name[…]``, its expressions evaluated."""
+        """The expressions are evaluated."""
         self.expect("[")
         start = self.i
         pairs: list[tuple[str, int | str | bool]] = []

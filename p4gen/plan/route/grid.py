@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, NamedTuple, TypeVar
 
+from typing_extensions import override
+
 from p4gen.errors import FailedError
 from p4gen.plan.route.instance import Instance
 from p4gen.plan.route.plan import Plan
@@ -48,16 +50,17 @@ class SingleAggregation(Plan):
 
     routes: tuple[Route, ...] = ()
 
+    @override
     def down(self, instance: Instance) -> dict[int, int]:
-        """Flows from each spine to the server's leaf."""
         return _counted(
             (route.spine, _below_spine(instance, route)) for route in self.routes if route.spine is not None
         )
 
+    @override
     def last(self, instance: Instance) -> int:
-        """Flows on the link of the server."""
         return len({_at_server(instance, route) for route in self.routes})
 
+    @override
     def problems(self, instance: Instance) -> Iterator[str]:
         """Workers without a route or with several, and places that cannot add a worker's data, a sentence each."""
         count = Counter(route.worker for route in self.routes)
@@ -66,6 +69,7 @@ class SingleAggregation(Plan):
             if route.node not in candidates(instance, route.worker[0]):
                 yield f"{route.node[0]}{route.node[1]} cannot add what worker {route.worker} sends"
 
+    @override
     def paths(self, instance: Instance) -> dict[tuple[int, int], tuple[str, ...]]:
         """The switches on each worker's way."""
         end = f"leaf{instance.server[0]}"

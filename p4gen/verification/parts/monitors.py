@@ -123,6 +123,7 @@ class Gaps(Monitor):
             known[key] = wanted, newest
         return tuple(sorted((*key, *value) for key, value in known.items())), ""
 
+    @override
     def waits(self, memory: tuple[tuple[int, int, int, int], ...]) -> bool:
         """Whether a port and QP has a gap."""
         return any(diff(newest, wanted) >= 0 for _, _, wanted, newest in memory)
@@ -159,6 +160,7 @@ class Asked(Monitor):
                 known[qp] = -1 if overtaken or (psn in came and not self._last_hop) else psn, came
         return tuple((qp, *known[qp]) for qp in sorted(known)), ""
 
+    @override
     def waits(self, memory: Any) -> bool:
         """Whether a loss is plain, and the lost packet has not arrived since."""
         return any(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from p4gen.chips.tna.chip import PORTS
 from p4gen.chips.tna.jit.program import generate
@@ -15,12 +16,13 @@ from p4gen.chips.tna.machine import TofinoModel
 from p4gen.chips.tna.settings import Settings
 from p4gen.model.errors import ControlError
 from p4gen.model.jit import Batch, Bytes, Engine
+from p4gen.model.runner import GeneratingRunner
 from p4gen.model.state import Clock
 from p4gen.model.trace import Trace
 from p4gen.p4 import ir
 
 
-class TofinoEngine(Engine, Settings):
+class TofinoEngine(Engine, Settings, GeneratingRunner):
     """``Engine`` for the programs of TNA and T2NA."""
 
     state: NativeTofino
@@ -30,9 +32,9 @@ class TofinoEngine(Engine, Settings):
         self.chip = state.chip
         super().__init__(program, state, cache, generate, TofinoModel)
 
+    @override
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
-        """Process what the packet generator has made until now, then a packet. Returns the output as (port, packet), in
-        order of transmission."""
+        """Packets that the generator has made until now go first."""
         if trace is not None:
             return super().process(port, packet, trace)  # the interpreter asks the generator
         _check(port)
@@ -40,17 +42,18 @@ class TofinoEngine(Engine, Settings):
             return super().process(port, packet)
         return self.generate() + super().process(port, packet) + self.generate()
 
+    @override
     def generate(self, trace: Trace | None = None) -> list[tuple[int, bytes]]:
-        """Process the packets that the packet generator has made until now."""
         if not self.state.generator.applications:
             return []
         made = self.state.generator.due()
         return [output for port, packet in made for output in super(TofinoEngine, self).process(port, packet, trace)]
 
+    @override
     def run(
         self, data: Bytes, starts: Any, ends: Any, ports: Any, times: npt.NDArray[np.uint64] | None = None
     ) -> tuple[Any, Bytes]:
-        """Like ``Engine.run``; what the generator has made comes first, and counts as caused by the first packet."""
+        """Packets that the generator has made go first, and count as caused by the first packet."""
         if len(ports):
             _check(int(np.min(ports)))
             _check(int(np.max(ports)))

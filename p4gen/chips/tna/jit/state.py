@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, overload
 
 import numpy as np
+from typing_extensions import override
 
 from p4gen.chips.tna import PIPES
 from p4gen.chips.tna.chip import PORTS, chip_of
@@ -98,8 +99,8 @@ class _Values(MutableSequence[Any]):
     def __delitem__(self, index: int | slice) -> None:
         raise TypeError("a register keeps its size")
 
+    @override
     def insert(self, index: int, value: Any) -> None:
-        """Not possible."""
         raise TypeError("a register keeps its size")
 
 
@@ -135,8 +136,9 @@ class NativeArray(Array):
         if number:
             self.cells.cells[:] = [number] * len(self.cells)
 
+    @override
     def reset(self) -> None:
-        """All cells as they start; the block is all zeros."""
+        """The block is all zeros before."""
         self._start()
 
 
@@ -154,8 +156,9 @@ class NativeEntries(Entries):
         self._values.cells = Cells(block, replace(item, kind="register"))
         self.reset()
 
+    @override
     def reset(self) -> None:
-        """The cells that belong to no entry of the control plane as they start."""
+        """Cells that belong to an entry of the control plane are not reset."""
         last = len(self._values) - 1
         for number in range(max(last - 1, 0), last + 1):
             self.start(number)
@@ -164,8 +167,8 @@ class NativeEntries(Entries):
         """Let the cell of an entry start."""
         self._values[number] = self.word.fresh()
 
+    @override
     def place(self, entry: Installed | None) -> tuple[Any, Any]:
-        """The container of an entry's cell, and its key there."""
         if entry is None or self._table is None:
             return self._values, len(self._values) - 1
         return self._values, self._table.number(entry)
@@ -194,8 +197,8 @@ class NativeTofino(NativeState, TofinoState):
         meters = {e.name: Meter(e) for e in instances(program, "Meter")}
         return arrays, entries, self.params, counters, meters
 
+    @override
     def _place_memory(self) -> None:
-        """Let registers, counters and meters of each pipe be the block's."""
         layout, block = self.layout, self.block
         for number, pipe in enumerate(self.pipes):
 
@@ -265,8 +268,8 @@ class NativeTofino(NativeState, TofinoState):
     def _put_settings(self, settings: Any) -> None:
         self.restore_settings(settings)
 
+    @override
     def snapshot(self) -> Bytes:
-        """A copy of the block. The corresponding Python forms are kept as long as this state."""
         if self.generator.applications:
             self._tail_changed()  # what the generator has done since is not in the block
         return super().snapshot()
@@ -279,8 +282,8 @@ class NativeTofino(NativeState, TofinoState):
         super()._restore_switch(configuration, memory)
         self._tail_changed()
 
+    @override
     def reset(self) -> None:
-        """Return to the state after loading."""
         super().reset()
         self._tail_changed()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from typing_extensions import override
+
 from p4gen.chips.tna.lint.chips import controls, register_of
 from p4gen.errors import Diagnostic
 from p4gen.p4 import ir
@@ -40,12 +42,14 @@ def check(program: ir.Program) -> Iterator[Diagnostic]:
 class _Passes(Paths):
     """Follows a gress. Two accesses that no packet can reach both do not conflict, as p4c sees it too."""
 
+    @override
     def register_of(self, call: ir.ExternCall) -> ir.ExternInstance | None:
         """The register of an action, or the one that is read or written itself."""
         return register_of(call)
 
+    @override
     def access(self, register: ir.ExternInstance, call: ir.ExternCall, state: PathState) -> None:
-        """Only one on each path; ``read`` and then ``write`` are one, for p4c makes one action of them."""
+        """Only one on each path; ``read`` and then ``write`` are one, as p4c makes one action of them."""
         now = Access(call.method, ("index",), call.pos, state.facts)
         for before in state.accesses.get(register, frozenset()):
             if before is None or (before.kind == "read" and now.kind == "write"):
