@@ -1,1 +1,2 @@
-"""A folder for each P4 architecture, with all that p4gen knows of it. ``p4gen.arch`` says what a folder offers."""
+"""A folder for each P4 architecture, with everything that p4gen knows about it. ``p4gen.arch`` defines the contents of
+a folder."""

@@ -1,7 +1,7 @@
 """T2NA, the native architecture of Tofino 2.
 
-It builds on TNA. Actions on registers have more comparisons and results here, and ports 2 and 6 are not for hosts: the
-first is the CPU's, what leaves by the second is recirculated.
+It builds on TNA. Actions on registers have more comparisons and results than there. Ports 2 and 6 are not for hosts:
+port 2 is the CPU's, and packets that leave by port 6 are recirculated.
 """
 
 from __future__ import annotations

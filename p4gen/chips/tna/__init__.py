@@ -64,8 +64,8 @@ class Tofino(Architecture):
         "egress_deparser": ("pkt", "hdr", "metadata", "eg_intr_md_for_dprsr", "eg_intr_md", "eg_intr_md_from_prsr"),
         "ghost": ("gh_intr_md",),
     }  # fmt: skip
-    """What the parameters of a pipe's blocks are, by position, in the architecture's own names. A program has names of
-    its own, and may leave out the last ones; only T2NA has ``gh_intr_md``."""
+    """The roles of the parameters of a pipe's blocks, by position, in the architecture's own names. A program has names
+    of its own, and may leave out the last ones; only T2NA has ``gh_intr_md``."""
     PROPERTIES: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "alpm": ("Alpm",),
         "atcam": ("Atcam",),

@@ -1,4 +1,4 @@
-"""What differs between the chips that TNA and T2NA stand for: ports and sizes."""
+"""The differences between the chips that TNA and T2NA stand for: ports and sizes."""
 
 from __future__ import annotations
 

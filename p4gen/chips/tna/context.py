@@ -20,20 +20,20 @@ DECIDING = ("_for_tm_t", "_for_deparser_t")
 
 @dataclass
 class Pass(Context):
-    """``Context`` with what the externs of TNA keep between calls, and what they ask for."""
+    """``Context`` with the state of TNA's externs between calls, and their requests."""
 
     sums: dict[str, int] = field(default_factory=dict)
     """Checksums by instance: the sum of what was added."""
     residuals: list[tuple[str, Any]] = field(default_factory=list)
-    """Instances that subtract all that is extracted from now on, and how to store what remains."""
+    """Instances that subtract everything that is extracted from now on, and functions that store the rest."""
     counters: dict[str, list[int]] = field(default_factory=dict)
     """Parser counters by instance, the last one on top."""
     mirrors: list[tuple[int, bytes]] = field(default_factory=list)
     """Sessions, and the bytes in front of the copy."""
     resubmits: list[bytes] = field(default_factory=list)
-    """What stands in front of a resubmitted packet."""
+    """The bytes in front of a resubmitted packet."""
     generates: list[bytes] = field(default_factory=list)
-    """What starts applications of the packet generator."""
+    """The bytes that start applications of the packet generator."""
     types: dict[str, int] = field(default_factory=dict)
     """``mirror_type``, ``resubmit_type`` and ``digest_type`` at the start of the deparser."""
     port_metadata: int = 0

@@ -1,7 +1,7 @@
-"""What p4c's back end for Tofino complains of, and the modules that it is about.
+"""Errors of p4c's back end for Tofino, and the modules that they are about.
 
-Its messages have the place in front of ``error:`` or behind it, in the lines that follow, or not at all; then the
-tables, actions, instances and fields that they name lead to a module.
+Its messages have the place before ``error:``, in the lines that follow, or not at all; then the tables, actions,
+instances and fields that they name lead to a module.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from p4gen.p4.parse.source import P4Error
 from p4gen.p4.walk import used_by
 
 LOGS: Final = ("table_summary.log", "pa.results.log")
-"""What p4c writes for each pipe about the placement of tables and fields, if it is asked to."""
+"""Logs that p4c writes for each pipe about the placement of tables and fields, if asked to."""
 _HEAD: Final = re.compile(
     r"^(?:(?P<file>[^\s()][^()]*)\((?P<line>\d+)\): ?)?(?:\[--W\w+=[\w-]+\] )?"
     r"(?P<kind>error|warning): ?:?\s*(?P<text>.*)$"
@@ -48,8 +48,7 @@ class _Message:
 
 
 def errors(log: Path, call: CompilerCall) -> list[Diagnostic]:
-    """The first errors in p4c's log, and in what it wrote about placement, each where ``#line`` puts it, or at the
-    module that it is about."""
+    """The first errors in p4c's logs, each at the position that ``#line`` gives, or at the module that it is about."""
     found: dict[tuple[str, str], Diagnostic] = {}
     names = _Names(call)
     lines = _lines(log)
@@ -106,7 +105,7 @@ def _diagnostic(message: _Message, names: _Names) -> Diagnostic:
 
 
 class _Names:
-    """Where what p4c names is declared, and which modules use its fields."""
+    """The declarations of the objects that p4c names, and the modules that use its fields."""
 
     def __init__(self, call: CompilerCall) -> None:
         self.call = call
@@ -121,7 +120,7 @@ class _Names:
 
     @cached_property
     def places(self) -> dict[str, Pos]:
-        """By control-plane name."""
+        """The positions of objects, by control-plane name."""
         if self.program is None:
             return {}
         declared: tuple[ir.Table | ir.Function | ir.ExternInstance, ...]
@@ -130,7 +129,7 @@ class _Names:
 
     @cached_property
     def blocks(self) -> dict[str, Pos]:
-        """The controls by name."""
+        """The positions of controls, by name."""
         blocks = self.program.blocks.values() if self.program is not None else ()
         return {b.name: b.pos for block in blocks if isinstance(block, ir.Control) for b in used_by(block).blocks}
 
@@ -151,7 +150,7 @@ class _Names:
         return found
 
     def place(self, word: str) -> Pos | None:
-        """The place of a name in p4c's words, which may have the pipe's in front and a number behind."""
+        """The position of a name in p4c's words, which may be preceded by the pipe's name and followed by a number."""
         name = re.sub(r"(\.|\$\w*)*$", "", word)
         candidates = (name, name.partition(".")[2])
         return next((self.places[c] for c in candidates if c in self.places), None)

@@ -1,9 +1,10 @@
 """Low-pass filters, and weighted random early detection, which filters a queue's depth.
 
-A filter of samples follows its input: it keeps e^(-t/T) of the distance to it after a time t, where T is the time
-constant for a rising or a falling input. A filter of rates adds its input to what is left of the sum after e^(-t/T).
-The result is moved right by the scale. Without a configuration, a filter gives its input, and early detection never
-drops. These are open-p4studio's parameters; that the chip computes so is an assumption, which its tests do not test.
+A filter of samples follows its input: after a time t it keeps e^(-t/T) of the distance to it, where T is the time
+constant for a rising or a falling input. A filter of rates adds its input to the rest of the sum after e^(-t/T). The
+result is shifted right by the scale. Without a configuration, a filter returns its input, and early detection never
+drops. These are open-p4studio's parameters; it is an assumption that the chip computes this, and its tests do not check
+it.
 """
 
 from __future__ import annotations
@@ -74,17 +75,17 @@ class Levels:
         return found
 
     def freeze(self, entries: list[Installed]) -> tuple[Any, ...]:
-        """The values as data."""
+        """The values as immutable data, entries by their number."""
         return tuple(self.of.items()), tuple(self.entries.get(entry) for entry in entries)
 
     def restore(self, frozen: tuple[Any, ...], entries: list[Installed]) -> None:
-        """Undo ``freeze``."""
+        """Return to the values that ``freeze`` returned."""
         own, direct = frozen
         self.reset()
         self.of.update(own)
         self.entries.update((e, level) for e, level in zip(entries, direct, strict=True) if level is not None)
 
     def reset(self) -> None:
-        """No values."""
+        """Forget all values, as after loading."""
         self.of.clear()
         self.entries.clear()

@@ -1,15 +1,15 @@
 """The packet generator: applications that make batches of packets, started by time, by a port that goes down, by a
 recirculated packet, or by the ingress deparser (Tofino 2).
 
-A generated packet arrives at the generator's port of its pipe, with the header that the architecture declares for what
-started it (``pktgen_timer_header_t`` and so on) in front of the application's bytes. Time is the switch's clock;
+A generated packet arrives at the generator's port of its pipe. In front of the application's bytes it has the header
+that the architecture declares for its trigger (``pktgen_timer_header_t`` and so on). Time is the switch's clock;
 packets that are due are processed before and after each packet that arrives, or by ``TofinoModel.generate``.
 
 A recirculated packet starts the applications of its pipe whose pattern its first 4 bytes (Tofino 2: 16) match under a
 mask. On Tofino 1 the generated packets have the last 3 of these bytes in place of the batch's number, on Tofino 2 all
-16 behind the header. What ``Pktgen.emit`` gives is compared and passed on in the same way; the packet is then in the
-generator's buffer, where the metadata says. A port that went down starts applications once, until it is armed again
-(``clear_port_down_enable`` in BF-Runtime). PFC does not start any.
+16 after the header. The bytes of ``Pktgen.emit`` are compared and passed on in the same way; the packet is then in the
+generator's buffer, at the place that the metadata names. A port that went down starts applications once, until it is
+armed again (``clear_port_down_enable`` in BF-Runtime). PFC starts none.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ LINE = 16
 BUFFER = 1024 * LINE
 TIMED = ("one shot", "periodic")
 MOST = 10_000
-"""Packets that the generator makes at a time at most; a clock that leaps makes no more."""
+"""The most packets that the generator makes at a time; a clock that leaps makes no more."""
 
 
 @dataclass(frozen=True)
 class Application:
-    """What the control plane tells the generator."""
+    """An application's configuration by the control plane."""
 
     number: int
     packet: bytes
@@ -54,7 +54,7 @@ class Application:
 
 
 class Counts(NamedTuple):
-    """What an application has done since it was started."""
+    """Counters of an application since it was started."""
 
     triggers: int
     batches: int
@@ -100,11 +100,11 @@ class Generator:
         self._down = frozenset(self._ports_down)
 
     def stop(self, number: int, pipe: int = 0) -> None:
-        """Stop an application."""
+        """Stop an application; its pending packets are not made."""
         self.applications.pop((pipe, number), None)
 
     def reset(self) -> None:
-        """No applications, and nothing that is still to be made."""
+        """Remove all applications, and everything that is still to be made."""
         self.applications.clear()
         self._pending.clear()
         self._made, self._down = 0, frozenset()
@@ -116,7 +116,7 @@ class Generator:
         self._spent.discard(port)
 
     def counts(self, number: int, pipe: int = 0) -> Counts:
-        """What an application has done since it was started."""
+        """The counters of an application, all 0 if it does not run."""
         running = self.applications.get((pipe, number))
         return Counts(0, 0, 0) if running is None else running.counts
 
@@ -127,13 +127,13 @@ class Generator:
         self.buffer[offset : offset + len(data)] = data
 
     def freeze(self) -> tuple[Any, ...]:
-        """The state as data."""
+        """Applications, buffer and pending packets as immutable data."""
         running = tuple((r.application, r.next, r.done, r.counts) for r in self.applications.values())
         pending = tuple(self._pending)
         return running, pending, self._made, self._down, tuple(sorted(self._spent)), bytes(self.buffer)
 
     def restore(self, frozen: tuple[Any, ...]) -> None:
-        """Return to a state."""
+        """Return to a state that ``freeze`` returned."""
         running, pending, self._made, self._down, spent, self.buffer[:] = frozen
         self._spent = set(spent)
         self.applications = {(each[0].pipe, each[0].number): _Running(*each) for each in running}
@@ -166,12 +166,13 @@ class Generator:
         return [(port, packet) for _, _, port, packet in ready]
 
     def recirculated(self, pipe: int, packet: bytes) -> None:
-        """Start what a packet starts that is recirculated in a pipe."""
+        """Start the applications of a pipe whose pattern a recirculated packet matches."""
         if self.applications:
             self._match("recirculation", pipe, packet[: self._chip.pattern], None)
 
     def emitted(self, pipe: int, context: bytes, address: int, length: int) -> None:
-        """Start what the ingress deparser starts in a pipe, by its context; the packet is in the buffer's line."""
+        """Start the applications of a pipe that the ingress deparser starts, by its context; the packet is in the
+        buffer's line."""
         start = address * LINE
         self._match(
             "deparser", pipe, context.ljust(self._chip.pattern, b"\0"), bytes(self.buffer[start : start + length])
@@ -189,8 +190,8 @@ class Generator:
                 self._begin(running, now, found, packet)
 
     def _begin(self, running: _Running, time: int, by: bytes = b"", packet: bytes | None = None) -> None:
-        """Make the packets of a start. ``by`` is what the packets tell of it: 3 or 4 bytes in the header, the last ones
-        in place of the batch's number; more behind it."""
+        """Make the packets of a start. ``by`` is the part of the packets that depends on the trigger: 3 or 4 bytes in
+        the header, the last ones in place of the batch's number; further ones after the header."""
         application = running.application
         at = self._chip.generator | application.pipe << 7
         front = application.pipe << self._chip.application_bits | application.number

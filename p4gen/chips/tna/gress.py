@@ -1,4 +1,4 @@
-"""What a gress of a pipeline is made of: its blocks, and what their parameters stand for."""
+"""The parts of a gress of a pipeline: its blocks, and the roles of their parameters."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Parts:
 
     @property
     def control(self) -> ir.Parser | ir.Control:
-        """What is between parser and deparser."""
+        """The control between parser and deparser."""
         return self.blocks[self.name]
 
     @property
@@ -107,7 +107,7 @@ def members_of(of: t.Type) -> tuple[t.FieldDef, ...]:
 
 
 def fields_of(of: t.Type) -> dict[str, int]:
-    """Their positions by name."""
+    """The position of each field of an argument, by name."""
     return {f.name: i for i, f in enumerate(members_of(of))}
 
 
@@ -128,7 +128,7 @@ def _extracts(parser: ir.Parser | ir.Control, header: t.Type) -> bool:
 
 
 def _refers(control: ir.Parser | ir.Control, name: str) -> bool:
-    """Whether a control, or what it reaches, names a field."""
+    """Whether a control, or a callable that it reaches, names a field."""
     used = used_by(control)
     bodies: list[object] = [part for block in used.blocks for part in (block.locals, getattr(block, "body", ()))]
     bodies += [function.body for function in used.functions]

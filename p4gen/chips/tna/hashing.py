@@ -44,7 +44,8 @@ XORS = {"XOR8": 8, "XOR16": 16, "XOR32": 32}
 
 
 def calculation(instance: ir.ExternInstance) -> Calculation:
-    """What an instance of ``Hash`` computes. Raises ``InputError`` for an algorithm without a definition."""
+    """The function that an instance of ``Hash`` computes. Raises ``InputError`` for an algorithm without a
+    definition."""
     algorithm, wanted = str(instance.arguments["algo"]), t.width_of(instance.type_args[0])
     polynomial = polynomial_of(instance)
     if polynomial is not None:
@@ -61,7 +62,8 @@ def calculation(instance: ir.ExternInstance) -> Calculation:
 
 
 def polynomial_of(instance: ir.ExternInstance) -> Polynomial | None:
-    """The CRC that an instance of ``Hash`` computes, if it does. Raises ``InputError`` if it should and has none."""
+    """The CRC that an instance of ``Hash`` computes; None for another algorithm. Raises ``InputError`` if a CRC is
+    missing."""
     algorithm = str(instance.arguments["algo"])
     if algorithm != "CUSTOM":
         return NAMED.get(algorithm)
@@ -114,7 +116,7 @@ REVERSED = tuple(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 
 def _step(polynomial: Polynomial, byte: int) -> int:
-    """What the register has when ``byte`` has left it, of a register that was empty otherwise."""
+    """The register's content after ``byte`` has left it, if it was empty otherwise."""
     width = max(polynomial.width, 8)
     shift = width - polynomial.width
     coefficients, register = polynomial.coefficients << shift, byte << (width - 8)
@@ -151,7 +153,7 @@ def _random(name: str, wanted: int) -> Calculation:
 
 
 def random_rows(name: str, wanted: int, size: int) -> tuple[int, list[int]]:
-    """The value of no bit, and what each bit of the input, the lowest first, changes."""
+    """The hash of an input of zeros, and the bits that each bit of the input, the lowest first, changes."""
     source = random.Random(name)  # noqa: S311 - a function of the name, not a secret
     seed = source.getrandbits(wanted)
     return seed, [source.getrandbits(wanted) for _ in range(size)]

@@ -1,15 +1,16 @@
 """Tofino around and between a program's blocks: ports, pipes, the traffic manager, mirrors, resubmission,
 recirculation.
 
-What a field of ``ig_intr_md_for_tm`` says counts only if the program has assigned it. A packet for which nothing was
-assigned is dropped. Of unicast, two multicast groups and the copy to the CPU all happen that are asked for;
-``drop_ctl`` bit 0 forbids the first two, bit 1 the copy, bit 2 mirroring. Queues are empty: nothing waits, is lost, or
-deflected, and all queue depths and times in queues are 0.
+A field of ``ig_intr_md_for_tm`` has an effect only if the program has assigned it. A packet for which no field was
+assigned is dropped. Unicast, two multicast groups and the copy to the CPU all happen if they are requested;
+``drop_ctl`` bit 0 forbids the first two, bit 1 the copy, bit 2 mirroring. Queues are empty: no packet waits, is lost,
+or deflected, and all queue depths and times in queues are 0.
 
-A packet is resubmitted instead of being forwarded, and at most once; what it then has in place of the port's metadata
-is what ``Resubmit.emit`` gave. An ingress mirror copies the packet as it arrived, an egress mirror as it leaves, both
-with the header that ``Mirror.emit`` gave in front. The copy goes to the ports of the session, through egress; the
-session's length counts from that header on."""
+A packet is resubmitted in place of being forwarded, and at most once; the bytes of ``Resubmit.emit`` then take the
+place of the port's metadata. An ingress mirror copies the packet as it arrived, an egress mirror as it leaves, both
+after the header of ``Mirror.emit``. The copy goes to the ports of the session, through egress; the session's length
+counts from that header on.
+"""
 
 from __future__ import annotations
 
@@ -63,8 +64,8 @@ class TofinoModel(Settings, GeneratingRunner):
             self.pipeline(pipe, traced=False)
 
     def pipeline(self, pipe: int, *, traced: bool) -> Pipeline | None:
-        """What runs in a pipe: one pipeline runs in all of them, of two the pipes 0 and 2 have the first and 1 and 3
-        the second, as in p4testgen; of more each has its own, and a pipe without one has None."""
+        """The pipeline that runs in a pipe. A single pipeline runs in all pipes; of two, pipes 0 and 2 have the first
+        and 1 and 3 the second, as in p4testgen; of more, each pipe has its own, and a pipe without one has None."""
         if (pipe, traced) not in self._pipelines:
             number = 0 if self._count == 1 else pipe % 2 if self._count == 2 else pipe
             found = None
@@ -77,7 +78,7 @@ class TofinoModel(Settings, GeneratingRunner):
 
     @override
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
-        """What the packet generator has made goes first, and what the packet makes the generator send goes last."""
+        """Packets that the generator has made go first, and those that the packet makes it send go last."""
         return self.generate(trace) + self._run(port, packet, trace) + self.generate(trace)
 
     @override
@@ -162,7 +163,7 @@ class _Run(Passes[_Arrival, _Departure]):
         return True
 
     def _forward(self, gress: Gress, values: Values, data: bytes, drop: int) -> None:
-        """The traffic manager."""
+        """Make the traffic manager's copies: unicast, multicast groups, the copy to the CPU."""
 
         def field(name: str) -> int:
             return gress.get(values, "ig_intr_md_for_tm", name)

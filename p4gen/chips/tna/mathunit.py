@@ -29,7 +29,7 @@ LEAST, MOST = -32, 31
 
 @dataclass(frozen=True)
 class Unit:
-    """What a ``MathUnit`` computes."""
+    """The function of a ``MathUnit``: its table, scale and exponent."""
 
     negates: bool
     shift: int
@@ -37,7 +37,7 @@ class Unit:
     table: tuple[int, ...]
 
     def power(self, number: int) -> int:
-        """The approximated power."""
+        """The approximated power of a number."""
         exponent = max(number.bit_length() - 1, 0)
         exponent += exponent & 1 if self.shift < 0 else 0
         mantissa = number << 3 >> exponent
@@ -48,7 +48,7 @@ class Unit:
 
 
 def unit_of(instance: ir.ExternInstance) -> Unit:
-    """What an instance computes, by its constructor's arguments."""
+    """The function of an instance, from its constructor's arguments."""
     given = instance.arguments
     if "invert" in given:
         data = given["data"]

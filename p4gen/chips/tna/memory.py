@@ -1,8 +1,9 @@
 """The memory of a pipe, and the state of the whole switch.
 
 Every pipe has registers, counters and meters of its own, also where all pipes run the same program. Tables have the
-same entries in all pipes. The control plane writes registers and meters of all pipes at once and reads registers of
-pipe 0 and the sums of counters, unless it asks for a pipe (``TofinoModel.registers``)."""
+same entries in all pipes. The control plane writes registers and meters of all pipes at once. It reads registers of
+pipe 0 and the sums of counters, unless it names a pipe (``TofinoModel.registers``).
+"""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ STATELESS = (
 
 @dataclass
 class Memory:
-    """What a pipe has of its own."""
+    """A pipe's own memory: registers, counters, meters, filters."""
 
     pipe: int
     arrays: dict[str, Array]
@@ -82,7 +83,7 @@ class TofinoState(ModelState):
         self._see_all()
         self.profiles = self._profiles(program)
         self.port_metadata: dict[int, int] = {}
-        """What stands between intrinsic metadata and packet, by port; 0 for those not here."""
+        """The metadata between intrinsic metadata and packet, by port; 0 for other ports."""
         self.exclusions: dict[int, frozenset[int]] = {}
         """The ports of each exclusion id of level 2."""
         self.loopback: set[int] = set()
@@ -95,11 +96,11 @@ class TofinoState(ModelState):
         self.generator = Generator(chip_of(program), self._now, self.ports_down)
 
     def pruning(self, *, hashes_nodes: bool) -> Pruning:
-        """What decides about copies, besides their group and the packet."""
+        """The settings that decide about copies, besides their group and the packet."""
         return Pruning(self.exclusions, self.lags, self.ports_down, self.global_rid, hashes_nodes)
 
     def _see_all(self) -> None:
-        """What the control plane sees of the pipes."""
+        """Make the control plane's views of the pipes."""
         by_name = {e.name: e for e in instances(self.program, "Register")}
         self.registers = {n: Shared(e, [p.arrays[n] for p in self.pipes]) for n, e in by_name.items()}
         first = self.pipes[0]
@@ -177,7 +178,7 @@ class TofinoState(ModelState):
         return pipes, hits, self.freeze_settings(), self.random.getstate()
 
     def freeze_settings(self) -> tuple[Any, ...]:
-        """What only this architecture has, as data."""
+        """The state that only this architecture has, as data."""
         return (
             tuple(self.params.items()), tuple(self.port_metadata.items()), tuple(self.exclusions.items()),
             tuple(self.lags.items()), tuple((name, tuple(each.items())) for name, each in self.filters.items()),

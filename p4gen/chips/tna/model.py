@@ -1,4 +1,4 @@
-"""What runs the programs of TNA and T2NA."""
+"""The runners of TNA's and T2NA's programs."""
 
 from __future__ import annotations
 

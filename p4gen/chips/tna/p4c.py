@@ -1,4 +1,4 @@
-"""p4c's back end for Tofino: its command, its time limit and its log, and what its errors are about."""
+"""p4c's back end for Tofino: its command, its time limit, its log, and its errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from p4gen.p4.p4c import CompilerCall, P4cOutput
 from p4gen.p4.p4c import version as p4c_version
 
 VARIABLE: Final = "P4C_TOFINO"
-"""The environment variable with the compiler, where ``p4c`` on PATH is none for Tofino."""
+"""The environment variable that names the compiler, where ``p4c`` on PATH is not for Tofino."""
 TIMEOUT_S: Final = 900
 LOG: Final = "p4c.log"
 P4INFO: Final = "p4info.txtpb"
@@ -128,8 +128,8 @@ def compile_for_tofino(compiler: str, arch: str, call: CompilerCall) -> None:
 
 
 def _run(argv: list[str], log: Path, timeout: float) -> int | None:
-    """Run a command in a session of its own, with its output in ``log``, and end all that it started. Returns its exit
-    status, negative for a signal; None if it took too long."""
+    """Run a command in a session of its own, with its output in ``log``, and end all processes that it started. Returns
+    its exit status, negative for a signal; None if it took too long."""
     with log.open("wb") as output:
         try:
             process = subprocess.Popen(
@@ -162,7 +162,7 @@ def _succeeded(manifest: Path) -> bool:
 
 
 def _stages(out: Path) -> tuple[int, int] | None:
-    """The stages of the pipe that takes most of them, and those that there are, by p4c's ``resources.json``.
+    """The number of stages of the pipe that takes the most, and of the chip, by p4c's ``resources.json``.
 
     The back end writes a program of too many stages without an error: only the assembler refuses it.
     """

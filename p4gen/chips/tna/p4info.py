@@ -1,6 +1,6 @@
-"""What P4Info has of TNA's externs: what p4c's Tofino back end writes with ``--p4runtime-force-std-externs``.
+"""P4Info of TNA's externs, as p4c's Tofino back end writes it with ``--p4runtime-force-std-externs``.
 
-Names have no pipe in programs with one, and ids are computed from names that have it, except those of actions.
+Names have no pipe in programs with one pipe, but ids are computed from names that have it, except those of actions.
 Registers' parameters, filters and algorithmic TCAMs are not in P4Info.
 """
 
@@ -34,7 +34,7 @@ def _profile_of(implementation: ir.ExternInstance) -> ir.ExternInstance | None:
 
 
 def _profile(out: p4info_pb2.ActionProfile, instance: ir.ExternInstance, program: ir.Program) -> None:
-    """What the message of a profile, or of a selector without one, has besides its name."""
+    """The fields of the message of a profile, or of a selector without one, besides its name."""
     size = instance.arguments["size"]
     assert isinstance(size, int)
     out.size = size

@@ -101,7 +101,7 @@ class Gress:
         return True
 
     def packet(self, ctx: Pass) -> bytes:
-        """What the deparser has emitted, and what no parser has extracted. Headers take whole bytes."""
+        """The bytes that the deparser has emitted, and those that no parser has extracted. Headers take whole bytes."""
         return b"".join(to_bytes(bits, width) for bits, width in ctx.emitted) + ctx.data[(ctx.at + 7) >> 3 :]
 
     def _parse(self, ctx: Pass, values: Values, port: int, label: str) -> bool:
@@ -134,7 +134,7 @@ class Gress:
 
 
 def _intrinsic(role: str, of: t.Type) -> Any:
-    """Arguments of the architecture's own: what the program may assign is unset, all else 0."""
+    """An argument of the architecture's own: fields that the program may assign are unset, all others 0."""
     value = zero(of)
     if role.endswith(("_for_tm", "_for_dprsr")):
         value.fields[:] = [UNSET for _ in value.fields]

@@ -1,13 +1,14 @@
-"""The packet replication engine: groups, nodes, and what excludes copies.
+"""The packet replication engine: groups, nodes, and the exclusion of copies.
 
 A group's copies are those of its nodes. A node has a replication id, perhaps an exclusion id of level 1, and ports. All
-copies of a node are left out whose exclusion id is the packet's ``level1_exclusion_id``; of a node whose replication id
-is the packet's ``rid``, and of all nodes if that is the global one, those to the ports are left out that the packet's
-``level2_exclusion_id`` stands for. A packet for which the program has not assigned an id excludes nothing by it.
+copies of a node whose exclusion id is the packet's ``level1_exclusion_id`` are left out. For a node whose replication
+id is the packet's ``rid``, and for all nodes if that is the global one, the copies to the ports of the packet's
+``level2_exclusion_id`` are left out. An id that the program has not assigned excludes nothing.
 
-A node may have LAGs besides ports; ``level2_mcast_hash`` chooses a member of each. A group may have, in place of a
-node, a set of them of which ``level1_mcast_hash`` chooses one (ECMP). How they are chosen is how open-p4studio's tests
-(``tna_multicast``) predict it. Backup ports, for those that went down, are not modelled."""
+A node may have LAGs besides ports; ``level2_mcast_hash`` chooses a member of each. A group may have a set of nodes in
+place of one node; ``level1_mcast_hash`` chooses one of the set (ECMP). Both choices are as open-p4studio's tests
+(``tna_multicast``) predict them. Backup ports, for those that went down, are not modelled.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +93,7 @@ class Lag:
 
 @dataclass(frozen=True)
 class Request:
-    """What a packet's metadata says about its copies; ``UNSET`` is what the program has not assigned."""
+    """A packet's metadata about its copies; ``UNSET`` for fields that the program has not assigned."""
 
     rid: int
     level1: int
@@ -103,7 +104,7 @@ class Request:
 
 @dataclass
 class Pruning:
-    """What else decides about copies."""
+    """The settings that decide about copies."""
 
     exclusions: Mapping[int, frozenset[int]]
     """The ports of each exclusion id of level 2."""

@@ -18,27 +18,27 @@ LAGS = 255
 
 
 class Settings:
-    """How the control plane sets them, on either engine."""
+    """The control plane's functions for these settings, on either engine."""
 
     state: TofinoState
     chip: Chip
 
     def set_port_metadata(self, port: int, value: int) -> None:
-        """What the parser finds between intrinsic metadata and packet."""
+        """Set the metadata that the parser finds between intrinsic metadata and packet."""
         if not 0 <= value < 1 << 8 * self.chip.port_metadata:
             raise ControlError(f"port {port}: its metadata has {8 * self.chip.port_metadata} bits")
         self.state.port_metadata[port] = value
 
     def set_exclusion(self, identifier: int, ports: Iterable[int]) -> None:
-        """The ports that an exclusion id of level 2 stands for; none: the id excludes nothing."""
+        """Set the ports of an exclusion id of level 2; without ports, the id excludes nothing."""
         self.state.exclusions[identifier] = frozenset(ports)
 
     def set_loopback(self, port: int, on: bool = True) -> None:
-        """Whether a port's output arrives at it again."""
+        """Set whether a port's output arrives at it again."""
         (self.state.loopback.add if on else self.state.loopback.discard)(port)
 
     def set_parameter(self, name: str, value: int) -> None:
-        """Set a ``RegisterParam``."""
+        """Set a ``RegisterParam``, by name, in all pipes."""
         known = {each: each for each in self.state.params}
         self.state.params[find("register parameter", name, known)] = value
 
@@ -65,7 +65,7 @@ class Settings:
         self.state.global_rid = rid
 
     def set_cpu_port(self, port: int) -> None:
-        """Where the copy to the CPU goes."""
+        """Set the port of the copy to the CPU."""
         self._interpreted("another port for the copy to the CPU")
         self.state.cpu_port = port
 
@@ -101,7 +101,7 @@ class Settings:
         self.state.generator.start(application)
 
     def stop(self, number: int, pipe: int = 0) -> None:
-        """Stop an application."""
+        """Stop an application of the packet generator."""
         self.state.generator.stop(number, pipe)
 
     def recirculates(self, port: int) -> bool:

@@ -1,4 +1,4 @@
-"""STF commands for what only Tofino has. Where BF-Runtime or simple_switch_CLI has a name, it is that one."""
+"""STF commands that only Tofino has. They have the names of BF-Runtime or simple_switch_CLI, where there are any."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _settings(bench: Commander) -> Settings:
 
 
 def _word(name: str, of: object, what: str) -> str:
-    """One of some words."""
+    """The value of a word that has to be one of some. Raises ``ControlError``."""
     allowed = get_args(of)
     if name not in allowed:
         raise ControlError(f"{what} {name}: it is {', '.join(allowed)}")
@@ -38,7 +38,7 @@ def _word(name: str, of: object, what: str) -> str:
 
 @dataclass
 class _Trees:
-    """What nodes and groups have besides replication ids and ports."""
+    """Properties of nodes and groups besides replication ids and ports."""
 
     bench: Commander
     lags: dict[int, tuple[int, ...]] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class _Trees:
     """ECMPs of each group, and their exclusion ids."""
 
     def node(self, number: int) -> Node:
-        """A node, with its LAGs."""
+        """A node by its number, with ports and LAGs."""
         rid, ports = self.bench.node(number)
         return Node(rid, tuple(ports), self.lags.get(number, ()))
 
@@ -75,7 +75,7 @@ class _Trees:
 
 
 def _trees(bench: Commander) -> _Trees:
-    """Those of a bench, which makes its groups with them from now on."""
+    """The trees of a bench, which makes its groups with them from now on."""
     found = bench.regroup
     if found is None:
         trees = _Trees(bench)

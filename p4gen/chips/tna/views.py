@@ -1,4 +1,4 @@
-"""What the control plane sees of the memories of all pipes: registers, sums of counters, meters, selectors."""
+"""The control plane's view of the memories of all pipes: registers, sums of counters, meters, selectors."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class SumCounter(Counter):
 
 
 class EveryMeter(Meter):
-    """A meter's buckets in all pipes, those of pipe 0 first; what is configured is configured in each."""
+    """A meter's buckets in all pipes, those of pipe 0 first; a configuration applies to each."""
 
     def __init__(self, parts: Sequence[Meter]) -> None:
         self.name, self.size, self.in_bytes = parts[0].name, parts[0].size, parts[0].in_bytes
@@ -131,7 +131,7 @@ class Buckets(Bucket):
 
     @property
     def config(self) -> MeterConfig | None:  # type: ignore[override]
-        """That of pipe 0."""
+        """The configuration in pipe 0, as in all pipes."""
         return self._parts[0].buckets[self._at].config
 
     @override

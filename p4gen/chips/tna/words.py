@@ -1,4 +1,4 @@
-"""The elements of registers, and where a pipe keeps them."""
+"""The elements of registers, and their memory in a pipe."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from p4gen.p4 import types as t
 
 
 class Word:
-    """The values of a register: how they start, and what they are as numbers, the first field in the highest bits."""
+    """The values of a register: their initial value, and their form as numbers, the first field in the highest bits."""
 
     def __init__(self, of: t.Type, initial: Any = None) -> None:
         self.width = t.width_of(of)
@@ -60,7 +60,7 @@ class Array:
     """Elements of a queue or stack."""
 
     def reset(self) -> None:
-        """All cells as they start."""
+        """Return all cells to their initial values."""
         self.cells[:] = [self.word.fresh() for _ in self.cells]
         self.executions = self.first = self.held = 0
 
@@ -74,7 +74,7 @@ class Entries:
         self.of: WeakKeyDictionary[Installed, Any] = WeakKeyDictionary()
 
     def reset(self) -> None:
-        """All cells as they start."""
+        """Return all cells to their initial values."""
         self.alone = self.word.fresh()
         self.of.clear()
 

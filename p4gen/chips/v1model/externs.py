@@ -382,4 +382,4 @@ FUNCTIONS: Mapping[str, Compiler] = {
 
 
 V1MODEL = Externs(METHODS, FUNCTIONS)
-"""What v1model's programs call."""
+"""The externs of v1model's programs."""

@@ -1,4 +1,4 @@
-"""What runs v1model's programs."""
+"""The runners of v1model's programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What P4Info has of v1model's externs, as p4c writes it."""
+"""P4Info of v1model's externs, as p4c writes it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _digests(
 
 
 def _digest_calls(live: Live, body: ir.Stmt, of_action: bool) -> Iterator[ir.ExternCall]:
-    """Digests sent by ``body`` and by what p4c inlines into it: blocks, functions and, into an action,
+    """Digests sent by ``body`` and by the callables that p4c inlines into it: blocks, functions and, into an action,
     other actions."""
     for node in walk(live.code(body)):
         match node:

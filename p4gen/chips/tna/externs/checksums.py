@@ -27,7 +27,7 @@ ALL = 0xFFFF
 
 
 def total(octets: bytes) -> int:
-    """The ones' complement sum of 16-bit words; an odd byte at the end is the upper half of one."""
+    """The ones' complement sum of 16-bit words; an odd last byte is the upper half of a word."""
     return csum16(octets) ^ ALL
 
 
@@ -78,7 +78,7 @@ def _get(b: Build, call: ir.ExternCall) -> Eval:
 
 
 def _residual(b: Build, call: ir.ExternCall) -> Eval:
-    """Stored when the parser is done: what it extracts until then is subtracted."""
+    """The rest is stored when the parser is done: everything that it extracts until then is subtracted."""
     name, out = _name(call), Out(b, call.args[0])
 
     def deposit(f: Frame) -> None:
@@ -113,10 +113,11 @@ def _update(b: Build, call: ir.ExternCall) -> Eval:
 
 
 def _set(b: Build, call: ir.ExternCall) -> Eval:
-    """``set`` and ``push``: a value, or a field, rotated right, of which a mask leaves some bits, plus a constant.
+    """``set`` and ``push``: a value, or a field rotated right and masked, plus a constant.
 
     The mask of TNA is the number of the highest bit that is kept, that of T2NA has a bit for each. The result is at
-    most ``max``."""
+    most ``max``.
+    """
     name, value = _name(call), argument(b, call, 0)
     push, wide = call.method == "push", call.args[0].expr
     assert wide is not None

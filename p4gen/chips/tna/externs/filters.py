@@ -18,7 +18,7 @@ NO_FILTER, NO_DETECTION = Filter(), Detection()
 
 
 def methods(memory: Memory) -> dict[tuple[str, str], Compiler]:
-    """Those of one pipe."""
+    """The compilers of filters' methods, for the memory of one pipe."""
     return {
         ("Lpf", "execute"): lambda b, call: _filter(b, call, memory),
         ("DirectLpf", "execute"): lambda b, call: _filter(b, call, memory),

@@ -23,7 +23,7 @@ NAMES = ("green", "yellow", "red")
 
 
 def methods(memory: Memory) -> dict[tuple[str, str], Compiler]:
-    """Those of one pipe."""
+    """The compilers of counters' and meters' methods, for the memory of one pipe."""
     return {
         ("Counter", "count"): lambda b, call: _count(b, call, memory),
         ("DirectCounter", "count"): _count_entry,

@@ -34,7 +34,7 @@ Locate = Callable[[Frame], tuple[Any, Any] | None]
 
 
 def methods(memory: Memory) -> Methods:
-    """Those of one pipe."""
+    """The compilers of registers' methods, for the memory of one pipe."""
     found: Methods = {
         ("Register", "read"): lambda b, call: _read(b, call, _cell(b, call, memory)),
         ("Register", "write"): lambda b, call: _write(b, call, _cell(b, call, memory), 1),
@@ -57,7 +57,8 @@ def methods(memory: Memory) -> Methods:
 
 
 ORDERED = {"enqueue": "overflow", "push": "overflow", "dequeue": "underflow", "pop": "underflow"}
-"""Methods of queues and stacks, and what runs in place of ``apply`` where there is no room, or no element."""
+"""Methods of queues and stacks, and the function that runs in place of ``apply`` where there is no room, or no
+element."""
 
 
 def _own(call: ir.ExternCall) -> ir.ExternInstance:
@@ -226,7 +227,8 @@ def check_word(apply: ir.Function, of: t.Type) -> None:
 
 
 def _seen(apply: ir.Function, of: t.Type) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """How an element becomes what ``apply`` sees, which may be another type of the same width, and back."""
+    """Functions from an element to the value that ``apply`` takes, which may be another type of the same width, and
+    back."""
     seen = apply.params[0].variable.type
     if t.strip(seen) == t.strip(of):
         return lambda value: value, lambda value: value

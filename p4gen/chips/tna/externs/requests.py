@@ -1,8 +1,9 @@
-"""What deparsers ask for: mirrored copies, resubmission, digests; and what marks fields of metadata as invalid.
+"""Requests of deparsers: mirrored copies, resubmission, digests; and marks of invalid fields of metadata.
 
 An instance with a type (``Mirror(1)``) acts only where the metadata's ``mirror_type``, ``resubmit_type`` or
-``digest_type`` is that type; of one without, the program's own condition decides. Neither acts where the program has
-not assigned a type, although it then reads as 0."""
+``digest_type`` is that type; for an instance without a type, the program's own condition decides. Neither acts where
+the program has not assigned a type, although it then reads as 0.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +90,7 @@ def _digest(b: Build, call: ir.ExternCall) -> Eval:
 
 
 def _asked(ctx: Pass, name: str, wanted: int | None) -> bool:
-    """Whether the metadata's type asks for what an instance does."""
+    """Whether the metadata's type requests the action of an instance."""
     found = ctx.types.get(name, UNSET)
     return found is not UNSET and wanted in (None, found)
 
@@ -102,8 +103,8 @@ def _type(call: ir.ExternCall, name: str) -> int | None:
 
 
 def _invalidate(b: Build, call: ir.ExternCall) -> Eval:
-    """A field as if nobody had assigned it: one for the traffic manager then counts for nothing. A header's becomes
-    0."""
+    """Treat a field as if nothing had been assigned to it: a field for the traffic manager then has no effect. A
+    header's field becomes 0."""
     expr = call.args[0].expr
     if expr is None:
         raise unsupported(call.pos, "invalidate without a field")
@@ -119,7 +120,7 @@ def _invalidate(b: Build, call: ir.ExternCall) -> Eval:
 
 
 def _is_validated(b: Build, call: ir.ExternCall) -> Eval:
-    """Of a header's field, whether the header is valid; of another one, whether it was assigned."""
+    """Whether a field's header is valid or, for another field, whether it was assigned."""
     expr = call.args[0].expr
     if isinstance(expr, ir.FieldOf) and isinstance(t.strip(expr.base.type), t.Header):
         header = b.expr(expr.base)
@@ -129,8 +130,8 @@ def _is_validated(b: Build, call: ir.ExternCall) -> Eval:
 
 
 def _port_metadata(b: Build, call: ir.ExternCall) -> Eval:
-    """The metadata of the port, from its highest bits on; the parser is then behind all of it, or, as p4c extracts it,
-    behind a header of that type."""
+    """The metadata of the port, from its highest bits on. The parser goes on after all of it or, as p4c extracts it,
+    after a header of that type."""
     try:
         width, decode = t.width_of(call.type), decoder(call.type)
     except TypeError as problem:

@@ -27,7 +27,7 @@ def _padding(bits: int) -> list[Piece]:
 
 
 def _hash(g: Gen, instance: ir.ExternInstance, pieces: list[Piece]) -> Value:
-    """What an instance of ``Hash`` computes of pieces, one after the other; as wide as its result."""
+    """The hash of pieces, one after the other, by an instance of ``Hash``; as wide as its result."""
     size = sum(piece.width for piece in pieces)
     wanted = t.width_of(instance.type_args[0])
     polynomial, algorithm = polynomial_of(instance), str(instance.arguments["algo"])
@@ -45,7 +45,7 @@ def _hash(g: Gen, instance: ir.ExternInstance, pieces: list[Piece]) -> Value:
 
 
 def _written(g: Gen, pieces: list[Piece]) -> tuple[Address, int]:
-    """Pieces in memory: where, and how many bytes."""
+    """Write pieces to memory. Returns the address, and the number of bytes."""
     count = sum(piece.width for piece in pieces) // 8
     buffer = g.room(count + 16, 64)
     if count:

@@ -20,7 +20,7 @@ DEPTH = 64
 
 
 def _sum(g: Gen, call: ir.ExternCall) -> Address:
-    """Where the sum of an instance is."""
+    """The address of an instance's sum."""
     return tofino(g).kept(("sum", instance_of(call).name))
 
 
@@ -50,7 +50,7 @@ def _get(g: Gen, call: ir.ExternCall) -> Value:
 
 
 def _residual(g: Gen, call: ir.ExternCall) -> None:
-    """Stored when the parser is done: what it extracts until then is subtracted."""
+    """The rest is stored when the parser is done: everything that it extracts until then is subtracted."""
     target = expression(call, 0)
     if is_dynamic(target):
         raise unsupported(call.pos, f"{call.method} into a place that the packet decides")
@@ -86,7 +86,7 @@ def _update(g: Gen, call: ir.ExternCall) -> Value:
 
 
 def _stack(g: Gen, call: ir.ExternCall) -> tuple[Address, str]:
-    """Where the depth of an instance's stack is, and its values: 2 bytes each."""
+    """The addresses of the depth of an instance's stack, and of its values, 2 bytes each."""
     name = instance_of(call).name
     module = tofino(g)
     return module.kept(("depth", name)), g.fn.pointer(module.values((module.gress.label, name), 2 * DEPTH))
@@ -105,7 +105,7 @@ def _byte(g: Gen, value: Value) -> Value:
 
 
 def _given(g: Gen, call: ir.ExternCall) -> Value:
-    """A value, or a field, rotated right, of which a mask leaves some bits, plus a constant; at most ``max``."""
+    """A value, or a field rotated right and masked, plus a constant; at most ``max``."""
     fn, wide = g.fn, expression(call, 0)
     value, bits = g.value(wide), bits_of(wide.type)
     if len(call.args) <= 3:

@@ -1,4 +1,4 @@
-"""A program for Tofino being compiled: its gresses, the frame of a packet in each, and what deparsers ask for."""
+"""A program for Tofino being compiled: its gresses, the frame of a packet in each, and deparsers' requests."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ MEMORY = "%pipe"
 
 @dataclass(frozen=True)
 class Request:
-    """A call in a deparser that asks for a copy. ``asked`` (8 bytes in the frame) is 1 if it was made; ``session`` is
-    where its session is, and ``size`` bytes at ``front`` are what stands in front of the copy."""
+    """A call in a deparser that requests a copy. ``asked`` (8 bytes in the frame) is 1 if it was made; ``session`` is
+    the address of its session, and ``size`` bytes at ``front`` precede the packet in the copy."""
 
     kind: Literal["mirror", "resubmit"]
     asked: Address

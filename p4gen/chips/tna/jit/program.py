@@ -27,7 +27,7 @@ MACHINE = Machine(
 )
 
 ARENA = 1 << 18
-"""Bytes for the packets that one received packet becomes; more are allocated where these do not suffice."""
+"""Bytes for the packets that one received packet becomes; more are allocated where these are not enough."""
 
 
 def generate(program: ir.Program, state: NativeTofino, *, carryless: bool) -> Generated:

@@ -1,4 +1,4 @@
-"""What deparsers ask for, and marks of fields, as ``p4gen.chips.tna.externs.requests`` does it."""
+"""Requests of deparsers, and marks of fields, as ``p4gen.chips.tna.externs.requests`` runs them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from p4gen.p4.walk import used_by
 
 
 def _front(g: Gen, call: ir.ExternCall, position: int) -> tuple[Address, int]:
-    """A header in front of a copy: its bytes, and how many. Padding at its end completes the last byte."""
+    """A header in front of a copy: its address, and the number of bytes. Padding at its end completes the last byte."""
     expr = call.args[position].expr if len(call.args) > position else None
     if expr is None:
         return g.room(8), 0
@@ -38,7 +38,7 @@ def _front(g: Gen, call: ir.ExternCall, position: int) -> tuple[Address, int]:
 
 
 def _of_type(g: Gen, call: ir.ExternCall, name: str) -> Value:
-    """Whether the program has assigned the metadata's type, and it is that of the instance, if this has one."""
+    """Whether the program has assigned the metadata's type, and it is that of the instance, if the instance has one."""
     wanted, gress = instance_of(call).arguments.get(name), tofino(g).gress
     role = gress.parts.role("for_dprsr")
     assigned = gress.assigned(g, role, name)
@@ -74,7 +74,7 @@ def _digest(g: Gen, call: ir.ExternCall) -> None:
 
 
 def _invalidate(g: Gen, call: ir.ExternCall) -> None:
-    """A field as if nobody had assigned it; a header's becomes 0."""
+    """Treat a field as if nothing had been assigned to it; a header's field becomes 0."""
     expr = expression(call, 0)
     if isinstance(t.strip(expr.type), t.Header):
         set_header_valid(g, g.address(expr), const(0, 1))
@@ -86,7 +86,7 @@ def _invalidate(g: Gen, call: ir.ExternCall) -> None:
 
 
 def _is_validated(g: Gen, call: ir.ExternCall) -> Value:
-    """Of a header's field, whether the header is valid; of another one, whether it was assigned."""
+    """Whether a field's header is valid or, for another field, whether it was assigned."""
     expr = expression(call, 0)
     if isinstance(expr, ir.FieldOf) and isinstance(t.strip(expr.base.type), t.Header):
         return header_valid(g, g.address(expr.base))
@@ -106,7 +106,7 @@ def _is_header_field(call: ir.ExternCall) -> bool:
 
 
 def _port_metadata(g: Gen, call: ir.ExternCall) -> Value | Address:
-    """The metadata of the port, from its highest bits on; the parser is then behind all of it, or behind a header."""
+    """The metadata of the port, from its highest bits on. The parser goes on after all of it, or after a header."""
     try:
         width, _ = t.width_of(call.type), decoder(call.type)
     except TypeError as problem:

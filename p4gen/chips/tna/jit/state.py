@@ -1,5 +1,5 @@
 """The state of a switch with TNA or T2NA in one block of memory: registers, counters and meters once for each pipe, and
-what the control plane sets."""
+the control plane's settings."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ METADATA, RETURNS, PARAMETER = "port metadata", "ports in loopback", "parameter 
 
 
 def own(state: TofinoState, logged: Iterable[str]) -> Own:
-    """What the block has of Tofino's own; ``logged``: registers of which ``execute_log`` is called."""
+    """Tofino's own part of the block; ``logged``: registers of which ``execute_log`` is called."""
     private = [("executions", executions(name), 64, 1) for name in logged]
     private += [
         ("direct_register", e.name, word_of(e).width, _cells(state, e))

@@ -50,7 +50,7 @@ class Traffic:
         self._gresses.append(gress)
 
     def functions(self) -> list[str]:
-        """All of it."""
+        """All functions of the traffic manager."""
         module = self._module
         passes = [self._ingress(g) if g.parts.name == "ingress" else self._egress(g) for g in self._gresses]
         chosen = [self._chosen("ingress", ARRIVAL_PORT), self._chosen("egress", DEPARTURE_PORT)]
@@ -152,14 +152,14 @@ class Traffic:
         set_word(fn, EXCHANGE, x.OUT_AT, fn.op("add", written, rest))
 
     def _kept(self, g: Gen) -> str:
-        """What the deparser has written, where it stays."""
+        """Move the deparser's output to a place where it stays. Returns its address."""
         fn, size = g.fn, word(g.fn, EXCHANGE, x.OUT_AT)
         data = fn.ins(f"call ptr @room(ptr {EXCHANGE}, i64 {size.ref})")
         fn.copy(data, fn.load_pointer(Address(EXCHANGE, x.OUT_BASE)), size)
         return data
 
     def _mirrors(self, g: Gen, gress: Gress, data: str, size: Value, barred: int) -> None:
-        """Copies for what the deparser has asked for."""
+        """Generate the copies that the deparser has requested."""
         fn = g.fn
         for request in gress.requests:
             if request.kind == "mirror":
@@ -209,7 +209,8 @@ class Traffic:
         return g.fn.compare("eq", g.fn.op("and", drop, const(bit, 64)), const(0, 64))
 
     def _resubmit(self, g: Gen, gress: Gress, again: Value, data: str, size: Value, port: Value) -> None:
-        """Instead of forwarding it, let a packet arrive once more with what the first request put in front."""
+        """In place of forwarding a packet, let it arrive once more with the bytes that the first request put in
+        front."""
         fn, room = g.fn, self._module.chip.port_metadata
         for request in gress.requests:
             if request.kind != "resubmit":
@@ -226,7 +227,7 @@ class Traffic:
                 fn.ret()
 
     def _forward(self, g: Gen, gress: Gress, drop: Value) -> None:
-        """The traffic manager."""
+        """Generate the traffic manager's decisions: unicast, multicast groups, the copy to the CPU."""
         fn, role = g.fn, gress.parts.role("for_tm")
 
         def field(name: str) -> Value:

@@ -1,4 +1,4 @@
-"""What a TNA or T2NA program asks of a chip that the chip does not have; found before p4c's back end says it."""
+"""Demands of a TNA or T2NA program that exceed the chip; found before p4c's back end reports them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from p4gen.p4 import ir
 
 
 def lint(program: ir.Program, _pipelines: int = 1) -> list[Diagnostic]:
-    """What breaks a limit of the chip that the architecture is of, in the order of positions.
+    """Violations of a limit of the architecture's chip, in the order of positions.
 
-    Every pipe has memories of its own, so that the number of pipelines does not matter.
+    Every pipe has memories of its own, so the number of pipelines does not matter.
     """
     chip = TOFINO2 if program.arch == "t2na" else TOFINO
     found: dict[tuple[Pos, str], Diagnostic] = {}

@@ -55,7 +55,7 @@ def _by_size(condition: ir.Expr, chip: Chip) -> Iterator[Diagnostic]:
 
 
 def _masked(condition: ir.Expr) -> Iterator[Diagnostic]:
-    """A mask is a constant."""
+    """Masks that are not constants, which no gateway can apply."""
     for e in walk(condition):
         if isinstance(e, ir.Binary) and e.op == "&" and not isinstance(e.left.type, Bool):
             if any(isinstance(side, ir.Literal) for side in (e.left, e.right)):
@@ -65,7 +65,7 @@ def _masked(condition: ir.Expr) -> Iterator[Diagnostic]:
 
 @dataclass
 class _Row:
-    """What one row of a gateway matches: all of it must hold."""
+    """The comparisons of one row of a gateway: all of them must hold."""
 
     equal: dict[object, int] = field(default_factory=dict)
     """Bytes of fields that are compared with each other."""

@@ -1,7 +1,7 @@
-"""Actions of one stage: an operation cannot have another one's result.
+"""Actions of one stage: an operation cannot take the result of another one.
 
-p4c puts what a variable was computed from in its place, if nothing in between has changed it (LocalCopyPropagation), in
-statements of a control as well as in actions; the result must be one operation of an ALU.
+p4c puts the expression of a variable in its place, if nothing in between has changed it (LocalCopyPropagation), in
+statements of a control as well as in actions. The resulting expression must be one operation of an ALU.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EXEMPT = "in_hash"
 
 @dataclass(frozen=True)
 class _Value:
-    """What an expression is after what is known was put in its place."""
+    """The form of an expression after known values have replaced variables."""
 
     kind: str
     """``leaf``, ``constant``, ``operation``, ``shift``, ``not``, or ``other``, of which nothing is said."""
@@ -61,7 +61,7 @@ class _Control:
         self.chip = chip
         self.action = action
         self.computed: set[Leaf] = set()
-        """In an action: what operations have written, and nothing else since."""
+        """In an action: fields that operations have written last."""
         self.problems: list[Diagnostic] = []
 
     def block(self, control: ir.Control, scope: Scope, known: _Known) -> None:
@@ -103,7 +103,7 @@ class _Control:
                 self.forget(s, scope, known)
 
     def branches(self, bodies: list[ir.Stmt | None], scope: Scope, known: _Known) -> None:
-        """Afterwards what all branches leave known is."""
+        """Follow branches. Afterwards those values are known that all branches leave."""
         ends = []
         computed: set[Leaf] = set()
         before = set(self.computed)
@@ -145,7 +145,7 @@ class _Control:
             known[leaf] = found
 
     def forget(self, s: ir.Stmt | None, scope: Scope, known: _Known) -> None:
-        """Drop what was known of what a statement writes, or of values made from it."""
+        """Forget the values that a statement writes, and values made from them."""
         written: set[Leaf] = set()
         for inner in walk(s):
             if isinstance(inner, ir.Stmt) and not isinstance(inner, ir.Block | ir.If | ir.Switch):
@@ -184,7 +184,7 @@ class _Control:
         return _OTHER
 
     def judge(self, value: _Value, e: ir.Expr) -> None:
-        """An operation, or a shift, of what is one itself."""
+        """Report an operation, or a shift, on the result of another one."""
         if value.kind not in ("operation", "shift"):
             return
         for part in value.parts:
@@ -197,7 +197,7 @@ class _Control:
                 return
 
     def condition(self, e: ir.Expr, scope: Scope, known: _Known) -> None:
-        """A comparison of what is computed; p4c puts it in its place, if it is known."""
+        """Report comparisons of computed values; p4c puts known values in the place of variables."""
         for node in walk(e):
             if not isinstance(node, ir.Binary) or node.op not in ("==", "!=", "<", "<=", ">", ">="):
                 continue

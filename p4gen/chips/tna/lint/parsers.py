@@ -126,7 +126,7 @@ def _written(parser: ir.Parser) -> dict[Leaf, list[_Write]]:
 
 
 def _reached(name: str, following: Mapping[str, Sequence[str]]) -> set[str]:
-    """The states behind one."""
+    """The states that can follow a state, itself only in a loop."""
     found: set[str] = set()
     todo = list(following[name])
     while todo:
@@ -150,7 +150,7 @@ def _all_reach(name: str, states: set[str], following: Mapping[str, Sequence[str
 
 
 def _kept(write: _Write, states: set[str], parser: ir.Parser) -> bool:
-    """Whether a packet can end with what this assigns; else p4c leaves the assignment out."""
+    """Whether a packet can end with the value of this assignment; otherwise p4c leaves the assignment out."""
     seen: set[str] = set()
     todo = [write.state]
     while todo:
@@ -165,7 +165,7 @@ def _kept(write: _Write, states: set[str], parser: ir.Parser) -> bool:
 
 
 def _taken(s: ir.Stmt) -> int:
-    """The bits that a statement takes from the packet; what only the packet says does not count."""
+    """The bits that a statement takes from the packet; a size that only the packet tells does not count."""
     match s:
         case ir.Block(body=body):
             return sum(map(_taken, body))

@@ -1,4 +1,4 @@
-"""What a stateful ALU can do for the actions on a register: words, comparisons, operations, constants."""
+"""The limits of a stateful ALU for the actions on a register: words, comparisons, operations, constants."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class _OneBit:
         self.function = function
 
     def check(self) -> Iterator[Diagnostic]:
-        """What such an action cannot do."""
+        """Violations of the limits of such an action."""
         for node in walk(self.function.body):
             match node:
                 case ir.If() | ir.Switch() | ir.Mux():
@@ -138,7 +138,7 @@ class _Body:
         self.word = function.params[0].variable
 
     def check(self) -> Iterator[Diagnostic]:
-        """What it asks for and a stateful ALU does not have."""
+        """Demands of the body that a stateful ALU cannot meet."""
         yield from self._comparisons()
         yield from self._locals()
         yield from self._results()
@@ -220,7 +220,7 @@ class _Body:
             yield Diagnostic(self.function.pos, message)
 
     def _conditions(self) -> Iterator[ir.Expr]:
-        """All comparisons."""
+        """All conditions of the body, as comparisons."""
         for node in walk(self.function.body):
             if isinstance(node, ir.Binary) and node.op in _RELATIONS:
                 yield node

@@ -1,4 +1,4 @@
-"""Keys that are too wide, and actions that address what they count or change in different ways."""
+"""Keys that are too wide, and actions with different addresses for their counters, meters or registers."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def _key(table: ir.Table, chip: Chip) -> Iterator[Diagnostic]:
 
 
 def _calls(action: ir.Function) -> list[tuple[str, ir.ExternInstance, ir.ExternCall]]:
-    """The calls by which an action, and what it calls, counts, meters, or accesses registers, by index: what addresses
-    it, what is addressed, and the call."""
+    """The calls by which an action, and callables that it reaches, count, meter, or access registers by index: the kind
+    of addressed object, the instance, and the call."""
     found = []
     for node in walk(action.body):
         if isinstance(node, ir.FunctionCall):

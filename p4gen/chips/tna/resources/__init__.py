@@ -1,7 +1,7 @@
-"""What a program takes of a Tofino: a model of it, and p4c's own reports.
+"""A program's share of a Tofino: a model of it, and p4c's own reports.
 
-``chips`` are the numbers of both chips, ``graph`` is what is placed, ``demand`` what it takes, ``schedule`` in which
-stages; ``phv`` counts containers.
+``chips`` has the numbers of both chips, ``graph`` the nodes that are placed, ``demand`` their demands, ``schedule``
+their stages; ``phv`` counts containers.
 """
 
 from __future__ import annotations

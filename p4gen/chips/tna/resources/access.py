@@ -1,7 +1,7 @@
-"""Which fields code reads and writes.
+"""The fields that code reads and writes.
 
-A field is a *leaf*: what holds it, and a path in it. What holds it is a local variable, or for what the blocks of a
-gress pass on to each other (headers, metadata, intrinsic metadata) the gress and the type.
+A field is a *leaf*: its holder, and a path in it. The holder is a local variable or, for values that the blocks of a
+gress pass on to each other (headers, metadata, intrinsic metadata), the gress and the type.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST = 7
 
 @dataclass(frozen=True)
 class Place:
-    """An lvalue: what holds it, the path, and its type."""
+    """An lvalue: its holder, the path, and its type."""
 
     root: Root
     path: str
@@ -34,7 +34,7 @@ class Place:
 
 
 Scope = Mapping[ir.Variable, Place | Bits]
-"""What parameters stand for: an lvalue, or the bits from which a value is computed (none for action data)."""
+"""The meaning of parameters: an lvalue, or the bits from which a value is computed (none for action data)."""
 
 
 @dataclass
@@ -45,13 +45,13 @@ class Accesses:
     writes: Bits = field(default_factory=dict)
 
     def add(self, other: Accesses) -> None:
-        """Join ``other``'s bits."""
+        """Add the bits that ``other`` reads and writes."""
         join(self.reads, other.reads)
         join(self.writes, other.writes)
 
 
 def join(into: Bits, bits: Mapping[Leaf, int]) -> None:
-    """Add ``bits``."""
+    """Add ``bits`` to ``into``, leaf by leaf."""
     for leaf, mask in bits.items():
         into[leaf] = into.get(leaf, 0) | mask
 
@@ -64,7 +64,7 @@ def meet(one: Bits, other: Bits) -> bool:
 
 
 def bit_count(bits: Bits) -> int:
-    """How many bits there are."""
+    """The number of bits of all leaves."""
     return sum(mask.bit_count() for mask in bits.values())
 
 
@@ -93,7 +93,7 @@ def width(type_: Type) -> int:
 
 
 def bits_of(place: Place) -> Bits:
-    """All bits of a place."""
+    """The bits of all fields in a place."""
     found: Bits = {}
     for path, type_ in leaves(place):
         wide = 1 if path.endswith(VALID) else width(type_)
@@ -103,7 +103,8 @@ def bits_of(place: Place) -> Bits:
 
 
 def place_of(expr: ir.Expr, scope: Scope) -> Place | None:
-    """The place that an lvalue stands for; None if it is none, or not known here. A slice's is the whole field's."""
+    """The place of an lvalue; None if there is none, or it is not known here. A slice has the place of the whole
+    field."""
     match expr:
         case ir.Var(variable=variable):
             known = scope.get(variable)
@@ -124,7 +125,7 @@ def place_of(expr: ir.Expr, scope: Scope) -> Place | None:
 
 
 def masked(expr: ir.Expr, scope: Scope) -> Bits:
-    """The bits of an lvalue, of a slice only those that it has."""
+    """The bits of an lvalue; of a slice only its own."""
     place = place_of(expr, scope)
     if place is None:
         return {}
@@ -136,7 +137,7 @@ def masked(expr: ir.Expr, scope: Scope) -> Bits:
 
 
 def read(expr: ir.Expr | None, scope: Scope) -> Accesses:
-    """What computing an expression reads, and what calls in it write."""
+    """The bits that computing an expression reads, and those that calls in it write."""
     found = Accesses()
     _read(expr, scope, found)
     return found
@@ -196,7 +197,7 @@ def bound(function: ir.Function, args: Iterable[ir.Arg], scope: Scope) -> Scope:
 
 
 def argument(arg: ir.Arg, scope: Scope) -> Place | Bits:
-    """What a parameter stands for in a call."""
+    """The meaning of a parameter in a call."""
     if arg.expr is None:
         return {}
     place = None if isinstance(arg.expr, ir.Slice) and arg.direction == "in" else place_of(arg.expr, scope)
@@ -204,14 +205,14 @@ def argument(arg: ir.Arg, scope: Scope) -> Place | Bits:
 
 
 def call(function: ir.Function, args: Iterable[ir.Arg], scope: Scope) -> Accesses:
-    """What a call of an action or a function reads and writes."""
+    """The bits that a call of an action or a function reads and writes."""
     return body(function.body, bound(function, args, scope))
 
 
 def body(statement: ir.Stmt | None, scope: Scope) -> Accesses:
-    """What a statement reads and writes; tables and blocks that it applies are left out.
+    """The bits that a statement reads and writes, without tables and blocks that it applies.
 
-    What it reads after having written it itself is no read: p4c puts the value in its place.
+    Bits that it reads after it has written them do not count as read: p4c puts the value in their place.
     """
     found = Accesses()
     for one in simple(statement):
@@ -250,7 +251,7 @@ def simple(statement: ir.Stmt | None) -> Iterator[ir.Stmt]:
 
 
 def effects(statement: ir.Stmt, scope: Scope) -> Accesses:
-    """What one of ``simple``'s statements reads and writes."""
+    """The bits that one of ``simple``'s statements reads and writes."""
     match statement:
         case ir.Assign(target=target, value=value):
             found = read(value, scope)

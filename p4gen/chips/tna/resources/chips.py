@@ -38,7 +38,7 @@ DEFAULT_SIZE: Final = 512
 
 @dataclass(frozen=True)
 class StageLimits:
-    """What one stage has."""
+    """The resources of one stage."""
 
     salus: int = 4
     """Meter ALUs, rows 1, 3, 5, 7 [C MeterAluUsage]; stateful ALUs, meters and selectors share them."""
@@ -64,7 +64,7 @@ class StageLimits:
 
 @dataclass(frozen=True)
 class Chip:
-    """A Tofino."""
+    """The resources of a chip: stages, containers, flags."""
 
     name: str
     arch: str

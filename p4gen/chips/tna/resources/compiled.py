@@ -26,19 +26,19 @@ METRICS: Final = "metrics.json"
 SCHEMA: Final = "2.4."
 """The version of ``resources.json`` that this reads."""
 OTHERS: Final = "(compiler)"
-"""What the compiler made by itself."""
+"""The module of objects that the compiler made by itself."""
 _UNUSED: Final = "--UNUSED--"
 
 
 @dataclass(frozen=True)
 class _Column:
-    """How ``resources.json`` has a resource of a stage."""
+    """The form of a stage's resource in ``resources.json``."""
 
     row: str
     key: str
     units: str
     size: tuple[str, ...]
-    """What a stage has is their product."""
+    """Fields whose product is the amount of a stage."""
 
 
 _COLUMNS: Final = (
@@ -56,7 +56,7 @@ _METRICS: Final = {"SRAM": "srams", "TCAM": "tcams", "map RAM": "map_rams", "log
 
 
 def compiled(program: ir.Program, folder: Path) -> tuple[Report, ...]:
-    """A report for each pipe whose reports stand below ``folder``, p4c's output.
+    """A report for each pipe with p4c's own reports below ``folder``, its output.
 
     Raises ``InputError`` if there are none, or one is not as p4c writes it.
     """
@@ -92,7 +92,7 @@ def _report(program: ir.Program, chip: Chip, file: Path) -> Report:
 
 
 def _failed(manifest: Path) -> str:
-    """What to add where p4c gave up: its reports have only what it had done by then."""
+    """A remark about a program on which p4c gave up: its reports have only what it had done by then."""
     whole = not manifest.is_file() or _load(manifest).get("compilation_succeeded") is not False
     return "" if whole else ", whose compilation failed"
 
@@ -142,7 +142,7 @@ def _stages(mau: Mapping[str, Any], owners: _Owners, modules: dict[str, dict[str
 
 
 def _users(unit: Mapping[str, Any]) -> Iterator[str]:
-    """The tables that use a unit, by its several ways to say so."""
+    """The tables that use a unit, in any of the forms that reports have."""
     for key in ("used_by_table", "table_name"):
         if key in unit:
             yield unit[key]
@@ -153,7 +153,7 @@ def _users(unit: Mapping[str, Any]) -> Iterator[str]:
 
 
 class _Owners:
-    """Which module declares what p4c names: the longest name of a control that a name starts with."""
+    """The module that declares an object in p4c's reports: that of the control with the longest matching name."""
 
     def __init__(self, program: ir.Program) -> None:
         reached = (
@@ -162,13 +162,13 @@ class _Owners:
         self.names = sorted({block.name for block in reached}, key=len, reverse=True)
 
     def of(self, name: str) -> str:
-        """The module; ``OTHERS`` for what has no name of the program."""
+        """The module; ``OTHERS`` for an object without a name in the program."""
         plain = name.removeprefix(".")
         return next((n for n in self.names if plain == n or plain.startswith(f"{n}.")), OTHERS)
 
 
 def _phv(said: Mapping[str, Any]) -> int:
-    """Bits of containers that hold something, without tagalong ones, which stages cannot read."""
+    """Bits of containers in use, without tagalong ones, which stages cannot read."""
     return sum(c["bit_width"] for c in said["containers"] if c["container_type"] != "tagalong" and c["slices"])
 
 

@@ -1,4 +1,4 @@
-"""What a node needs: RAMs, ALUs, words of instructions, bits of hashes."""
+"""The demands of a node: RAMs, ALUs, words of instructions, bits of hashes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TCAM_KINDS: Final = ("ternary", "lpm", "range")
 
 @dataclass
 class Need:
-    """Amounts of what a stage has, by the names of ``StageLimits``."""
+    """Amounts of a stage's resources, by the names of ``StageLimits``."""
 
     salus: int = 0
     stats: int = 0
@@ -37,13 +37,13 @@ class Need:
     hash_units: int = 0
 
     def add(self, other: Need) -> None:
-        """Add each amount."""
+        """Add the amounts of ``other`` to these."""
         for f in fields(self):
             setattr(self, f.name, getattr(self, f.name) + getattr(other, f.name))
 
 
 def memory_of(instance: ir.ExternInstance) -> ir.ExternInstance | None:
-    """The instance that owns the memory: of an action on a register that register."""
+    """The instance that owns the memory: the register, for an action on a register."""
     if instance.extern in _ACTIONS:
         held = instance.arguments.get("reg")
         return held if isinstance(held, ir.ExternInstance) else None
@@ -91,7 +91,7 @@ def entries_of(table: ir.Table) -> int:
 
 @dataclass(frozen=True)
 class Match:
-    """How a table matches: what holds its keys, and how many entries that has room for."""
+    """The memory of a table's keys, and the number of entries for which it has room."""
 
     rams: int = 0
     tcams: int = 0
@@ -101,7 +101,7 @@ class Match:
 
 
 def match_of(node: Node, chip: chips.Chip, *, guarded: bool = False) -> Need:
-    """What matching takes, with action data; memories of externs, instructions and conditions are left out.
+    """The demand of matching, with action data; without memories of externs, instructions and conditions.
 
     A table that is ``guarded`` has a condition's gateway already.
     """
@@ -119,7 +119,7 @@ def match_of(node: Node, chip: chips.Chip, *, guarded: bool = False) -> Need:
 
 
 def matching(node: Node, table: ir.Table, chip: chips.Chip, *, guarded: bool = False) -> Match:
-    """How a table with keys matches."""
+    """The memory of a table with keys, and its room."""
     entries = entries_of(table)
     overhead = _overhead(node, table)
     keys = [key for key in table.keys if key.match_kind != "selector"]
@@ -151,8 +151,8 @@ def _in_gateway(node: Node, table: ir.Table, key: int, overhead: int, chip: chip
 
 
 def _lines(table: ir.Table, keys: Iterable[ir.Key], entries: int) -> int:
-    """Lines of TCAM: an entry with a range takes up to two for each nibble but one, and a quarter of them may have one,
-    unless the table says how many (p4c, RangeEntries)."""
+    """Lines of TCAM. An entry with a range takes up to two for each nibble but one, and a quarter of the entries may
+    have a range, unless the table says how many (p4c, RangeEntries)."""
     most = max((2 * ceil(width(key.expr.type) / 4) - 1 for key in keys if key.match_kind == "range"), default=1)
     said = next((a.args for a in table.annotations if a.name == "entries_with_ranges"), ())
     ranges = int(said[0]) if said and isinstance(said[0], int) and said[0] > 0 else entries // 4
@@ -160,7 +160,7 @@ def _lines(table: ir.Table, keys: Iterable[ir.Key], entries: int) -> int:
 
 
 def _overhead(node: Node, table: ir.Table) -> int:
-    """Bits beside a key: action data or a pointer to it, and which action it is."""
+    """Bits beside a key: action data or a pointer to it, and the number of the action."""
     choices = sum(not ref.default_only for ref in table.actions)
     held = table.implementation
     if held is None or held.extern not in _PROFILES:
@@ -211,11 +211,11 @@ def _action_rams(entries: int, data: int) -> int:
 
 
 def _exact(key: int, entries: int, overhead: int, data: int) -> Match:
-    """An exact table.
+    """The memory of an exact table.
 
-    A word of several RAMs holds up to four entries a RAM; a hash selects the line of each way, and a key need not hold
-    those ten bits. Room is more than is asked for, and action data stands there for all of it; so p4c takes the fewest
-    RAMs for both.
+    A word of several RAMs holds up to four entries a RAM. A hash selects the line of each way, and a key need not hold
+    those ten bits. There is more room than requested, and action data is reserved for all of it; so p4c takes the
+    fewest RAMs for both.
     """
     if key <= chips.INDEX_BITS and entries <= chips.RAM_WORDS:
         return Match(1, 0, chips.INDEX_BITS, chips.RAM_WORDS)
@@ -235,7 +235,7 @@ def _exact(key: int, entries: int, overhead: int, data: int) -> Match:
 
 
 def gateways_of(bits: int) -> Need:
-    """What a condition on so many bits takes; beyond four bytes it reads bits of a hash."""
+    """The demand of a condition on so many bits; beyond four bytes it reads bits of a hash."""
     wide = max(1, ceil(bits / chips.GATEWAY_BITS))
     return Need(gateways=wide, hash_bits=min(12 * wide, max(0, bits - 32 * wide)))
 

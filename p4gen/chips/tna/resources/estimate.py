@@ -36,7 +36,7 @@ _GRESSES: Final = ("ingress", "egress", "ghost")
 
 
 def estimate(program: ir.Program) -> tuple[Report, ...]:
-    """A report for each pipe."""
+    """Estimate a program: a report for each pipe."""
     pipes = sorted({block.partition(".")[0] for block in program.blocks})
     return tuple(_pipe(program, pipe, chip_of(program)) for pipe in pipes)
 
@@ -98,7 +98,8 @@ def _modules(placed: Placement, phv: Mapping[str, int]) -> dict[str, dict[str, i
 
 
 def _excess(placed: Placement, chip: Chip) -> Iterator[str]:
-    """What no placement can change: totals of memories' ALUs and RAMs, and memories that are too large for a stage."""
+    """Excesses that no placement can change: totals of memories' ALUs and RAMs, and memories that are too large for a
+    stage."""
     limits = chip.stage
     for unit in placed.units:
         for held, (module, need) in unit.memories.items():
@@ -132,7 +133,7 @@ def _crowded(placed: Placement, chip: Chip) -> Iterator[str]:
 
 
 def _doubts(placed: Placement, rows: Mapping[str, Amount], chip: Chip) -> Iterator[str]:
-    """What does not fit by this placement."""
+    """Excesses of this placement, a sentence each."""
     if len(placed.stages) > chip.stages:
         late = sorted({n.module for u in placed.units if u.last >= chip.stages for n in u.nodes})
         shown = ", ".join(late[:3]) + (f" and {len(late) - 3} more" if len(late) > 3 else "")
@@ -146,7 +147,7 @@ def _doubts(placed: Placement, rows: Mapping[str, Amount], chip: Chip) -> Iterat
 
 
 def _takers(placed: Placement, field: str) -> str:
-    """The modules that take most; instances of one control, ``lane_0`` to ``lane_63``, count together."""
+    """The modules that take the most; instances of one control, ``lane_0`` to ``lane_63``, count together."""
     found: Counter[str] = Counter()
     count: Counter[str] = Counter()
     for module, need in placed.modules.items():

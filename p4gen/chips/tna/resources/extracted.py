@@ -1,4 +1,4 @@
-"""Which headers a gress may have, and which of them no packet has together."""
+"""The headers that a gress may have, and those that no packet has together."""
 
 from __future__ import annotations
 

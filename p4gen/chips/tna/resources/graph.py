@@ -1,4 +1,4 @@
-"""A gress as what the compiler places: tables, and what stands between them, with the conditions that guard them."""
+"""A gress as the compiler places it: tables, and statements between them, with the conditions that guard them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from p4gen.p4.walk import walk
 
 @dataclass(eq=False)
 class Condition:
-    """A condition that is decided in front of tables."""
+    """A condition that is decided before tables."""
 
     module: str
     reads: Bits
@@ -37,14 +37,14 @@ class Condition:
 
 @dataclass(frozen=True, eq=False)
 class TableRan:
-    """What lets something run: that a table has run one of some actions; None for any action."""
+    """The condition that a table has run one of some actions; None for any action."""
 
     node: Node
     actions: frozenset[ir.Function] | None
 
     @property
     def writes(self) -> Bits:
-        """What the table has written by then."""
+        """The bits that the table has written by then."""
         if self.actions is None:
             return self.node.accesses.writes
         found: Bits = {}
@@ -55,13 +55,13 @@ class TableRan:
 
 @dataclass(eq=False)
 class Node:
-    """What is placed as one: a table, or statements beside tables, which become a table without a key."""
+    """A unit of placement: a table, or statements beside tables, which become a table without a key."""
 
     name: str
     module: str
     gress: str
     path: tuple[tuple[object, int], ...]
-    """The branches in which it stands: what decides, and which branch."""
+    """The branches that contain it: the subject that decides, and the branch's number."""
     conditions: tuple[Condition, ...]
     after: tuple[TableRan, ...]
     """Tables whose hit, miss or action decides whether it runs."""
@@ -70,22 +70,22 @@ class Node:
     accesses: Accesses = field(default_factory=Accesses)
     """Of its actions."""
     instances: dict[ir.ExternInstance, Bits | None] = field(default_factory=dict)
-    """The externs that it calls, and what the index is made of; None for direct ones."""
+    """The externs that it calls, and the bits of which the index is made; None for direct ones."""
     calls: list[tuple[ir.ExternInstance, int]] = field(default_factory=list)
     """Calls of ``get`` with a result in bits."""
     actions: dict[ir.Function, Accesses] = field(default_factory=dict)
-    """What a table's actions read and write."""
+    """The bits that a table's actions read and write."""
     data: int = 0
     """Bits of the longest action data, with the constants that no instruction holds."""
 
     @property
     def instructions(self) -> list[Bits]:
-        """What each of its words of instructions writes; that of statements is one."""
+        """The bits that each of its words of instructions writes; statements have one word."""
         return [a.writes for a in self.actions.values()] if self.table is not None else [self.accesses.writes]
 
     @cached_property
     def matches(self) -> Bits:
-        """All that decides what it does."""
+        """All bits that decide its effect."""
         found = dict(self.keys)
         for condition in self.conditions:
             join(found, condition.reads)
@@ -93,7 +93,7 @@ class Node:
 
 
 def exclusive(one: Node, other: Node) -> bool:
-    """Whether no packet meets both."""
+    """Whether no packet reaches both."""
     taken = dict(one.path)
     return any(taken.get(choice, branch) != branch for choice, branch in other.path)
 
@@ -141,7 +141,7 @@ class Gress:
 
 @dataclass(frozen=True)
 class _Here:
-    """Where the builder is."""
+    """The place of the builder in the program."""
 
     module: str
     scope: Scope
@@ -151,7 +151,7 @@ class _Here:
 
 
 def gress_of(name: str, control: ir.Control, scope: Scope) -> Gress:
-    """The gress whose control this is; ``scope`` says what its parameters stand for."""
+    """The gress with this control; ``scope`` has the meaning of its parameters."""
     builder = _Builder(Gress(name))
     builder.control(control, _Here(control.name, scope))
     return builder.gress
@@ -168,8 +168,8 @@ class _Builder:
         self.statement(control.body, here)
 
     def statements(self, found: Iterable[ir.Stmt], here: _Here) -> None:
-        """Assignments side by side become one node, with at most one call of an extern, as long as none reads what
-        another one writes."""
+        """Adjacent assignments become one node, with at most one call of an extern, as long as none reads the target of
+        another one."""
         joined: Node | None = None
         for statement in found:
             if isinstance(statement, ir.Declare):
@@ -228,7 +228,7 @@ class _Builder:
             self.gress.nodes.remove(node)
 
     def choice(self, subject: ir.Expr, branches: list[ir.Stmt | None], statement: ir.Stmt, here: _Here) -> None:
-        """``if`` and ``switch``."""
+        """Add the branches of an ``if`` or a ``switch``."""
         if isinstance(subject, ir.Literal) and isinstance(subject.value, bool):
             self.statement(branches[0] if subject.value else branches[1], here)
             return
@@ -269,14 +269,14 @@ class _Builder:
         return node
 
     def resolved(self, bits: Bits) -> Bits:
-        """What is read in the place of copies."""
+        """The bits that are read in the place of copies."""
         found: Bits = {}
         for leaf, mask in bits.items():
             join(found, self.copies.get(leaf, {leaf: mask}))
         return found
 
     def assigned(self, statement: ir.Stmt, done: Accesses, scope: Scope) -> None:
-        """Keep what a statement copies."""
+        """Note the copies that a statement makes."""
         self.forget(done.writes)
         if not isinstance(statement, ir.Assign) or not isinstance(statement.value, ir.Var | ir.FieldOf | ir.Literal):
             return
@@ -285,7 +285,7 @@ class _Builder:
             self.copies[place.root, place.path] = done.reads
 
     def forget(self, writes: Bits) -> None:
-        """Drop copies of what is written, and what was copied there."""
+        """Forget copies of the written bits, and copies there."""
         for leaf, of in list(self.copies.items()):
             if leaf in writes or not of.keys().isdisjoint(writes):
                 del self.copies[leaf]

@@ -14,14 +14,14 @@ _SLOTS = 2
 
 
 class InstructionMemory:
-    """The words of one stage."""
+    """The instruction words of one stage, by gress."""
 
     def __init__(self) -> None:
         self.words: dict[str, list[list[Bits]]] = {}
         """By gress: for each word what the actions in it write. The first word has one slot beside the empty one."""
 
     def copy(self) -> InstructionMemory:
-        """One that can be filled without changing this one."""
+        """A copy that can be filled without changing this one."""
         found = InstructionMemory()
         found.words = {gress: [list(word) for word in words] for gress, words in self.words.items()}
         return found

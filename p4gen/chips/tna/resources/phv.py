@@ -1,8 +1,8 @@
 """PHV: the bits that the stages of a gress read or write, in containers.
 
-Of a header the bytes count that controls touch: what is parsed and deparsed only fits tagalong containers or CLOTs.
-Metadata take whole containers of 8, 16 or 32 bits. Headers that no packet has together share containers. That metadata
-with disjoint lives share containers is left out.
+Only those bytes of a header count that controls touch: bytes that are only parsed and deparsed fit tagalong containers
+or CLOTs. Metadata take whole containers of 8, 16 or 32 bits. Headers that no packet has together share containers.
+Metadata with disjoint lives are counted separately.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from p4gen.p4.types import Header, strip
 
 @dataclass
 class _Header:
-    """What of a header's instance is touched."""
+    """The touched bits of a header's instance."""
 
     path: str
     width: int = 0
@@ -60,7 +60,7 @@ def containers(bits: int) -> int:
 
 
 def _shared(place: Place, touched: Mapping[Leaf, int], headers: Headers) -> int:
-    """Containers for what of a parameter is touched."""
+    """Containers for the touched bits of a parameter."""
     total = 0
     found: list[_Header] = []
     for path, type_ in leaves(place):
@@ -95,7 +95,8 @@ def _overlaid(found: list[_Header], headers: Headers) -> int:
 
 
 def _own(gress: str, touched: Mapping[Leaf, int], headers: Headers, chip: Chip) -> int:
-    """What p4c itself adds: flags of validity for the deparser, and what it always keeps of the intrinsic metadata."""
+    """The containers that p4c itself adds: flags of validity for the deparser, and intrinsic metadata that it always
+    keeps."""
     names = {path.rpartition(".")[2] for _, path in touched}
     flags = len(headers.known or ())
     if gress == "ingress":

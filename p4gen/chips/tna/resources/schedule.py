@@ -1,8 +1,9 @@
 """Stages: list scheduling of both gresses' nodes, the longest chains first.
 
-A node comes a stage behind what writes what it matches, reads or writes; a table with more RAMs than a stage has goes
-on in the next. Nodes that share a memory stand in one stage. On a chip that cannot remember over several stages how a
-condition was decided, what stands behind a block of conditions comes in the stage of the block's last node, or later.
+A node comes at least a stage after those that write bits that it matches, reads or writes. A table with more RAMs than
+a stage has goes on in the next. Nodes that share a memory are in one stage. On a chip that cannot remember over several
+stages how a condition was decided, nodes after a block of conditions come in the stage of the block's last node, or
+later.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from p4gen.chips.tna.resources.instructions import InstructionMemory
 from p4gen.p4 import ir
 
 _RAMS = ("srams", "tcams")
-"""What a table may have in several stages."""
+"""The resources that a table may have in several stages."""
 
 
 @dataclass(eq=False)
@@ -39,7 +40,7 @@ class Unit:
     memories: dict[ir.ExternInstance, tuple[str, Need]] = field(default_factory=dict)
     """Each memory with the module that declares it."""
     before: dict[Unit, int] = field(default_factory=dict)
-    """What comes first, and by how many stages."""
+    """The units that come before, and by how many stages."""
     height: int = 0
     """The longest chain behind it, in stages."""
     first: int = -1
@@ -48,7 +49,7 @@ class Unit:
 
 @dataclass
 class Placement:
-    """Where the units of a pipe stand, and what each stage holds."""
+    """The stages of a pipe's units, and the load of each stage."""
 
     units: list[Unit]
     stages: list[Need]
@@ -109,7 +110,7 @@ def _units(nodes: Sequence[Node], owners: Mapping[ir.ExternInstance, str], chip:
 
 
 def _entries(node: Node, held: ir.ExternInstance, chip: Chip) -> int:
-    """Of a direct memory: as many as its table has room for."""
+    """The entries of a direct memory: as many as its table has room for."""
     if node.table is None or not held.extern.startswith("Direct"):
         return 0
     return matching(node, node.table, chip).capacity if node.table.keys else entries_of(node.table)
@@ -186,7 +187,7 @@ class _Scheduler:
             stage += 1
 
     def _pending(self, unit: Unit) -> bool:
-        """Whether only room or stages keep it waiting."""
+        """Whether a unit waits only for room or stages."""
         return all(first.last >= 0 for first in unit.before)
 
     def _ready(self, unit: Unit, stage: int) -> bool:
@@ -239,7 +240,7 @@ class _Scheduler:
         return True
 
     def _needs(self, unit: Unit, stage: int) -> tuple[list[tuple[str, Need]], set[tuple[int, frozenset[object]]]]:
-        """What a unit takes in a stage, by module, and the addresses that are computed for it."""
+        """The demand of a unit in a stage, by module, and the addresses that are computed for it."""
         found: list[tuple[str, Need]] = list(unit.memories.values())
         addresses: set[tuple[int, frozenset[object]]] = set()
         charged = set(self.charged)

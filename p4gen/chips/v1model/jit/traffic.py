@@ -1,7 +1,7 @@
-"""v1model around the blocks, in generated code: what ``p4gen.chips.v1model.switch`` does, for batches of packets.
+"""v1model around the blocks, in generated code: the work of ``p4gen.chips.v1model.switch``, for batches of packets.
 
-Copies of a packet are made when their turn comes, not when they are asked for: a departure holds the frame and the
-replicas that are left, and the last replica takes the frame itself.
+Copies of a packet are made when their turn comes, not when they are requested: a departure holds the frame and the
+remaining replicas, and the last replica takes the frame itself.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Traffic(Pieces):
     """Generates the traffic manager of one program."""
 
     def functions(self, emitted: int) -> list[str]:
-        """All of it; ``emitted``: bytes that the deparser emits at most, outside loops."""
+        """All functions; ``emitted``: the most bytes that the deparser emits outside loops."""
         return [
             self._restore(), self._parse(), replicas(self._module), self._depart(), self._arrive(), self._ingress(),
             self._egress(emitted), self._packet(), batch(self._module), single(self._module),
@@ -248,7 +248,7 @@ class Traffic(Pieces):
             fn.copy(meta, fn.offset("%data", fn.load(size, 64)), self._meta_size)
 
     def _release(self, fn: Function) -> None:
-        """Free what recirculated packets were kept in; the first arrival is the caller's."""
+        """Free the memory of recirculated packets; the first arrival is the caller's."""
         number = fn.local(64)
         fn.store(const(1, 64), number)
         with fn.loop() as (_, after):

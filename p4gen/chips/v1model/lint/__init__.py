@@ -1,1 +1,1 @@
-"""What BMv2 does not support of valid P4."""
+"""Valid P4 that BMv2 does not support."""

@@ -14,7 +14,7 @@ Found = Iterator[tuple[Pos, str]]
 
 
 def unsupported(program: ir.Program, places: Mapping[str, Pos]) -> Found:
-    """What of the program's objects BMv2 does not support; ``places`` are those of declarations."""
+    """The objects of the program that BMv2 does not support; ``places`` are the positions of declarations."""
     for instance in program.externs:
         if instance.extern == "register" and not isinstance(strip(instance.type_args[0]), Bits | SerEnum):
             yield instance.pos, f"registers hold bit strings on BMv2, not {instance.type_args[0]}"

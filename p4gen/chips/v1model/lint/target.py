@@ -156,7 +156,7 @@ def _code(block: ir.Control | ir.Parser) -> Iterator[tuple[Pos, str]]:
 
 
 def _unread(code: object) -> set[object]:
-    """What is computed for local variables that nothing reads: p4c removes it."""
+    """Expressions for local variables that nothing reads: p4c removes them."""
     nodes = list(walk(code))
     uses = Counter(node.variable for node in nodes if isinstance(node, ir.Var))
     values: dict[ir.Variable, list[ir.Expr | None]] = {n.variable: [n.init] for n in nodes if isinstance(n, ir.Declare)}
@@ -170,14 +170,14 @@ def _unread(code: object) -> set[object]:
 
 
 def _folds(shift: ir.Binary) -> bool:
-    """Whether nothing is left of a shift: of zero, by zero, or of what is known."""
+    """Whether a shift is folded: of zero, by zero, or of a known value."""
     zero = isinstance(shift.left, ir.Literal) and shift.left.value == 0
     found = simplified(shift)
     return zero or not isinstance(found, ir.Binary) or found.op != shift.op
 
 
 def _shift_limit(amount: ir.Expr) -> str | None:
-    """What a shift's amount is on BMv2, if this one is something else."""
+    """The amount of a shift that BMv2 supports, if this one is another."""
     if isinstance(amount.type, Bits):
         too_wide = amount.type.width > _SHIFT_BITS
         return f"amounts of {_SHIFT_BITS} bits at most, not {amount.type}; cast it" if too_wide else None
