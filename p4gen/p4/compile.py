@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A compiled program, with warnings. Results that not every caller needs are computed on demand."""
+    """A compiled program and its warnings. What not every caller needs is computed at the first access."""
 
     program: ir.Program
     warnings: tuple[Diagnostic, ...]
@@ -52,8 +52,10 @@ class Compiled:
 
     @cached_property
     def beyond_targets(self) -> tuple[Diagnostic, ...]:
-        """Errors for valid P4_16 that the architecture's targets do not support (``Toolchain.limits``); for v1model
-        those of p4c's BMv2 back end."""
+        """Errors for valid P4_16 that the targets of the architecture do not support (``Toolchain.limits``).
+
+        For v1model these are the errors of p4c's BMv2 back end.
+        """
         needed = [a.main for a in architectures().values() if a.main in self.declared]
         if needed and not self.program.package:
             where = Pos(self.program.source, 1, 1)
@@ -68,7 +70,7 @@ class Compiled:
         )
 
     def placed(self, found: Iterable[Diagnostic]) -> list[Diagnostic]:
-        """Diagnostics with their source lines and, where a ``#line`` directive gives it, the place in a template."""
+        """``found`` with source lines; where a ``#line`` directive gives it, also with the place in a template."""
         offsets = {pos: offset for offset, pos in self.source.known()}
         made = []
         for d in found:
@@ -96,7 +98,8 @@ def compile_file(path: str | Path, defines: Iterable[str] = (), includes: Iterab
 
 @lru_cache(maxsize=16)
 def program_from(text: str, name: str) -> ir.Program:
-    """The program that a text is, for who compiles the same one again and again."""
+    """Compile ``text``, called ``name`` in positions. The last results are kept: a text compiled again costs
+    nothing."""
     return compile_text(text, name).program
 
 

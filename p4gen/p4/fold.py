@@ -22,12 +22,12 @@ def wrap(value: int, width: int, signed: bool) -> int:
 
 
 def fits(value: int, width: int, signed: bool) -> bool:
-    """Whether ``value`` is one of that width and sign."""
+    """Whether ``width`` bits can hold ``value``, in two's complement where ``signed``."""
     return wrap(value, width, signed) == value
 
 
 def to_type(value: int, type_: Type) -> int:
-    """``value`` as one of ``type_``: wrapped to a bit string's width, unchanged for ``int``.
+    """``value`` converted to ``type_``: wrapped to a bit string's width, unchanged for ``int``.
 
     Raises ``FoldError`` where an ``int`` has become too large for the compiler.
     """

@@ -28,7 +28,7 @@ class P4cOutput:
 
 @dataclass(frozen=True)
 class CompilerCall:
-    """What an architecture's compiler is asked to do."""
+    """One run of an architecture's compiler: its input, its options and its time limit."""
 
     source: Path
     out: Path

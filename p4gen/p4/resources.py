@@ -1,4 +1,4 @@
-"""What programs take of a switch's resources: reports, and the facet by which an architecture makes them."""
+"""How much of a switch's resources programs take: reports, and the facet by which an architecture makes them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Amount:
 
     @property
     def share(self) -> float:
-        """In percent."""
+        """The taken part of the resource, in percent of what there is."""
         return 100 * self.used / self.available if self.available else 0.0
 
 
@@ -44,7 +44,7 @@ class Report:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """The same for JSON."""
+        """The report as a dictionary that ``json`` can write."""
         return {
             "source": self.source,
             "target": self.target,
@@ -58,7 +58,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Resources(ArchitectureFacet):
-    """Who knows the resources of an architecture's targets."""
+    """How the resources of an architecture's targets are determined."""
 
     module: ClassVar[str] = "resources"
 

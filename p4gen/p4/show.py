@@ -19,7 +19,7 @@ _LONGEST = 160
 
 
 def text(e: ir.Expr) -> str:
-    """``expression``, cut where it gets too long for a line of a trace."""
+    """``e`` as P4 text, cut where it gets too long for a line of a trace."""
     whole = expression(e)
     return whole if len(whole) <= _LONGEST else f"{whole[: _LONGEST - 2]} …"
 

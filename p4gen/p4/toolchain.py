@@ -1,4 +1,4 @@
-"""What builds and checks ask of an architecture: rules for its programs, its limits, and its compiler."""
+"""What builds and checks need from an architecture: rules for its programs, its limits, and its compiler."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Toolchain(ArchitectureFacet):
     module: ClassVar[str] = "toolchain"
 
     lint: Callable[[ir.Program, int], Sequence[Diagnostic]]
-    """What breaks the rules for generated programs with this number of pipelines."""
+    """Violations of the rules for generated programs. The second argument is the number of pipelines."""
     limits: Callable[[ir.Program, Mapping[str, Pos]], Sequence[Diagnostic]] | None = None
     """Errors for what the language allows and the architecture's targets cannot do. The second argument gives the
     positions of declarations, by name."""
     compile: Callable[[CompilerCall], tuple[str, P4cOutput] | None] | None = None
-    """The version of the real compiler, and what it has made of a program; None if it is not installed. Raises
+    """The version of the real compiler, and its output for a program; None if the compiler is not installed. Raises
     ``FailedError`` if it refuses the program, does not end in time or, for BMv2, warns."""
     version: Callable[[], str | None] | None = None
     """The version of the real compiler; None if it is not installed."""
@@ -34,7 +34,7 @@ class Toolchain(ArchitectureFacet):
     absent: str = ""
     """The line for a machine without the compiler."""
     accepted: str = ""
-    """What it means that the compiler has compiled a program that p4gen has built."""
+    """The meaning of a success of the compiler for a program that p4gen has built."""
 
 
 def tools_of(program: ir.Program) -> Toolchain | None:

@@ -15,7 +15,7 @@ _LEAVES = (ir.Function, ir.Table, ir.Control, ir.Parser, ir.ExternInstance, ir.V
 
 _SKIPPED = {"pos", "type", "annotations", "type_args", "name", "op"}
 _ATOMS = {"str", "int", "bool", "int | bool | str"}
-"""Types of fields that are nothing to look into."""
+"""Types of fields that contain no nodes."""
 N = TypeVar("N", bound=ir.Expr | ir.Stmt)
 
 
@@ -51,7 +51,7 @@ def rebuilt(node: N, **parts: Any) -> N:
 
 
 def used_by(block: ir.Control | ir.Parser) -> Used:
-    """What a top-level block reaches: sub-blocks, tables applied, functions and actions called."""
+    """All that a top-level block reaches: the sub-blocks and tables it applies, the functions and actions it calls."""
     used = Used()
     used.block(block)
     return used

@@ -48,7 +48,7 @@ def as_int(cx: Context, expr: ir.Expr, at: int, to: Bits) -> ir.Expr:
 
 
 def as_low_bits(cx: Context, expr: ir.Expr, at: int, to: Bits) -> ir.Expr:
-    """The low bits of an ``int``, of which others may be cut off."""
+    """The low bits of ``expr``, an ``int``; the bits above them may be lost."""
     if isinstance(expr, ir.Literal) and isinstance(expr.value, int):
         return ir.Literal(to, expr.pos, fold.wrap(expr.value, to.width, to.signed))
     return as_int(cx, expr, at, to)
@@ -93,8 +93,11 @@ def coerce(cx: Context, expr: ir.Expr, to: Type, at: int, what: str = "", *notes
 
 
 def assigned(cx: Context, expr: ir.Expr, to: Type, at: int, what: str = "") -> ir.Expr:
-    """``expr`` converted for a constant, a variable or a result of type ``to``. As with p4c, a number becomes a value
-    of a ``type`` there, and a known bit string a number, which the language does not allow."""
+    """``expr`` converted for a constant, a variable or a result of type ``to``.
+
+    As with p4c, a number becomes a value of a ``type`` there, and a known bit string becomes a number. The language
+    allows neither.
+    """
     if isinstance(expr.type, Int) and isinstance(to, NewType) and isinstance(to.base, Bits):
         number = try_coerce(cx, expr, to.base, at)
         if isinstance(number, ir.Literal):
@@ -269,7 +272,7 @@ def _retyped(expr: ir.Expr, to: Type) -> ir.Expr:
 
 
 def without_enum(expr: ir.Expr) -> ir.Expr:
-    """A serialisable enum's value as its bits, for arithmetic."""
+    """``expr`` for arithmetic: a serialisable enum's value becomes its bits, everything else stays."""
     return cast_to_base(expr, expr.type) if isinstance(expr.type, SerEnum) else expr
 
 

@@ -26,8 +26,8 @@ def evaluated(
 ) -> ir.Expr | ir.Stmt:
     """``make(args)``, with ``args`` evaluated and copied out in ``order``, which holds their positions.
 
-    Where the order makes a difference, that is a call of a function whose parameters are in that order and which passes
-    them on: the calling convention of functions does the rest.
+    Where the order makes a difference, the result is a call of a function that is made for it. Its parameters are in
+    that order, and it passes them on: the calling convention of functions does the rest.
     """
     if list(order) == sorted(order) or not _matters(args):
         return make(tuple(args))
@@ -56,7 +56,7 @@ def evaluated(
 
 
 def _matters(args: Sequence[ir.Arg]) -> bool:
-    """Whether these arguments can tell the order of their evaluation, or of their copying out."""
+    """Whether the order makes a difference in which these arguments are evaluated or copied out."""
     written = [_root(a.expr) for a in args if a.expr is not None and a.direction in ("out", "inout")]
     return len(set(written)) < len(written) or any(has_calls(a.expr) for a in args)
 

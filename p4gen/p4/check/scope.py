@@ -36,7 +36,7 @@ class DontCareType(Type):
 
 @dataclass(frozen=True)
 class SequenceType(Type):
-    """``list<element>``."""
+    """``list<element>``: a sequence of any length, for constructor arguments and loops."""
 
     element: Type
 
@@ -187,7 +187,7 @@ class VariableEntity(Entity):
 
 @dataclass(eq=False)
 class ConstantEntity(Entity):
-    """A compile-time value."""
+    """A named constant; its value is known when the program is compiled."""
 
     expr: ir.Expr
 
@@ -219,7 +219,7 @@ class FunctionEntity(Entity):
 
 @dataclass(eq=False)
 class ActionEntity(Entity):
-    """An action, lowered."""
+    """An action with its lowered body and the signature that its callers see."""
 
     function: ir.Function
     signature: Signature
@@ -266,7 +266,7 @@ class PendingBlock:
 
 @dataclass(eq=False)
 class ValueSetEntity(Entity):
-    """A value set."""
+    """A value set of a parser, which the control plane fills."""
 
     value_set: ir.ValueSet
 
@@ -394,7 +394,7 @@ class Context:
         return replace(self, scope=scope)
 
     def pos(self, at: int) -> Pos:
-        """The place of an offset."""
+        """The file, line and column of offset ``at`` in the preprocessed text."""
         return self.unit.reporter.source.pos(at)
 
     def declare(self, name: str, entity: Entity) -> None:

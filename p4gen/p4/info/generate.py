@@ -29,7 +29,7 @@ _MATCH = {
 
 
 def generate(program: ir.Program) -> p4info_pb2.P4Info:
-    """The P4Info message of a program; its architecture says what its externs are there."""
+    """The P4Info message of a program. The program's architecture says how externs appear in it (``InfoRules``)."""
     return _Writer(program).write()
 
 

@@ -1,5 +1,7 @@
-"""Reads whose results are not used, which p4c's front end removes: for instance of registers, into a local variable
-that is overwritten or never read."""
+"""Reads whose results are not used. p4c's front end removes them.
+
+An example is a read of a register into a local variable that is overwritten or never read.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ class _Finder:
         return frozenset(found)
 
     def statement(self, s: ir.Stmt, after: _Wanted) -> tuple[_Wanted, bool]:
-        """What is wanted before ``s``, and whether there is any need of ``s``."""
+        """The variables that are used later, seen from before ``s``; and whether ``s`` itself is needed."""
         match s:
             case ir.Block(body=body):
                 return self.sequence(body, after)

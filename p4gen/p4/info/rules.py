@@ -1,4 +1,4 @@
-"""What P4Info has of an architecture's externs: the facet by which the architecture says it."""
+"""How an architecture's externs appear in P4Info: the facet ``InfoRules``, which the architecture supplies."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ Digests = Callable[
 
 @dataclass(frozen=True)
 class InfoRules(ArchitectureFacet):
-    """The externs of an architecture in P4Info. The defaults are those of an architecture without any."""
+    """How the externs of an architecture appear in P4Info. The defaults are for an architecture without externs."""
 
     module: ClassVar[str] = "p4info"
 
     kinds: Mapping[str, int] = field(default_factory=dict)
     """The prefix of the ids of each extern that P4Info lists (``p4gen.p4.info.ids``)."""
     profile: Callable[[Any, ir.ExternInstance, ir.Program], None] = lambda *_: None
-    """Fill in the message of an action profile; its name is there already."""
+    """Fills in the message of an action profile. The profile's name is already in the message."""
     digests: Digests = lambda *_: []
-    """Names and types of digests, of a program, the live code of its blocks, live actions and live externs."""
+    """The names and types of digests. The arguments are a program, the live code of its blocks, its live actions and
+    its live externs."""
     listed: Callable[[ir.ExternInstance], bool] = lambda _: True
-    """Whether an instance of these externs is listed."""
+    """Whether P4Info lists an instance of one of these externs."""
     profile_of: Callable[[ir.ExternInstance], ir.ExternInstance | None] = lambda implementation: implementation
     """The action profile of a table's implementation, None if it has none."""
     symbol: Callable[[ir.Program, int, str], str] = lambda _program, _kind, name: name

@@ -28,7 +28,7 @@ class Between:
 
 @dataclass(frozen=True)
 class Anything:
-    """``_`` or ``default``."""
+    """``_`` or ``default``, which every value matches."""
 
 
 KeyValue = Exactly | Masked | Between | Anything

@@ -1,4 +1,4 @@
-"""A whole program."""
+"""``Program``: all blocks, tables, actions and extern instances of a compiled P4 program."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from p4gen.p4.walk import walk
 
 
 class Paths(ABC):
-    """Follows every path of one pipeline (a gress). An architecture's rules say what an access is, and judge it."""
+    """Follows every path of one pipeline (a gress). A subclass says what counts as an access, and judges it."""
 
     def __init__(self, pipeline: str) -> None:
         self.pipeline = pipeline
@@ -57,7 +57,7 @@ class Paths(ABC):
         state.forget(p.variable for p in params)
 
     def function(self, function: ir.Function, args: tuple[ir.Arg, ...], state: PathState) -> PathState | None:
-        """The state after a call."""
+        """The state after a call of ``function``; None if no path leads back to the caller."""
         params = function.params + function.data
         self.call(params, args, state)
         after = self.callee(function.body, state)

@@ -43,7 +43,7 @@ def pipelines(program: ir.Program) -> int:
 
 
 def _pipelines(program: ir.Program) -> Mapping[str, Stage]:
-    """The blocks that the rules are about, and their names in messages."""
+    """The blocks that the rules are about, by their names in messages."""
     arch = of_package(program.package, program.arch, program.blocks)
     return arch.PIPELINES if arch is not None else {}
 
@@ -112,12 +112,12 @@ class _Checker(Paths):
 
     @override
     def register_of(self, call: ir.ExternCall) -> ir.ExternInstance | None:
-        """The instance, if that is a register."""
+        """The instance whose method ``call`` is, if that instance is a register."""
         return call.instance if call.instance is not None and call.instance.extern == "register" else None
 
     @override
     def access(self, register: ir.ExternInstance, call: ir.ExternCall, state: PathState) -> None:
-        """Judge an access by the one before, and by its bank."""
+        """Judge an access by the previous access to the same register, and by its bank."""
         reads = call.method == "read"
         index_arg = call.args[1 if reads else 0].expr
         assert index_arg is not None

@@ -1,10 +1,12 @@
-"""Fields of headers that may be invalid, where a program has seen to that itself.
+"""Uses of fields of headers that the program itself may have made invalid.
 
-What a pipeline is given counts as valid, whatever the parser has extracted: a program knows by other means what it got.
-But a header that ``setInvalid`` has taken away on one path, or that is a local variable without a value, must not be
-read or written field by field until ``setValid``, an assignment, or a condition with ``isValid`` says that it is valid.
-One such path is enough. p4c warns of the same in the program as a whole, with all controls inlined, but does not look
-into the actions of tables, and goes on behind ``return`` and ``exit``.
+A header that the pipeline receives counts as valid, whatever the parser has extracted: a program knows by other means
+what it got. But a header that ``setInvalid`` has taken away on one path, or that is a local variable without a value,
+must not be read or written field by field. Only ``setValid``, an assignment, or a condition with ``isValid`` makes it
+usable again. One path on which it is invalid is enough for a message.
+
+p4c warns of the same in the program as a whole, with all controls inlined. But p4c does not look into the actions of
+tables, and it goes on behind ``return`` and ``exit``.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ State = dict[Place, bool | None]
 
 
 def reads(block: ir.Control) -> list[tuple[Pos, str]]:
-    """The positions of fields of headers that may be invalid in a pipeline, with what is wrong."""
+    """The positions in ``block`` where a field of a header is used that may be invalid, each with a message."""
     checker = _Checker()
     checker.block(block, {})
     return sorted(checker.found)
@@ -155,7 +157,7 @@ class _Checker:
         return state
 
     def narrowed(self, condition: ir.Expr, state: State, *, holds: bool) -> State:
-        """What is known where ``condition`` holds, or does not."""
+        """``state`` with what is known in addition where ``condition`` is true or, without ``holds``, false."""
         match condition:
             case ir.IsValid(header=header) if (place := self.place(header)) is not None:
                 return {**state, place: holds or state.get(place, True) is True}

@@ -62,7 +62,7 @@ class PathState:
     facts: frozenset[Fact] = frozenset()
 
     def copy(self) -> PathState:
-        """An independent copy."""
+        """A copy that can change without changing this state."""
         return PathState(dict(self.env), dict(self.accesses), self.banks, self.facts)
 
     def become(self, other: PathState) -> None:
@@ -89,11 +89,11 @@ class Values:
         return ("fresh", self._next)
 
     def forget(self) -> None:
-        """Values read from now on are not known to equal those read before."""
+        """Forget what was read: a value read later is not known to equal one read before."""
         self._era = self._next = self._next + 1
 
     def of(self, e: ir.Expr, state: PathState) -> Value:
-        """The value of ``e``."""
+        """The symbolic value of ``e``: equal for two expressions only if they are certainly equal."""
         match e:
             case ir.Literal(value=value):
                 return ("literal", type(value), value)
@@ -184,7 +184,8 @@ def banked(index: Value) -> Banked | None:
 
 
 def _meeting(found: Sequence[Value], values: Values) -> Value:
-    """What joining paths have in common: the value, or the bank of an index, or nothing."""
+    """The value that joining paths have in common; else a value with the bank that they have in common; else a new
+    value."""
     if all(f == found[0] for f in found):
         return found[0]
     bank = banked(found[0])

@@ -9,7 +9,7 @@ from p4gen.p4.parse.source import Reported
 
 
 def block(cx: Context, b: ast.Block) -> ir.Block:
-    """A block, in a scope of its own; an error leaves only the statement it is in."""
+    """Lower a block in a scope of its own. An error skips only the statement that contains it."""
     return ir.Block(cx.pos(b.at), body(cx.inner(), b.body), b.annotations)
 
 

@@ -25,7 +25,7 @@ Lowered = ir.Expr | ir.Stmt
 
 
 def call(cx: Context, e: ast.CallOf) -> ir.Expr:
-    """A call where a value is expected."""
+    """Lower a call where a value is expected; reports an error for a call that has none."""
     found = _call(cx, e)
     if isinstance(found, ir.Stmt):
         cx.unit.reporter.fail(e.at, "this call returns no value")
@@ -33,7 +33,7 @@ def call(cx: Context, e: ast.CallOf) -> ir.Expr:
 
 
 def call_statement(cx: Context, e: ast.CallOf) -> ir.Stmt:
-    """A call for its effect."""
+    """Lower a call that is a statement; its value, if it has one, is dropped."""
     found = _call(cx, e)
     return found if isinstance(found, ir.Stmt) else ir.Evaluate(cx.pos(e.at), found)
 

@@ -60,7 +60,7 @@ def is_constant(e: ir.Expr) -> bool:
 
 
 def condition(cx: Context, e: ast.Expr) -> ir.Expr:
-    """``e`` as a bool."""
+    """``e`` as the condition of a statement: a ``bool``; any other type is an error."""
     found = lower(cx, e)
     if not isinstance(found.type, Bool):
         cx.unit.reporter.fail(ast.begin(e), f"a condition must be a bool, not {found.type}")

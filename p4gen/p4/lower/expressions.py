@@ -139,7 +139,7 @@ def _member(cx: Context, e: ast.Member) -> ir.Expr:
 
 
 def _element(base: ir.Expr, index: int) -> ir.Expr | None:
-    """The element of a value that is written out, if the others can go unevaluated."""
+    """The element at ``index`` of a value that is written out; None unless evaluating the others has no effect."""
     if not isinstance(base, ir.Aggregate):
         return None
     others = (e for i, e in enumerate(base.elements) if i != index)

@@ -76,7 +76,7 @@ def _value(e: ir.Expr) -> ir.ConstructorValue:
 def _with_instances(
     cx: Context, name: str, args: tuple[ast.Argument, ...], owner: str
 ) -> tuple[Context, tuple[ast.Argument, ...]]:
-    """Arguments that make an instance on the spot are made here, and replaced by a name that stands for them."""
+    """Make the instances that arguments construct on the spot, and replace each by a name that stands for it."""
     inside = cx.inner()
     found: list[ast.Argument] = []
     for i, arg in enumerate(args):

@@ -34,7 +34,7 @@ def extern_method(
 def extern_signature(
     cx: Context, e: ast.CallOf, callee: ast.Member, type_: ExternType
 ) -> tuple[ast.FunctionDecl, Signature]:
-    """The method that is called, and how, with the extern's type arguments in place."""
+    """The declaration of the method that ``e`` calls, and its signature with the extern's type arguments filled in."""
     extern = type_.entity.decl
     assert isinstance(extern, ast.ExternDecl)
     methods = [m for m in extern.methods if m.name == callee.name and m.returns is not None]

@@ -45,7 +45,7 @@ def declare_params(cx: Context, params: tuple[ParamSig, ...], what: str) -> tupl
 def function(
     cx: Context, entity: FunctionEntity, decl: ast.FunctionDecl, types: tuple[Type, ...], at: int
 ) -> ir.Function:
-    """The function that ``decl`` is with these type arguments, lowered once for each."""
+    """``decl`` lowered with these type arguments. Equal type arguments give the same object."""
     found = entity.made.get((decl, types))
     if found is not None:
         return found
@@ -104,7 +104,7 @@ def action(cx: Context, decl: ast.ActionDecl) -> ActionEntity:
 
 
 def block_signature(entity: InstanceEntity) -> Signature:
-    """How a parser or control instance is applied."""
+    """The signature with which a parser or control instance is applied."""
     type_ = entity.type
     assert isinstance(type_, BlockTypeOf)
     return Signature(type_.name, (), type_.params, Void(), type_.entity.context, type_.entity.at)

@@ -231,8 +231,10 @@ def extern_params(type_: BlockTypeOf) -> tuple[ParamSig, ...]:
 def applied(
     cx: Context, entity: InstanceEntity, args: tuple[ast.Argument, ...], at: int
 ) -> tuple[InstanceEntity, tuple[ast.Argument, ...]]:
-    """The block that is applied with ``args``, and those of them that are left for run time: externs
-    are part of the block, as constructor arguments are."""
+    """The block that is applied with ``args``, and the arguments that remain for run time.
+
+    Externs do not remain: they become part of the block, as constructor arguments do.
+    """
     pending = entity.value
     if not isinstance(pending, PendingBlock):
         return entity, args

@@ -184,7 +184,7 @@ _KNOWN = _DIRECT.keys() | {
 
 
 def _others(cx: Context, decl: ast_table.TableDecl) -> dict[str, ir.ConstValue | ir.ExternInstance]:
-    """The properties that the program's architecture knows, and no other field of a table has."""
+    """The properties that only the program's architecture knows: no other field of ``ir.Table`` holds them."""
     found: dict[str, ir.ConstValue | ir.ExternInstance] = {}
     for prop in decl.properties:
         if prop.name in _KNOWN:

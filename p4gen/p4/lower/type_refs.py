@@ -269,7 +269,7 @@ def _field_lists(cx: Context, at: int, annotation: Annotation) -> Annotation:
 
 
 def _check_field(cx: Context, kind: str, field: ast.Field, type_: Type) -> None:
-    """What may be a field of what (spec 7.2.8)."""
+    """Report an error if ``type_`` cannot be the type of a field in a ``kind`` (spec 7.2.8)."""
     ok = True
     if isinstance(type_, TypeVar):
         return

@@ -79,8 +79,11 @@ def argument_variants(args: tuple[ir.Arg, ...], index: int | None = None) -> Ite
 
 
 def misplaced(e: ir.Expr) -> Variants:
-    """What lies beside a slice or a field, and has its type: the slice one bit higher and one bit lower, the next such
-    field of its struct or header."""
+    """The neighbours of a slice or a field that have the same type.
+
+    For a slice these are the slices one bit higher and one bit lower; for a field, the next such field of its struct or
+    header.
+    """
     match e:
         case ir.Slice(base=base, hi=hi, lo=lo):
             whole = strip(base.type)
@@ -107,7 +110,7 @@ def parts_kept(target: ir.Expr, e: ir.Expr, lo: int = 0) -> Variants:
 
 
 def zero_of(e: ir.Expr) -> ir.Expr | None:
-    """The zero of a number's type; None for what is none, or is a literal."""
+    """Zero in the type of ``e``; None if ``e`` is no number, or is a literal."""
     if isinstance(e, ir.Literal) or not isinstance(strip(e.type), Bits | SerEnum):
         return None
     return ir.Literal(e.type, e.pos, 0)

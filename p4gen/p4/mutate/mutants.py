@@ -105,8 +105,10 @@ class _Change:
 
 
 def _owners(program: ir.Program) -> Iterator[tuple[str, Pos, Iterator[_Change]]]:
-    """All objects with code: where it is, the position of the declaration, and the possible changes. Bodies of methods
-    are left out: they may refer to the instance that they belong to."""
+    """All objects with code: their names in reports, the positions of their declarations, and the possible changes.
+
+    Bodies of methods are left out: they may refer to the instance that they belong to.
+    """
     seen: set[object] = {method for extern in program.externs for method in extern.methods.values()}
     for block in program.blocks.values():
         used = used_by(block)

@@ -8,7 +8,7 @@ from p4gen.p4.types import Annotation
 
 @node
 class TableKey(Node):
-    """An element of ``key``."""
+    """An element of ``key``: the expression and its match kind."""
 
     expr: Expr
     match_kind: str

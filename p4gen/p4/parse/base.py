@@ -56,7 +56,7 @@ class Cursor:
         return self.offsets[self.i - 1]
 
     def found(self) -> str:
-        """The token here, for a message."""
+        """The next token as a message names it."""
         kind, text = self.kinds[self.i], self.texts[self.i]
         if kind == "end":
             return text
@@ -96,7 +96,7 @@ class Cursor:
         return self.texts[self.i - 1]
 
     def at_name(self) -> bool:
-        """Whether a name is next."""
+        """Whether the next token is a name: an identifier, or a keyword that may be one."""
         return self.kinds[self.i] in _NAME_KINDS
 
     def body_of(self, name: str, start: int, end: int) -> Annotation:

@@ -30,7 +30,7 @@ class ExprParser(AnnotationParser):
     # --- types ---
 
     def at_type(self) -> bool:
-        """Whether a type is next."""
+        """Whether the next token begins a type: a keyword of a type, or the name of one."""
         kind = self.kind
         if kind == "list":
             return self.kinds[self.i + 1] == "<"
@@ -85,12 +85,12 @@ class ExprParser(AnnotationParser):
         return named
 
     def named_type(self) -> ast.NamedType:
-        """A type's name alone."""
+        """Parse the name of a type, without type arguments or sizes."""
         at, rooted = self.at, self.accept(".")
         return ast.NamedType(at, self.name("the name of a type"), rooted)
 
     def type_or_void(self) -> ast.TypeRef:
-        """A function's result."""
+        """Parse the type of a function's result, which may be ``void``."""
         at = self.at
         if self.accept("void"):
             return ast.BaseType(at, "void")
@@ -366,7 +366,7 @@ class ExprParser(AnnotationParser):
 
     @override
     def structured(self, name: str) -> Annotation:
-        """The expressions are evaluated."""
+        """Parse the body ``[…]`` of a structured annotation. Its expressions are evaluated at once."""
         self.expect("[")
         start = self.i
         pairs: list[tuple[str, int | str | bool]] = []

@@ -53,7 +53,7 @@ class Source:
         return found
 
     def known(self) -> list[tuple[int, Pos]]:
-        """The offsets whose place was asked for so far, with it."""
+        """The offsets for which ``pos`` was called so far, each with its place."""
         return list(self._cache.items())
 
     def origin(self, offset: int) -> Pos | None:
@@ -77,7 +77,7 @@ class Source:
 
 
 class Reported(Exception):  # noqa: N818 - not an error of its own: that is on record
-    """Raised once an error is recorded, to leave the construct it makes meaningless."""
+    """Raised after an error has been recorded, to leave the construct that has no meaning because of it."""
 
 
 class Reporter:
@@ -100,11 +100,11 @@ class Reporter:
 
     @property
     def count(self) -> int:
-        """How much was found so far."""
+        """The number of errors and warnings so far."""
         return len(self._found)
 
     def warn(self, at: int, message: str, *notes: tuple[int, str]) -> None:
-        """Record a warning."""
+        """Record a warning at offset ``at``; ``notes`` point at other declarations involved."""
         self._add(at, message, "warning", notes)
 
     def _add(self, at: int, message: str, severity: str, notes: tuple[tuple[int, str], ...]) -> None:

@@ -29,7 +29,7 @@ class StmtParser(KeysetParser):
         return ast.Block(at, tuple(body), annotations)
 
     def statement_or_declaration(self) -> ast.Stmt | ast.Decl:
-        """An element of a block."""
+        """Parse an element of a block: a statement, or a declaration of a constant, a variable or an instance."""
         start = self.i
         annotations = self.annotations()
         if self.kind == "const":
@@ -132,7 +132,7 @@ class StmtParser(KeysetParser):
     # --- statements ---
 
     def statement(self) -> ast.Stmt:
-        """A statement."""
+        """Parse a statement, up to and including its semicolon or closing brace."""
         kind, at = self.kind, self.at
         match kind:
             case "{" | "@" | "pragma":
@@ -212,7 +212,7 @@ class StmtParser(KeysetParser):
         return ast.SwitchStmt(at, subject, tuple(cases))
 
     def for_statement(self) -> ast.Stmt:
-        """Either form of ``for``."""
+        """Parse ``for``, either over a range or collection, or with initialisation, condition and update."""
         at = self.expect("for")
         self.expect("(")
         self.scopes.append({})

@@ -8,10 +8,10 @@ from p4gen.p4.types import Annotation
 
 
 class TableParser(StmtParser):
-    """Adds tables."""
+    """Adds tables: keys, actions, entries and other properties."""
 
     def table(self, annotations: tuple[Annotation, ...]) -> ast_table.TableDecl:
-        """A whole table."""
+        """Parse a whole table. A property given twice is an error."""
         self.expect("table")
         at = self.at
         name = self.name("the name of the table")
@@ -54,7 +54,7 @@ class TableParser(StmtParser):
         )
 
     def keys(self) -> tuple[ast_table.TableKey, ...]:
-        """The elements of ``key``."""
+        """Parse ``key``: the elements between its braces."""
         self.expect("{")
         found: list[ast_table.TableKey] = []
         while not self.accept("}"):
@@ -68,7 +68,7 @@ class TableParser(StmtParser):
         return tuple(found)
 
     def actions(self) -> tuple[ast_table.TableAction, ...]:
-        """The elements of ``actions``."""
+        """Parse ``actions``: the elements between its braces."""
         self.expect("{")
         found: list[ast_table.TableAction] = []
         while not self.accept("}"):
@@ -84,7 +84,7 @@ class TableParser(StmtParser):
         return ast_table.TableAction(at, name, rooted, args, annotations)
 
     def entries(self) -> tuple[ast_table.TableEntry, ...]:
-        """The elements of ``entries``."""
+        """Parse ``entries``: the elements between its braces."""
         self.expect("{")
         found: list[ast_table.TableEntry] = []
         while not self.accept("}"):

@@ -150,7 +150,7 @@ class SliceOf(Expr):
 
 @node
 class PlusSlice(Expr):
-    """``base[low +: width]``."""
+    """``base[low +: width]``, the ``width`` bits from ``low`` on."""
 
     base: Expr
     low: Expr
@@ -211,7 +211,7 @@ class StructOf(Expr):
 
 @node
 class InvalidOf(Expr):
-    """``{#}``."""
+    """``{#}``, an invalid header or header union."""
 
 
 @node
