@@ -178,3 +178,25 @@ class NothingFromBeforeTheWrapFillsAGap(PipeThatIdledOnceRound):
         self.check(flow.group, {source: [ack_of(newer)]}, to(flow.outputs, self.result(late, values)))
         self.answer(flow.group, edge, late, syndrome.syndrome, msn=1)
         self.check(flow.group, {}, {edge: [again(self.result(late, values))]})
+
+
+class GapsStayWhereTheyAre(PipeThatIdledOnceRound):
+    """When more goes out behind what has not, it is still the same packet that has not gone out."""
+
+    reliability = (Reliability.SR, Reliability.SACK)
+
+    def runTest(self) -> None:
+        flow, edge = self.once_round()
+        (source,), late = flow.sources, self.psn(1)
+        selective = self.spec.loss_recovery is Reliability.SACK
+        values = self.inputs(flow)
+        for offset in (2, 3, 4):
+            self.push(flow, [source], self.psn(offset), values)
+        told = selective_of(late, 1) if selective else nak_of(late)
+        results = [self.result(self.psn(offset), values) for offset in (2, 3, 4)]
+        self.check(flow.group, {source: [told, *[ack_of(self.psn(0))] * 2]}, to(flow.outputs, *results))
+        syndrome = Nak(NakCode.SELECTIVE) if selective else Nak()
+        self.answer(flow.group, edge, late, syndrome.syndrome, msn=1)
+        self.expect_nothing()
+        self.answer(flow.group, edge, self.psn(2), syndrome.syndrome, msn=1)
+        self.check(flow.group, {}, {edge: [again(results[0])]})

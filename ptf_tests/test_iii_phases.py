@@ -71,6 +71,20 @@ class PhasesTest(ModeIIITest):
         return everybody, result, announcements
 
 
+class BroadcastAfterALongReduce(PhasesTest):
+    """Nothing has been sent to the children in a Reduce that has taken a whole range. The Broadcast that follows finds
+    its range as far on as the Reduce has come."""
+
+    def runTest(self) -> None:
+        group = self.node(reduce_to(0, 3), broadcast_from(0, 3))
+        self.serve(group)
+        self.begin(flow_at(group, Collective.REDUCE), self.window)
+        self.rounds(flow_at(group, Collective.REDUCE), 1, self.window)
+        broadcast = flow_at(group, Collective.BROADCAST, down=True)
+        self.begin(broadcast, 1, psn=self.psn(self.window + 1))
+        self.round(broadcast, self.psn(self.window + 2))
+
+
 class LastAckOfAReduceIsLost(PhasesTest):
     """An ACK of the next collective shows that its sender has finished the one before: a parent that has acknowledged
     an announcement may announce next, although its last ACK of the Reduce was lost."""
