@@ -1,20 +1,17 @@
 """Programs: modules, how they are composed, and the P4 text and manifest that come of it."""
 
 from p4gen.program.common import Ipv4Checksum
-from p4gen.program.compose import Composition, Flows, ProgramParts, compose
-from p4gen.program.flow import Apply, Do, Flow, When, when
+from p4gen.program.compose import Composition, ProgramParts, compose
+from p4gen.program.flow import Flow
 from p4gen.program.manifest import Manifest, manifest
 from p4gen.program.module import Drop, DropReason, Metadata, Module, Register, Size, Table
 from p4gen.program.text import Rendered, render
 
 __all__ = [
-    "Apply",
     "Composition",
-    "Do",
     "Drop",
     "DropReason",
     "Flow",
-    "Flows",
     "Ipv4Checksum",
     "Manifest",
     "Metadata",
@@ -24,9 +21,7 @@ __all__ = [
     "Rendered",
     "Size",
     "Table",
-    "When",
     "compose",
     "manifest",
     "render",
-    "when",
 ]

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic
 
 from p4gen.errors import InputError
 from p4gen.families import Facet, OwnSpec
 from p4gen.layout import Header
-from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, When
+from p4gen.program.module import Gress
 from p4gen.vocabulary import ProgramSpec
 
 
@@ -28,10 +28,9 @@ class Beside(Facet, Generic[OwnSpec]):
 
     module: ClassVar[str] = "beside"
 
-    ingress: Callable[[OwnSpec], tuple[Step, ...]]
-    """Steps for a packet that the other family only routes, with an ``Ordinary`` where it is routed."""
-    egress: Callable[[OwnSpec], tuple[Step, ...]]
-    """Steps for copies of such packets in egress."""
+    flows: Mapping[Gress, str]
+    """The templates of the flows of packets that the other family only routes: that in ingress has ``ordinary`` where
+    they are routed (``p4gen.program.flow``)."""
     preamble: tuple[str, ...]
     """Templates with the family's types and constants; they know ``beside``, and leave out what
     ``p4gen.program.common`` lists."""
@@ -49,37 +48,6 @@ class Beside(Facet, Generic[OwnSpec]):
         for old, new in self.names.items():
             text = re.sub(rf"(?<![\w.]){old}\b", new, text)
         return text
-
-    def steps(self, steps: Iterable[Step], routed: tuple[Step, ...]) -> tuple[Step, ...]:
-        """The family's steps with these names; ``routed`` are the other family's steps for ordinary packets."""
-        return tuple(one for step in steps for one in self._step(step, routed))
-
-    def _step(self, step: Step, routed: tuple[Step, ...]) -> tuple[Step, ...]:
-        match step:
-            case Ordinary():
-                return routed
-            case Apply():
-                return (replace(step, arguments=self.renamed(step.arguments), guest=True),)
-            case Do():
-                return (replace(step, text=self.renamed(step.text)),)
-            case When():
-                then, otherwise = self.steps(step.then, routed), self.steps(step.otherwise, routed)
-                return (replace(step, condition=self.renamed(step.condition), then=then, otherwise=otherwise),)
-
-
-def put_beside(facet: Beside[Any], spec: ProgramSpec, ingress: Flow, egress: Flow) -> tuple[Flow, Flow]:
-    """The flows of a program of two families. ``spec`` is the program's.
-
-    Raises ``InputError`` if the first family has no place for the packets that it only routes.
-    """
-    guest = spec.beside
-    if not ingress.ordinary() or not egress.ordinary():
-        raise InputError(f"{spec.program}: programs of the family {spec.family} leave no packets to a family beside it")
-    arriving, leaving = facet.ingress(guest), facet.egress(guest)
-    return (
-        ingress.settled(lambda place: facet.steps(arriving, place.steps)),
-        egress.settled(lambda place: facet.steps(leaving, place.steps)),
-    )
 
 
 def check_headers(spec: ProgramSpec, own: Iterable[Header], others: Iterable[Header]) -> None:

@@ -12,26 +12,20 @@ from p4gen.arch import Architecture, Feature
 from p4gen.errors import InputError
 from p4gen.families import Facet, OwnSpec, family_of
 from p4gen.layout import Header, Word
-from p4gen.program.beside import Beside, check_headers, put_beside
+from p4gen.program.beside import Beside, check_headers
 from p4gen.program.common import BODIES, Ipv4Checksum
 from p4gen.program.declared import declared
-from p4gen.program.flow import Apply, Do, Flow, walk
+from p4gen.program.flow import Added, Applied, Flow, applied, tidy
 from p4gen.program.module import DropReason, Gress, Module, Part, snake
-from p4gen.program.templates import Recorded, Templates
+from p4gen.program.templates import Line, Recorded, Templates, has_text
 from p4gen.resources import resource
 from p4gen.rocev2 import codes, layouts
 from p4gen.vocabulary import ProgramSpec
 
+_PLACE: Final = "\x02\n"
+"""Stands in the flow of a family beside another one for what becomes of packets that it leaves."""
 _INSTANCE: Final = re.compile(r"\s+([A-Z]\w*)\(\) \w+;")
 """The instance of a control."""
-
-
-@dataclass(frozen=True)
-class Flows:
-    """The flows of a program's two pipelines."""
-
-    ingress: Flow
-    egress: Flow
 
 
 @dataclass(frozen=True)
@@ -42,8 +36,9 @@ class ProgramParts(Facet, Generic[OwnSpec]):
 
     headers: Callable[[OwnSpec], tuple[Header, ...]]
     """Headers that the parser knows, outermost first. ``p4gen.rocev2.layouts`` has those of RoCEv2."""
-    flows: Callable[[OwnSpec], Flows]
-    """The flows of its pipelines. Raises ``InputError`` for a spec that has no program."""
+    flows: Callable[[OwnSpec], tuple[str, str]]
+    """The templates of the flows of its pipelines, ingress and egress (``p4gen.program.flow``). Raises ``InputError``
+    for a spec that has no program."""
     templates: Callable[[Composition], tuple[str, ...]]
     """The templates in front of its modules, in their order in the text: the preamble first, the parser last."""
     names: Callable[[Composition], dict[str, Any]]
@@ -61,21 +56,17 @@ class ProgramParts(Facet, Generic[OwnSpec]):
     reuse: Callable[[OwnSpec, OwnSpec], tuple[str, float] | None] = lambda _before, _after: None
     """The paper's statement on how much its second program reuses of its first, and the share, if it makes one."""
 
-    def with_module(self, step: Apply, *, after: str) -> ProgramParts[OwnSpec]:
-        """The parts of programs with an additional module, which is applied after each place where ``after`` is.
+    added: tuple[Added, ...] = ()
+    """Modules that a family adds to the flows of the one that it builds on."""
+
+    def with_module(self, module: str, arguments: str, *, after: str) -> ProgramParts[OwnSpec]:
+        """The parts of programs with an additional module, which is applied with ``arguments`` after each place where
+        the module ``after`` is.
 
         For families that add to another one's programs. ``compose`` raises ``InputError`` for a program without
         ``after``.
         """
-
-        def flows(spec: OwnSpec) -> Flows:
-            found = self.flows(spec)
-            there = [flow for flow in (found.ingress, found.egress) if flow.applies(after)]
-            if not there:
-                raise InputError(f"{spec.program}: there is no {after}, which {step.module} is to come after")
-            return Flows(found.ingress.with_after(after, step), found.egress.with_after(after, step))
-
-        return replace(self, flows=flows)
+        return replace(self, added=(*self.added, Added(module, arguments, after)))
 
 
 @dataclass(frozen=True)
@@ -84,8 +75,7 @@ class Control:
 
     name: str
     template: str
-    lines: tuple[tuple[str, int], ...]
-    """Its P4, each line with its line in the template."""
+    lines: tuple[Line, ...]
     module: Module | None
 
 
@@ -95,13 +85,58 @@ class Composition:
 
     spec: ProgramSpec
     parts: ProgramParts[Any]
-    flows: Flows
     guest: Guest | None = None
     """The family beside the program's own, if there is one."""
 
     def has(self, name: str) -> bool:
         """Whether its flows apply a module of that name."""
-        return self.flows.ingress.applies(name) or self.flows.egress.applies(name)
+        return any(flow.applies(name) for flow in self.flows.values())
+
+    @cached_property
+    def flows(self) -> dict[Gress, Flow]:
+        """What its pipelines do.
+
+        Raises ``InputError`` if a template is missing or wrong, or leaves no packets to the family beside the program's
+        own.
+        """
+        ingress, egress = self.parts.flows(self.spec)
+        flows: dict[Gress, Flow] = {"ingress": self._flow("ingress", ingress), "egress": self._flow("egress", egress)}
+        for added in self.parts.added:
+            if not any(flow.applies(added.after) for flow in flows.values()):
+                raise InputError(
+                    f"{self.spec.program}: there is no {added.after}, which {added.module} is to come after"
+                )
+        return flows
+
+    def _flow(self, gress: Gress, template: str) -> Flow:
+        arch = Recorded(self.arch)
+        context = self.context | {"arch": arch}
+        routed, others = "", ""
+
+        def ordinary(caller: Callable[[], str] = str) -> str:
+            """The statements for packets that are not the family's own; ``caller`` gives its own ones."""
+            nonlocal routed, others
+            routed = caller()
+            if self.guest is None:
+                return routed
+            guests = self.guest_context | {"arch": arch, "ordinary": lambda caller=str: caller() and _PLACE}
+            others = self.templates.render_marked(self._form(self.guest.facet.flows[gress]), context | guests)
+            others = self.guest.facet.renamed(others)
+            return others.replace(_PLACE, routed) if has_text(others) else ""
+
+        text = self.templates.render_marked(self._form(template), context | {"ordinary": ordinary})
+        for added in self.parts.added:
+            text = added.to(text)
+        last, guests = applied(routed), applied(others)
+        names = sorted(applied(text), key=lambda name: name in last)
+        return Flow(
+            tuple(tidy(line for line in text.split("\n") if has_text(line))),
+            tuple(Applied(name, name in guests) for name in names),
+            frozenset(arch.used),
+        )
+
+    def _form(self, template: str) -> str:
+        return self.templates.form(template) or template
 
     @cached_property
     def controls(self) -> tuple[Control, ...]:
@@ -172,9 +207,8 @@ class Composition:
     @cached_property
     def uses(self) -> frozenset[Feature]:
         """The features of architectures that the program uses."""
-        steps = (step for flow in (self.flows.ingress, self.flows.egress) for step in walk(flow.steps))
-        used = (step.uses for step in steps if isinstance(step, Do))
-        return frozenset().union(*used, *(module.uses for module in self.modules))
+        flows = (flow.uses for flow in self.flows.values())
+        return frozenset().union(*flows, *(module.uses for module in self.modules))
 
     @property
     def arch(self) -> Architecture:
@@ -205,7 +239,6 @@ class Composition:
             "layouts": layouts,
             "codes": codes,
             "words": self.layouts,
-            "has": self.has,
         }  # fmt: skip
 
     @cached_property
@@ -216,8 +249,8 @@ class Composition:
         alone = self.guest.alone
         return alone.names | {"spec": alone.spec, "words": alone.layouts, "beside": True}
 
-    def rendered(self, *, line_directives: bool) -> Iterator[tuple[str, Iterator[tuple[str, int]]]]:
-        """The templates of the program in the order of its text, each with its lines and their lines in it."""
+    def rendered(self, *, line_directives: bool) -> Iterator[tuple[str, Iterator[Line]]]:
+        """The templates of the program in the order of its text, each with its lines."""
         context = self.context | {
             "uses": self.uses,
             "modules": self.modules,
@@ -227,6 +260,7 @@ class Composition:
             "drops": self.drops,
             "words": self.words,
             "flows": self.flows,
+            "has": self.has,
             "line_directives": line_directives,
             "arch": self.arch,
         }
@@ -236,7 +270,7 @@ class Composition:
             if self.of_guest(template):
                 assert self.guest is not None
                 lines = self.templates.render(template, context | guests)
-                yield template, ((self.guest.facet.renamed(text), line) for text, line in lines)
+                yield template, ((self.guest.facet.renamed(text), origin) for text, origin in lines)
             else:
                 yield template, self.templates.render(template, context)
         yield from ((control.template, iter(control.lines)) for control in self.controls)
@@ -248,7 +282,7 @@ class Composition:
         first, *rest = self.parts.templates(self)
         front = (first, *(self.guest.facet.preamble if self.guest is not None else ()), *rest)
         back = (self.arch.template("pipelines"), self.arch.template("deparser"))
-        return tuple(self.templates.form(each) or each for each in front), back
+        return tuple(map(self._form, front)), back
 
     @cached_property
     def templates(self) -> Templates:
@@ -305,14 +339,10 @@ class _Controls:
         self._composition = composition
         self._begun: dict[str, str] = {}
         self._users: dict[Feature, dict[str, None]] = {}
-        flows = composition.flows
-        sides: tuple[tuple[Gress, Flow], ...] = (("ingress", flows.ingress), ("egress", flows.egress))
-        for gress, flow in sides:
-            for applied in flow.applied:
-                self._add(applied.module, gress, "", guest=applied.guest)
-            for step in walk(flow.steps):
-                if isinstance(step, Do):
-                    self._note(f"the flow of {gress}", step.uses)
+        for gress, flow in composition.flows.items():
+            for each in flow.applied:
+                self._add(each.module, gress, "", guest=each.guest)
+            self._note(f"the flow of {gress}", flow.uses)
         self._check_features()
 
     def _add(self, name: str, gress: Gress, within: str, *, guest: bool) -> None:
@@ -328,13 +358,14 @@ class _Controls:
         self._begun[name] = template
         beside = composition.guest if composition.of_guest(template) else None
         arch = Recorded(composition.arch)
-        context = composition.context | (composition.guest_context if beside else {}) | {"arch": arch}
+        context = composition.context | {"has": composition.has}
+        context = context | (composition.guest_context if beside else {}) | {"arch": arch}
         try:
             lines = composition.templates.render(template, context)
             if beside is not None:
-                lines = ((beside.facet.renamed(text), line) for text, line in lines)
+                lines = ((beside.facet.renamed(text), origin) for text, origin in lines)
             one = beside.alone if beside is not None else composition
-            told = declared(template, lines, one.spec, one.layouts)
+            told = declared(lines, one.spec, one.layouts)
         except InputError:
             # Features say more than a statement that the architecture does not have.
             self._note(name, arch.used)
@@ -386,14 +417,8 @@ def compose(spec: ProgramSpec) -> Composition:
     Raises ``InputError`` if a module has no template, a declaration is wrong, the architecture does not have a feature
     that is used, or the family beside it cannot be there.
     """
-    parts = family_of(spec).facet(ProgramParts)
-    flows = parts.flows(spec)
     guest = _guest(spec)
-    if guest is None:
-        flows = Flows(flows.ingress.settled(), flows.egress.settled())
-    else:
-        flows = Flows(*put_beside(guest.facet, spec, flows.ingress, flows.egress))
-    composition = Composition(spec, parts, flows, guest)
+    composition = Composition(spec, family_of(spec).facet(ProgramParts), guest)
     if guest is not None:
         check_headers(spec, composition.headers.values(), guest.alone.headers.values())
     # What is wrong is found here, not where a part is first asked for.

@@ -29,6 +29,7 @@ from p4gen.arch import Feature
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.layout import Word
 from p4gen.program.module import Drop, Metadata, Register, Size, Table
+from p4gen.program.templates import Line
 from p4gen.vocabulary import ProgramSpec
 
 _LINE: Final = re.compile(r"\s*//@\s*(\w*)\s*(.*?)\s*$")
@@ -42,8 +43,7 @@ _KEEPS: Final = re.compile(r"(?:bit<(\d+)> )?([\w.*]+)\[([^]]+)\](?:, (.+?) time
 class Declared:
     """What a rendered template declares, and the P4 that is left of it."""
 
-    lines: list[tuple[str, int]] = field(default_factory=list)
-    """The lines of P4, each with its line in the template."""
+    lines: list[Line] = field(default_factory=list)
     paper: str = ""
     purpose: str = ""
     tells: list[Metadata] = field(default_factory=list)
@@ -53,22 +53,22 @@ class Declared:
     uses: set[Feature] = field(default_factory=set)
 
 
-def declared(template: str, lines: Iterable[tuple[str, int]], spec: ProgramSpec, words: Mapping[str, Word]) -> Declared:
+def declared(lines: Iterable[Line], spec: ProgramSpec, words: Mapping[str, Word]) -> Declared:
     """What the rendered ``lines`` of a template declare in a program with this spec; ``words`` are the layouts of
     registers' words, by the last part of their names.
 
     Raises ``InputError`` with the position of a line that is no declaration.
     """
     found = Declared()
-    for text, number in lines:
+    for text, origin in lines:
         line = _LINE.match(text)
         if line is None:
-            found.lines.append((text, number))
+            found.lines.append((text, origin))
             continue
         try:
             _declare(found, line[1], line[2], spec, words)
         except _NotDeclaredError as error:
-            raise InputError(Diagnostic(Pos(template, number, 1), str(error))) from None
+            raise InputError(Diagnostic(Pos(*origin, 1), str(error))) from None
     return found
 
 

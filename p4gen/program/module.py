@@ -164,3 +164,8 @@ class Part:
 def snake(name: str) -> str:
     """The name of a control's instance, and of its template: ``check_order`` of CheckOrder."""
     return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
+
+
+def camel(name: str) -> str:
+    """The name of an instance's control: CheckOrder of ``check_order``."""
+    return "".join(part.capitalize() for part in name.split("_"))

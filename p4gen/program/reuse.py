@@ -10,11 +10,9 @@ import difflib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import groupby
 
 from p4gen.families import family_of
 from p4gen.program.compose import Composition, ProgramParts, compose
-from p4gen.program.text import render
 from p4gen.vocabulary import ProgramSpec
 
 _PIPELINES = "IncIngress, IncEgress"
@@ -174,10 +172,8 @@ def compare(before: ProgramSpec, after: ProgramSpec) -> Reuse:
 
 def _parts(composition: Composition) -> Iterator[Part]:
     names = {module.template: module.name for module in composition.modules}
-    rendered = render(composition)
-    texts = zip(rendered.text.splitlines(), rendered.origins, strict=True)
-    for template, lines in groupby(texts, key=lambda line: line[1][0]):
-        text = [line for line, _ in lines if not line.startswith("#line ")]
+    for template, lines in composition.rendered(line_directives=False):
+        text = [line for line, _ in lines]
         while text and not text[-1]:
             text.pop()
         stem = template.rpartition("/")[2].partition(".")[0]

@@ -6,7 +6,7 @@ import marshal
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -33,9 +33,15 @@ from p4gen.program.module import DropReason
 
 Folders = tuple[tuple[str, Path], ...]
 """Folders of templates, by the first part of the templates' names."""
+Origin = tuple[str, int]
+"""A template, and a line in it."""
+Line = tuple[str, Origin]
+"""A line of P4, and where it comes from."""
 COMMON = ("shared", "arch")
 """Folders of templates that every family may use: parts that no paper knows, and architectures."""
-_MARK = "\x00"
+_MARK = "\x00{}:{}\x01"
+"""Behind a line that leaves text: its template, and its number there."""
+_MARKS = re.compile("\x00([^:]+):(\\d+)\x01")
 _ROW = 112
 """Columns that a row of like declarations may take."""
 _CONTROL_LINE = re.compile(r"\s*\{%.*%\}\s*$")
@@ -80,10 +86,16 @@ class Templates:
         except TemplateNotFound as error:
             raise InputError(_diagnose(template, error)) from error
 
-    def render(self, template: str, context: dict[str, Any]) -> Iterator[tuple[str, int]]:
-        """The rendered lines, each with its line in the template. Raises ``InputError`` with the position of what is
-        wrong in the template."""
-        return _render_marked(_environment(self.folders, self.architectures), template, context)
+    def render(self, template: str, context: Mapping[str, Any]) -> Iterator[Line]:
+        """The rendered lines. Raises ``InputError`` with the position of what is wrong in a template."""
+        return unmarked(template, self.render_marked(template, context).rstrip("\n").split("\n"))
+
+    def render_marked(self, template: str, context: Mapping[str, Any]) -> str:
+        """The rendered text with marks behind its lines, for a template that contains it."""
+        try:
+            return _environment(self.folders, self.architectures).get_template(template).render(context)
+        except TemplateError as error:
+            raise InputError(_diagnose(template, error)) from error
 
 
 def _loader(folders: Folders, architectures: Folders) -> BaseLoader:
@@ -93,7 +105,7 @@ def _loader(folders: Folders, architectures: Folders) -> BaseLoader:
 
 
 class _MarkedLoader(BaseLoader):
-    """Loads templates with the line's number behind every line that leaves text."""
+    """Loads templates with a mark behind every line that leaves text."""
 
     def __init__(self, folders: Folders, architectures: Folders) -> None:
         self._inner = _loader(folders, architectures)
@@ -101,7 +113,7 @@ class _MarkedLoader(BaseLoader):
     def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Any]:
         source, file, fresh = self._inner.get_source(environment, template)
         lines = source.rstrip("\n").split("\n")
-        marked = (t if _CONTROL_LINE.match(t) else f"{t}{_MARK}{n}" for n, t in enumerate(lines, 1))
+        marked = (t if _CONTROL_LINE.match(t) else t + _MARK.format(template, n) for n, t in enumerate(lines, 1))
         return "\n".join(marked) + "\n", file, fresh
 
 
@@ -165,25 +177,25 @@ def _drop_rows(drops: Sequence[DropReason]) -> list[str]:
     return rows
 
 
-def _render_marked(environment: Environment, template: str, context: dict[str, Any]) -> Iterator[tuple[str, int]]:
-    """The rendered lines, each with its line in the template."""
-    try:
-        text = environment.get_template(template).render(context)
-    except TemplateError as error:
-        raise InputError(_diagnose(template, error)) from error
-    number = 1
-    unmarked: list[str] = []
-    for line in text.rstrip("\n").split("\n"):
-        content, *marks = line.split(_MARK)
-        # A macro's last line also carries the mark of the line that called it; the caller comes last.
-        tail = "".join(re.sub(r"^\d+", "", mark) for mark in marks)
-        unmarked.append((content + tail).rstrip())
+def has_text(rendered: str) -> bool:
+    """Whether rendered text has more than marks and blanks."""
+    return bool(_MARKS.sub("", rendered).strip())
+
+
+def unmarked(template: str, lines: Iterable[str]) -> Iterator[Line]:
+    """Lines of rendered text without their marks, each with its origin; ``template`` is that of lines without one."""
+    origin = template, 1
+    waiting: list[str] = []
+    for line in lines:
+        waiting.append(_MARKS.sub("", line).rstrip())
+        # A macro's last line also has the mark of the line that called it; the caller comes last.
+        marks = _MARKS.findall(line)
         if marks:
-            number = int(re.match(r"\d+", marks[-1])[0])  # type: ignore[index]
+            origin = marks[-1][0], int(marks[-1][1])
             # Of an expression's lines, only the last has a mark.
-            yield from ((each, number) for each in unmarked)
-            unmarked.clear()
-    yield from ((each, number) for each in unmarked)
+            yield from ((text, origin) for text in waiting)
+            waiting.clear()
+    yield from ((text, origin) for text in waiting)
 
 
 def _diagnose(template: str, error: TemplateError) -> Diagnostic:
@@ -195,5 +207,5 @@ def _diagnose(template: str, error: TemplateError) -> Diagnostic:
     if isinstance(error, TemplateSyntaxError):
         places.append((error.filename or template, error.lineno))
     file, line = places[-1] if places else (template, None)
-    message = (error.message or type(error).__name__).splitlines()[0].replace(_MARK, "")
+    message = _MARKS.sub("", (error.message or type(error).__name__).splitlines()[0])
     return Diagnostic(Pos(file, line or 1, 1), message)

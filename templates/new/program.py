@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from p4gen.papers.epic.program import FACET as EPIC
-from p4gen.program import Apply
 
-FACET = EPIC.with_module(Apply("CountContributions", "hdr.payload, meta"), after="AggregateData")
+FACET = EPIC.with_module("CountContributions", "hdr.payload, meta", after="AggregateData")

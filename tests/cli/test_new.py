@@ -19,7 +19,6 @@ from p4gen.families.registry import FOLDERS
 from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.program import compose
 from p4gen.program.compose import ProgramParts
-from p4gen.program.flow import Apply
 from p4gen.resources import resource
 
 
@@ -208,7 +207,7 @@ def test_the_wheel_has_what_is_copied() -> None:
 
 def test_a_module_after_one_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = EpicSpec(mode=Mode.II)
-    parts = family_of(spec).facet(ProgramParts).with_module(Apply("CountContributions", "meta"), after="SendAck")
+    parts = family_of(spec).facet(ProgramParts).with_module("CountContributions", "meta", after="SendAck")
     monkeypatch.setattr("p4gen.papers.epic.program.FACET", parts)
     with pytest.raises(InputError, match="there is no SendAck, which CountContributions is to come after"):
         compose(spec)
@@ -216,7 +215,7 @@ def test_a_module_after_one_that_is_not_there_is_refused(monkeypatch: pytest.Mon
 
 def test_a_module_without_a_template_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = EpicSpec(mode=Mode.II)
-    parts = family_of(spec).facet(ProgramParts).with_module(Apply("CountContributions", "meta"), after="Forward")
+    parts = family_of(spec).facet(ProgramParts).with_module("CountContributions", "meta", after="Forward")
     monkeypatch.setattr("p4gen.papers.epic.program.FACET", parts)
     with pytest.raises(
         InputError, match=r"modeii_sum_int32_x64: there is no template count_contributions\.p4\.j2 in epic or shared"

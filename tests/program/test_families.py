@@ -54,24 +54,14 @@ INIT = '''
 '''
 
 PROGRAM = '''
-    """A gate's only module, and its flow."""
+    """What a gate's programs consist of."""
 
-    from p4gen.program import (
-        Apply, Do, Flow, Flows, Ipv4Checksum, ProgramParts, when,
-    )
+    from p4gen.program import Ipv4Checksum, ProgramParts
     from p4gen.rocev2 import layouts
-
-    COUNT = Do("drops.count((bit<32>)(bit<8>)meta.drop);")
-    INGRESS = Flow((
-        Do("meta.drop = drop_t.NONE;"),
-        Apply("Gate", "hdr, meta, std_meta"),
-        when("meta.drop != drop_t.NONE", COUNT, Do("mark_to_drop(std_meta);")),
-    ))
-    EGRESS = Flow((when("meta.drop != drop_t.NONE", COUNT),))
 
     FACET = ProgramParts(
         headers=lambda spec: (layouts.ETHERNET, layouts.IPV4),
-        flows=lambda spec: Flows(INGRESS, EGRESS),
+        flows=lambda spec: ("gate/ingress.p4.j2", "gate/egress.p4.j2"),
         templates=lambda composition: (
             "gate/start.p4.j2",
             "shared/headers.p4.j2",
@@ -153,12 +143,27 @@ GATE = """
     }
 """
 
+EGRESS = """
+    if (meta.drop != drop_t.NONE) { drops.count((bit<32>)(bit<8>)meta.drop); }
+"""
+
+INGRESS = """
+    meta.drop = drop_t.NONE;
+    gate.apply(hdr, meta, std_meta);
+    if (meta.drop != drop_t.NONE) {
+        drops.count((bit<32>)(bit<8>)meta.drop);
+        mark_to_drop(std_meta);
+    }
+"""
+
 FILES = {
     "__init__.py": INIT,
     "program.py": PROGRAM,
     "templates/start.p4.j2": START,
     "templates/parser.p4.j2": PARSER,
     "templates/gate.p4.j2": GATE,
+    "templates/ingress.p4.j2": INGRESS,
+    "templates/egress.p4.j2": EGRESS,
 }
 
 

@@ -1,57 +1,74 @@
-"""Flows: how steps read in P4, and compositions that are refused because of them."""
+"""Flows: how they are laid out, which modules they apply, and what a family adds to those of another one."""
 
 from __future__ import annotations
 
-from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, When, when
+from p4gen.papers.epic.spec import EpicSpec, Mode
+from p4gen.papers.themis.spec import ThemisSpec
+from p4gen.program import compose
+from p4gen.program.flow import Added, Applied, applied, tidy
 
 
-def text(*steps: Step) -> list[str]:
-    return list(Flow(steps).lines(indent=0))
+def laid_out(text: str) -> list[str]:
+    return [line.removeprefix(" " * 8) for line in tidy(text.strip().split("\n"))]
 
 
-def test_steps_read_as_p4() -> None:
-    forward = Apply("Forward", "hdr, meta")
-    assert text(forward) == ["forward.apply(hdr, meta);"]
-    assert text(when("x == 1", forward)) == ["if (x == 1) { forward.apply(hdr, meta); }"]
-    assert text(when("x == 1", forward, Do("x = 0;"))) == [
-        "if (x == 1) {",
-        "    forward.apply(hdr, meta);",
-        "    x = 0;",
-        "}",
-    ]
-    assert text(when("a", Do("b;"), otherwise=(when("c", Do("d;"), otherwise=(Do("e;"),)),))) == [
-        "if (a) {",
-        "    b;",
-        "} else if (c) {",
-        "    d;",
+def test_blocks_are_indented() -> None:
+    assert laid_out("""
+        if (a) { b.apply(meta); }
+            if (c) {
+        d.apply(hdr, meta);
+              } else if (e) {
+            if (f) {
+            g = 1;
+        }
+                } else {
+        h = 2;
+        }
+    """) == [
+        "if (a) { b.apply(meta); }",
+        "if (c) {",
+        "    d.apply(hdr, meta);",
+        "} else if (e) {",
+        "    if (f) {",
+        "        g = 1;",
+        "    }",
         "} else {",
-        "    e;",
+        "    h = 2;",
         "}",
     ]
 
 
 def test_notes_stand_in_one_column_and_after_what_is_longer() -> None:
-    noted = text(Do("a;", "why"), when("c", Do("d;"), note="when"), Do("long" * 20, "after"))
-    assert [line.index("//") for line in noted] == [70, 70, 82]
-    assert text(when("c", Do("d;", "inside"))) == ["if (c) {", f"{'    d;':<70}// inside", "}"]
+    long = "long" * 20
+    lines = [
+        *tidy(["a;  // why", "if (c) { // when", "d;    // inside { braces", "}", f"{long}; // after", "// whole"])
+    ]
+    assert [line.index("//") for line in lines if "//" in line] == [70, 70, 70, 91, 8]
+    assert lines[2].startswith("            d;")
 
 
-def test_modules_are_applied_in_order_and_routing_comes_last() -> None:
-    flow = Flow(
-        (
-            Ordinary((Apply("Forward", ""),)),
-            When("a", (Apply("Check", "1"),), (Apply("AnswerArp", ""),)),
-            Apply("Check", "2"),
-        )
+def test_lines_keep_their_marks() -> None:
+    assert [*tidy(["  a;   // why \x00epic/x:3\x01"])] == [f"{'        a;':<68}  // why\x00epic/x:3\x01"]
+
+
+def test_modules_are_named_once_and_in_order() -> None:
+    text = "check_order.apply(hdr, meta);\nif (a) { send_ack.apply(meta); } else { check_order.apply(hdr,\n meta); }"
+    assert applied(text) == ("CheckOrder", "SendAck")
+
+
+def test_a_module_is_added_after_each_place_of_another() -> None:
+    added = Added("CountAcks", "meta", "SendAck")
+    assert added.to("    send_ack.apply(meta, x);  // line 35\nresend_ack.apply(meta);\n") == (
+        "    send_ack.apply(meta, x);  // line 35\ncount_acks.apply(meta);\nresend_ack.apply(meta);\n"
     )
-    assert [step.module for step in flow.applied] == ["Forward", "Check", "AnswerArp"]
-    assert [(step.module, step.arguments) for step in flow.settled().applied] == [
-        ("Check", "1"), ("AnswerArp", ""), ("Forward", ""),
-    ]  # fmt: skip
-    assert flow.applies("AnswerArp")
-    assert not flow.applies("SendAck")
+    assert added.to("if (a) { send_ack.apply(meta); }") == "if (a) { send_ack.apply(meta); count_acks.apply(meta); }"
 
 
-def test_a_step_is_added_after_each_place_of_another() -> None:
-    flow = Flow((when("a", Apply("Check", "")), Ordinary((Apply("Check", ""),)))).with_after("Check", Do("b;"))
-    assert list(flow.lines(0)) == ["if (a) {", "    check.apply();", "    b;", "}", "check.apply();", "b;"]
+def test_modules_that_route_come_last_and_those_of_a_guest_before_them() -> None:
+    both = EpicSpec(mode=Mode.II, lanes=8, beside=ThemisSpec())
+    ingress = compose(both).flows["ingress"]
+    assert ingress.applied[0] == Applied("LookupTable")
+    assert ingress.applied[-2:] == (Applied("AnswerArp"), Applied("Forward"))
+    guests = [each.module for each in ingress.applied if each.guest]
+    assert guests[:2] == ["FindFlow", "CheckAnswer"]
+    assert compose(both).flows["egress"].applied[-1] == Applied("MakeNack", guest=True)

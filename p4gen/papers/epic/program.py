@@ -9,19 +9,17 @@ from typing import Any
 
 from p4gen.errors import InputError
 from p4gen.layout import Word
-from p4gen.papers.epic import flow_ii, flow_iii, memory
+from p4gen.papers.epic import memory
 from p4gen.papers.epic import tofino as static
 from p4gen.papers.epic.capabilities import capabilities
 from p4gen.papers.epic.codes import SYNDROMES, OwnOpcode, Traffic
 from p4gen.papers.epic.headers import headers
 from p4gen.papers.epic.spec import EpicSpec, Mode, Variant
-from p4gen.papers.epic.tofino import flow as static_flow
 from p4gen.papers.epic.tofino import folding, limits
 from p4gen.papers.epic.tofino import iii as static_iii
-from p4gen.papers.epic.tofino import iii_flow as static_iii_flow
 from p4gen.papers.epic.words import layouts, names_holes, reorder_window
 from p4gen.program.common import Ipv4Checksum
-from p4gen.program.compose import Composition, Flows, ProgramParts
+from p4gen.program.compose import Composition, ProgramParts
 from p4gen.program.repair import GIVEN_UP, Repair
 from p4gen.rocev2.opcodes import Opcode, SyndromeType
 from p4gen.vocabulary import DType, Numbers, ticks
@@ -225,15 +223,13 @@ def _reuse(before: EpicSpec, after: EpicSpec) -> tuple[str, float] | None:
     return REUSE if (before.mode, after.mode) == (Mode.II, Mode.III) else None
 
 
-def _flows(spec: EpicSpec) -> Flows:
+def _flows(spec: EpicSpec) -> tuple[str, str]:
     if static.static(spec):
         found = static_iii.problems(spec) if spec.mode.augmented else limits.problems(spec)
         if messages := [f"{spec.program}: {problem}" for problem in found]:
             raise InputError(*messages)
-        form = static_iii_flow if spec.mode.augmented else static_flow
-        return Flows(form.ingress(spec), form.egress(spec))
-    flow = flow_iii if spec.mode.augmented else flow_ii
-    return Flows(flow.ingress(spec, _banked(spec, "32w0", "slot")), flow.egress(spec))
+    which = "iii" if spec.mode.augmented else "ii"
+    return f"epic/ingress_{which}.p4.j2", f"epic/egress_{which}.p4.j2"
 
 
 def _words(spec: EpicSpec) -> dict[str, Word]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from p4gen.papers.multiwrite import flow, flow_hop, words
+from p4gen.papers.multiwrite import words
 from p4gen.papers.multiwrite.headers import VERSION, WORD_BITS, headers
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.program import repair
 from p4gen.program.common import Ipv4Checksum
-from p4gen.program.compose import Composition, Flows, ProgramParts
+from p4gen.program.compose import Composition, ProgramParts
 from p4gen.rocev2.icrc import behind
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak, SyndromeType
 from p4gen.vocabulary import ticks
@@ -76,9 +76,9 @@ def _names(composition: Composition) -> dict[str, Any]:
     }
 
 
-def _flows(spec: MultiwriteSpec) -> Flows:
-    form = flow_hop if spec.holds else flow
-    return Flows(form.ingress(spec), form.egress(spec))
+def _flows(spec: MultiwriteSpec) -> tuple[str, str]:
+    folder = "multiwrite/hop" if spec.holds else "multiwrite"
+    return f"{folder}/ingress.p4.j2", f"{folder}/egress.p4.j2"
 
 
 def _ticks(spec: MultiwriteSpec) -> dict[str, Any] | None:

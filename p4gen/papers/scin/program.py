@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from p4gen.papers.scin import flow, words
+from p4gen.papers.scin import words
 from p4gen.papers.scin.codes import FRACTION, GUARD, LARGEST, NOT_A_NUMBER, NUMBERS, TOP, Status
 from p4gen.papers.scin.headers import ANNOUNCED, headers
 from p4gen.papers.scin.lanes import Lane
 from p4gen.papers.scin.ranks import blocks_float16 as half
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.program.common import Ipv4Checksum
-from p4gen.program.compose import Composition, Flows, ProgramParts
+from p4gen.program.compose import Composition, ProgramParts
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode
 from p4gen.vocabulary import ticks
 
@@ -75,7 +75,7 @@ def _names(composition: Composition) -> dict[str, Any]:
 
 FACET: ProgramParts[ScinSpec] = ProgramParts(
     headers=headers,
-    flows=lambda spec: Flows(flow.ingress(spec), flow.egress(spec)),
+    flows=lambda _: ("scin/ingress.p4.j2", "scin/egress.p4.j2"),
     templates=_templates,
     names=_names,
     words=words.layouts,

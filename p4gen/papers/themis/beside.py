@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from p4gen.papers.themis import flow
 from p4gen.papers.themis.spec import Cm, ThemisSpec
 from p4gen.program.beside import Beside
 
@@ -18,8 +17,7 @@ def _problems(spec: ThemisSpec) -> Iterator[str]:
 
 FACET: Beside[ThemisSpec] = Beside(
     problems=_problems,
-    ingress=flow.arriving,
-    egress=flow.leaving,
+    flows={"ingress": "themis/arriving.p4.j2", "egress": "themis/leaving.p4.j2"},
     preamble=("themis/preamble.p4.j2",),
     parts={"flow": "connection", "path": "sprayed"},
     names={

@@ -13,9 +13,7 @@ from typing import Final
 from p4gen.errors import InputError
 from p4gen.layout import Header, HeaderField
 from p4gen.papers.themis import narrow_queue
-from p4gen.papers.themis.flow import dropped, routed
 from p4gen.papers.themis.spec import Blocked, Cm, Spread, ThemisSpec
-from p4gen.program.flow import Apply, Do, Flow, Step, when
 from p4gen.rocev2.codes import MAD_BYTES
 
 LEAST_STAGES: Final = 13
@@ -132,57 +130,3 @@ def check(spec: ThemisSpec) -> None:
     found = [f"{spec.program}: {problem}" for problem in problems(spec)] if spec.narrow else []
     if found:
         raise InputError(*found)
-
-
-def ingress(spec: ThemisSpec) -> Flow:
-    """The handling of a packet on arrival; what is said of it before the first step, the parser has said. A packet is
-    routed before it is known whether it is blocked, as that takes most stages; what goes round keeps its port."""
-    arch = spec.architecture
-    arguments = f"hdr, meta, {arch.arguments('inout')}"
-    forward: tuple[Step, ...] = (routed(arch),)
-    if flat(spec):
-        forward = (when("hdr.arp.isValid()", Apply("AnswerArp", arguments)), Apply("Forward", arguments))
-    filtered = _filtered(spec) if spec.filters else ()
-    if spec.walks:
-        judge, known = Apply("JudgeNack", "hdr, meta", "Eq. 3"), Do(arch.send("(PortId_t)hdr.walk.port"))
-        if flat(spec):
-            forward = (judge, *forward, when("meta.flow.again == 1", known))
-        else:
-            forward = (judge, when("meta.flow.again == 1", known, otherwise=forward))
-        port = Do("hdr.next.port = (bit<16>)ig_tm_md.ucast_egress_port;")
-        filtered += (when("meta.nack.goes_round == 1", port, Do(arch.send("RECIRCULATION"))),)
-    return Flow((*_found(spec), *forward, *filtered, dropped(arch, "ingress")))
-
-
-def _found(spec: ThemisSpec) -> Iterator[Step]:
-    if not spec.by_psn:
-        return
-    yield Apply("FindFlow", "hdr, meta")
-    if spec.filters:
-        check = Apply("CheckAnswer", f"hdr, meta, {spec.architecture.arguments('in')}")
-        yield check
-        yield Apply("FindPath", "hdr.bth, meta", "Eq. 1")
-        return
-    yield when("meta.flow.kind != kind_t.ORDINARY", Apply("FindPath", "hdr.bth, meta", "Eq. 1"))
-
-
-def _filtered(spec: ThemisSpec) -> tuple[Step, ...]:
-    """Requests for this switch's hosts are recorded, and NACKs from them are judged."""
-    judged = when("meta.flow.kind == kind_t.NACK", Apply("JudgeNack", "meta", "Eq. 3"))
-    evidence: tuple[Step, ...] = (Apply("RecordClass", "meta", "section 3.3"), judged)
-    if spec.walks:
-        evidence = (Apply("RecordPsn", "hdr, meta", "section 3.3"),)
-    return (
-        when(
-            "meta.flow.kind != kind_t.ORDINARY && meta.flow.kind != kind_t.SPRAYED",
-            *evidence,
-            Apply("BlockedNack", f"hdr, meta, {spec.architecture.arguments('inout')}", "section 3.4"),
-        ),
-    )
-
-
-def egress(spec: ThemisSpec) -> Flow:
-    """Only copies of what shows a loss come here, on their way to the port of what recirculates."""
-    if not spec.filters:
-        return Flow(())
-    return Flow((Apply("MakeNack", "hdr, meta"), *((Apply("SetIcrc", "hdr"),) if spec.icrc.right else ())))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from p4gen.layout import Header
-from p4gen.papers.themis import flow, narrow, narrow_queue, words
+from p4gen.papers.themis import narrow, narrow_queue, words
 from p4gen.papers.themis.memory import figures, report
 from p4gen.papers.themis.spec import Cm, Mode, Spread, ThemisSpec, Variant
 from p4gen.program.common import Ipv4Checksum
-from p4gen.program.compose import Composition, Flows, ProgramParts
+from p4gen.program.compose import Composition, ProgramParts
 from p4gen.rocev2 import layouts as roce
 
 _HEADERS: Final = (
@@ -105,6 +105,7 @@ def _names(composition: Composition) -> dict[str, Any]:
         "cited": {"Forward": "section 3.2: ECMP, which gives P_base"},
         "spreads": _spreads(spec),
         "walks": spec.walks,
+        "copies_cm": spec.cm is Cm.COPY,
         "narrow": spec.narrow,
         "received": ("made", "walk") if spec.narrow and spec.filters else (),
         "flat": narrow.flat(spec),
@@ -150,10 +151,9 @@ def _entries(composition: Composition) -> dict[str, Any]:
     )
 
 
-def _flows(spec: ThemisSpec) -> Flows:
+def _flows(spec: ThemisSpec) -> tuple[str, str]:
     narrow.check(spec)
-    chosen = narrow if spec.narrow else flow
-    return Flows(chosen.ingress(spec), chosen.egress(spec))
+    return "themis/ingress.p4.j2", "themis/egress.p4.j2"
 
 
 FACET: ProgramParts[ThemisSpec] = ProgramParts(
