@@ -19,7 +19,7 @@ from p4gen.cli.values import ADDRESS
 from p4gen.cli.verb import FiniteRange, verb
 from p4gen.errors import FailedError, InputError
 from p4gen.manager.api import ManagerError, Status
-from p4gen.manager.figures import Figures, connection_lines, figures
+from p4gen.manager.statistics import Figures, connection_lines, figures
 from p4gen.manager.remote.client import ManagerClient
 from p4gen.switch.address import checked, listens
 

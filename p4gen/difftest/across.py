@@ -2,7 +2,7 @@
 
 The *reference* has everything; the *tested* program may lack capabilities, which its manifest lists. Each packet goes
 to the reference first. The packets that the reference then sends, or the reason for which it drops the packet, decide
-what the tested program must send (``Asked``): the same, or what follows from a missing capability, or anything. Any
+what the tested program must send (``Expected``): the same, or what follows from a missing capability, or anything. Any
 other difference is a failure.
 """
 
@@ -43,7 +43,7 @@ Step = Packet | Change
 
 
 @dataclass(frozen=True)
-class Asked:
+class Expected:
     """What the tested program must send for a packet; None: the packet is not given to it. ``capability`` names the
     missing capability if ``sent`` is not the reference's output. A packet that the tested program drops must be dropped
     for one of ``reasons``."""
@@ -66,7 +66,7 @@ class Across(Protocol):
     def steps(self) -> Iterator[Step]:
         """An endless sequence of packets, with changes of the configuration among them."""
 
-    def asked(self, packet: Packet, sent: Sent, reason: str, reference: Model) -> Asked:
+    def expect(self, packet: Packet, sent: Sent, reason: str, reference: Model) -> Expected:
         """Decide what the tested program must send, after the reference has ``sent`` this, or has dropped the packet
         for this ``module.reason``."""
 
@@ -141,10 +141,10 @@ class Pair:
                 yield from ((event, None) for event in updates(self._held[1], step.tested))
                 self._configure(step)
             else:
-                asked = self._ask(step)
-                if asked.sent is not None:
+                expected = self._ask(step)
+                if expected.sent is not None:
                     self._models[1].process(step.port, step.frame)
-                    yield step, asked.sent
+                    yield step, expected.sent
 
     def _restart(self) -> None:
         for model in self._models:
@@ -158,23 +158,23 @@ class Pair:
         if isinstance(step, Change):
             self.tally.changes += 1
             return self._configure(step)
-        asked = self._ask(step)
+        expected = self._ask(step)
         self.tally.packets += 1
-        if asked.capability:
-            self.tally.exceptions[asked.capability] += 1
-        if asked.sent is None:
+        if expected.capability:
+            self.tally.exceptions[expected.capability] += 1
+        if expected.sent is None:
             return None
         found = self._models[1].process(step.port, step.frame)
         self.tally.outputs += len(found)
         self.tally.dropped += not found
         reference, tested = self._names
-        name = f"{reference} without {asked.capability}" if asked.capability else reference
-        if not found and not asked.sent and (reason := self._reason(1)) not in asked.reasons:
-            wanted = " or ".join(sorted(asked.reasons))
+        name = f"{reference} without {expected.capability}" if expected.capability else reference
+        if not found and not expected.sent and (reason := self._reason(1)) not in expected.reasons:
+            wanted = " or ".join(sorted(expected.reasons))
             return Difference(
                 f"{tested} drops a packet for {reason or 'no reason'}, {reference} for {wanted or 'none'}"
             )
-        return first_difference(name, _by_port(asked.sent), tested, _by_port(found))
+        return first_difference(name, _by_port(expected.sent), tested, _by_port(found))
 
     def _reason(self, number: int) -> str:
         """Why a switch has dropped the packet that it was just given, "" if it gave no reason."""
@@ -182,12 +182,12 @@ class Pair:
         self._counted[number] = dropped(self._specs[number], self._models[number].counters)
         return next(iter(self._counted[number] - before), "")
 
-    def _ask(self, packet: Packet) -> Asked:
+    def _ask(self, packet: Packet) -> Expected:
         model = self._models[0]
         sent = model.process(packet.port, packet.frame)
         if sent:
-            return self._traffic.asked(packet, sent, "", model)
-        return self._traffic.asked(packet, sent, self._reason(0), model)
+            return self._traffic.expect(packet, sent, "", model)
+        return self._traffic.expect(packet, sent, self._reason(0), model)
 
     def _configure(self, change: Change) -> Difference | None:
         """Configure both switches anew. A request that one of them refuses is a difference."""

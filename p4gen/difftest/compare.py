@@ -113,7 +113,7 @@ class Comparison:
     def _exchange(self, batch: Sequence[Packet]) -> Difference | None:
         if not batch:
             return None
-        left, right = settled(self.left.exchange(batch)), settled(self.right.exchange(batch))
+        left, right = canonical_order(self.left.exchange(batch)), canonical_order(self.right.exchange(batch))
         self.tally.packets += len(batch)
         self.tally.outputs += sum(map(len, right.values()))
         return first_difference(self.left.name, left, self.right.name, right)
@@ -139,7 +139,7 @@ class Comparison:
         return _states(self.left.name, left, self.right.name, right, words)
 
 
-def settled(outputs: Outputs) -> Outputs:
+def canonical_order(outputs: Outputs) -> Outputs:
     """The frames of each port in an order that does not depend on when egress ran.
 
     A CNP that egress clones from an ACK (or NAK) is queued after the frames that are in the port's queue by then. In

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from p4gen.difftest.compare import Comparison, Difference, settled
+from p4gen.difftest.compare import Comparison, Difference, canonical_order
 from p4gen.difftest.events import Event, Mirroring, Packet, Replication, Request
 from p4gen.difftest.sides import Side
 from p4gen.model.entries import Action, Entry, Exact, Lpm, Match, Range, Ternary
@@ -51,7 +51,7 @@ def _statements(reference: Side, setup: Sequence[Event], events: Sequence[Event]
                 yield from writer.configuration(event)
             continue
         yield f"packet {event.port} {event.frame.hex()}"
-        outputs = settled(reference.exchange([event]))
+        outputs = canonical_order(reference.exchange([event]))
         for port, sent in sorted(outputs.items()):
             yield from (f"expect {port} {frame.hex()} $" for frame in sent)
 

@@ -117,14 +117,14 @@ class IncManager(Manager):
         with self._changed:
             for name, info in self._ledger.fabric.switches.items():
                 held = self._connections.held_by(name)
-                self._threads[name] = SwitchThread(info, agents, self, self._held_by(name), held)
+                self._threads[name] = SwitchThread(info, agents, self, self._live_trees_on(name), held)
         self._repair.start()
         if self._replan is not None:
             self._replan.start()
         self._connections.start()
         self._handshakes.start()
 
-    def _held_by(self, switch: str) -> dict[Key, PlacedTrees]:
+    def _live_trees_on(self, switch: str) -> dict[Key, PlacedTrees]:
         return {r.key: placed for r, placed in self._ledger.live() if switch in placed.switches and not r.lost}
 
     def __enter__(self) -> Self:

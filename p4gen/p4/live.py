@@ -59,7 +59,7 @@ def _pruned(s: ir.Stmt) -> ir.Stmt | None:
     """``s`` without branches that are never taken; None where nothing is left."""
     match s:
         case ir.Block(body=body):
-            return rebuilt(s, body=_kept(body))
+            return rebuilt(s, body=_pruned_body(body))
         case ir.If(condition=condition, then=then, otherwise=otherwise):
             condition = simplified(condition)
             if isinstance(condition, ir.Literal):
@@ -85,7 +85,7 @@ def _pruned(s: ir.Stmt) -> ir.Stmt | None:
     return s
 
 
-def _kept(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
+def _pruned_body(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
     left = tuple(found for found in map(_pruned, body) if found is not None)
     return body if len(left) == len(body) and all(map(is_, left, body)) else left
 

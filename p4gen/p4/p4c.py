@@ -56,8 +56,8 @@ def find() -> str | None:
 def version(compiler: str) -> str:
     """The version that the compiler prints, in one line."""
     done = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-    said = re.search(r"[Vv]ersion\s+([^\s]+)", done.stdout + done.stderr)
-    return said[1] if said else "unknown version"
+    found = re.search(r"[Vv]ersion\s+([^\s]+)", done.stdout + done.stderr)
+    return found[1] if found else "unknown version"
 
 
 @cache
@@ -103,9 +103,9 @@ def compile_for_bmv2(
         done = subprocess.run(command, cwd=source.parent, capture_output=True, text=True, timeout=timeout, check=False)
     except subprocess.TimeoutExpired as error:
         raise FailedError(f"{COMPILER} did not finish within {timeout} s on {source}") from error
-    said = (done.stdout + done.stderr).strip()
+    printed = (done.stdout + done.stderr).strip()
     if done.returncode:
-        raise FailedError(f"{COMPILER} refused {source} (exit status {done.returncode}):\n{said}")
-    if said and not warnings:
-        raise FailedError(f"{COMPILER} accepted {source} but printed:\n{said}")
+        raise FailedError(f"{COMPILER} refused {source} (exit status {done.returncode}):\n{printed}")
+    if printed and not warnings:
+        raise FailedError(f"{COMPILER} accepted {source} but printed:\n{printed}")
     return result

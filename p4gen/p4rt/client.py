@@ -225,7 +225,7 @@ class Client(ControlPlane):
                 if error.code is not Code.UNIMPLEMENTED or error.failures:
                     raise
                 self._atomic = False  # BMv2's server does not support atomic batches
-        before = {} if kind == _INSERT else self._held(entries)
+        before = {} if kind == _INSERT else self._read_entries(entries)
         try:
             self.session.write_all(updates)
         except RequestError as error:
@@ -234,7 +234,7 @@ class Client(ControlPlane):
             self._take_back(kind, done, before)
             raise
 
-    def _held(self, entries: Iterable[Entry]) -> dict[bytes, Any]:
+    def _read_entries(self, entries: Iterable[Entry]) -> dict[bytes, Any]:
         """The entries of all tables concerned, by key, as the switch holds them."""
         tables = {self.schema.tables.named(e.table).id for e in entries}
         held = {}

@@ -24,19 +24,19 @@ def ip(*commands: str, before: Iterable[str] = ()) -> str:
         words, text = ["ip", *commands[0].split()], ""
     else:
         words, text = ["ip", "-batch", "-"], "".join(f"{command}\n" for command in commands)
-    said = "; ".join(commands)
+    command_line = "; ".join(commands)
     try:
         done = subprocess.run(
             [*before, *words], input=text, capture_output=True, text=True, timeout=_PATIENCE_S, check=False
         )
     except FileNotFoundError as error:
         how = f": {install('ip')}" if error.filename == "ip" else ""
-        raise MissingToolError(f"ip {said}: {error.filename} is not on PATH{how}") from None
+        raise MissingToolError(f"ip {command_line}: {error.filename} is not on PATH{how}") from None
     except subprocess.TimeoutExpired:
-        raise FailedError(f"ip {said}: has not ended in {_PATIENCE_S:g} s") from None
+        raise FailedError(f"ip {command_line}: has not ended in {_PATIENCE_S:g} s") from None
     if done.returncode:
         number = _FAILED.search(done.stderr)
         cause = _FAILED.sub("", done.stderr).strip() or f"exit status {done.returncode}"
         hint = " (CAP_NET_ADMIN is needed)" if "not permitted" in cause else ""
-        raise FailedError(f"ip {commands[int(number[1]) - 1] if number else said}: {cause}{hint}")
+        raise FailedError(f"ip {commands[int(number[1]) - 1] if number else command_line}: {cause}{hint}")
     return done.stdout

@@ -54,14 +54,14 @@ class PacketSocket:
     def receive(self, timeout: float | None = 0.0) -> list[bytes]:
         """The waiting frames, up to ``slots``, in order. Waits up to ``timeout`` seconds for one (None: without
         limit)."""
-        if not self._taken() and timeout != 0.0:
+        if not self._receive_pending() and timeout != 0.0:
             self._poll.poll(None if timeout is None else timeout * 1000)
-            self._taken()
+            self._receive_pending()
         if self._receiver.waiting <= _FEW:
             return [frame for _, frame in self._receiver.listed()]
         return self._receiver.take().listed()
 
-    def _taken(self) -> int:
+    def _receive_pending(self) -> int:
         with contextlib.suppress(OSError):  # the interface is down; it may come up again
             return self._receiver.receive(self._socket.fileno(), 0, self._receiver.free)
         return 0
@@ -69,13 +69,13 @@ class PacketSocket:
     def send(self, frames: Sequence[bytes]) -> int:
         """Send frames in order. Returns how many the kernel accepted; the others are counted in ``undelivered``."""
         if len(frames) <= _FEW:
-            sent = self._sent(frames)
+            sent = self._send_until_full(frames)
             if sent == len(frames):
                 return sent
             return sent + self._send_many(frames[sent:])
         return self._send_many(frames)
 
-    def _sent(self, frames: Sequence[bytes]) -> int:
+    def _send_until_full(self, frames: Sequence[bytes]) -> int:
         """Send frames one by one until one cannot be sent. Returns how many were sent."""
         for number, frame in enumerate(frames):
             try:

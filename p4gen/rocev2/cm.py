@@ -228,7 +228,7 @@ class Message:
 
 
 @dataclass(frozen=True)
-class Sent:
+class Datagram:
     """A message on its way: IPv4 addresses of its sender and of its receiver."""
 
     src: int
@@ -243,7 +243,7 @@ class Sent:
         return RocePacket(eth, IPv4(self.src, self.dst, **ip), UDP(), bth, payload=payload).sealed()
 
 
-def sent_in(frame: bytes) -> Sent:
+def parse_datagram(frame: bytes) -> Datagram:
     """The message in a frame.
 
     Raises ``HeaderError`` for a frame that a NIC would drop (ICRC, lengths, key of QP 1), and for one that is no
@@ -260,7 +260,7 @@ def sent_in(frame: bytes) -> Sent:
     deth = DETH.word.unpack(int.from_bytes(packet.payload[: DETH.size]))
     if deth["queue_key"] != QUEUE_KEY or deth["source_qp"] != MANAGEMENT_QP:
         raise HeaderError(f"DETH: key {deth['queue_key']:#010x} of QP {deth['source_qp']} is not that of QP 1")
-    return Sent(packet.ip.src, packet.ip.dst, Message.from_bytes(packet.payload[DETH.size :]))
+    return Datagram(packet.ip.src, packet.ip.dst, Message.from_bytes(packet.payload[DETH.size :]))
 
 
 def gid_of(ip: int) -> int:

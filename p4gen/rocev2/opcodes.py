@@ -230,12 +230,12 @@ Syndrome = Ack | RnrNak | Nak | ReservedSyndrome
 
 def decode_syndrome(value: int) -> Syndrome:
     """Decode an AETH's syndrome byte (0 to 255)."""
-    said = SYNDROME.unpack(value)
-    match said["upper"]:
+    syndrome = SYNDROME.unpack(value)
+    match syndrome["upper"]:
         case SyndromeType.ACK:
-            return Ack(said["value"])
+            return Ack(syndrome["value"])
         case SyndromeType.RNR_NAK:
-            return RnrNak(said["value"])
+            return RnrNak(syndrome["value"])
         case SyndromeType.NAK:
-            return Nak(said["value"])
+            return Nak(syndrome["value"])
     return ReservedSyndrome(value)

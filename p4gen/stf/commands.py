@@ -150,7 +150,7 @@ class Commander(Bench):
 
     def _counter_read(self, name: str, index: Handle | Value) -> None:
         value = self.counter(name, index)
-        self.notes.append(f"{name}[{_shown(index)}]: {value.packets} packets, {value.bytes} bytes")
+        self.notes.append(f"{name}[{_index_text(index)}]: {value.packets} packets, {value.bytes} bytes")
 
     def _counter_write(self, name: str, index: int, packets: int, size: int) -> None:
         self.model.write_counter(name, index, CounterValue(packets, size))
@@ -180,7 +180,7 @@ class Commander(Bench):
             config = self.model.meter(name, self.number(index))
         else:
             config = self.model.entry_meter(self.entry(index, table))
-        self.notes.append(f"{name}[{_shown(index)}]: {config or 'no rates'}")
+        self.notes.append(f"{name}[{_index_text(index)}]: {config or 'no rates'}")
 
     def _meter_set_rates(self, name: str, index: Handle | Value, committed: Rate, peak: Rate) -> None:
         config, table = _meter(committed, peak), self.of_entries(name)
@@ -233,7 +233,7 @@ class Commander(Bench):
         self.model.set_value_set(name)
 
 
-def _shown(index: Handle | Value) -> str:
+def _index_text(index: Handle | Value) -> str:
     return index.name if isinstance(index, Handle) else str(index.value)
 
 

@@ -77,10 +77,10 @@ class Injection:
         bench, trace = self._bench, Trace() if traced else None
         if arrival.after is not None:
             bench.now = max(bench.now, self._start + arrival.after // 1000)
-        told = len(bench.digests)
+        known_digests = len(bench.digests)
         outputs = bench.packet(arrival.port, arrival.data, trace)
         events = tuple(trace.events) if trace is not None else ()
-        return Passage(arrival, tuple(outputs), tuple(bench.digests[told:]), events, bench.now * 1000)
+        return Passage(arrival, tuple(outputs), tuple(bench.digests[known_digests:]), events, bench.now * 1000)
 
 
 def arrivals(packets: Iterable[str], captures: Iterable[str]) -> Iterator[Arrival]:

@@ -43,10 +43,10 @@ def build() -> Build | None:
         return None
     logging, flags = None, set[str]()
     for file in _files(Path(path)):
-        found, always, told = _look(file)
+        found, always, flags_here = _look(file)
         if found or always:
             logging = logging or found
-        flags |= told
+        flags |= flags_here
     macros = UNKNOWN if logging is None else "on" if logging else "off"
     return Build(bmv2.version(), macros, " and ".join(sorted(flags)) or UNKNOWN)
 

@@ -61,8 +61,8 @@ class ControlSocket:
     def _serve(self, peer: socket.socket) -> None:
         with peer, contextlib.suppress(OSError), peer.makefile("rwb") as stream:
             while line := stream.readline(_LONGEST):
-                said = self._answer(line.decode(errors="replace").strip())
-                stream.write(json.dumps(said).encode() + b"\n")
+                answer = self._answer(line.decode(errors="replace").strip())
+                stream.write(json.dumps(answer).encode() + b"\n")
                 stream.flush()
 
     def _answer(self, request: str) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def ask(path: Path, request: str, timeout: float = _ANSWER_S) -> dict[str, Any]:
         raise FailedError(f"no switch answers at {path}: {error.strerror or error}") from None
     if not line:
         raise FailedError(f"the switch at {path} has ended")
-    said: dict[str, Any] = json.loads(line)
-    if "error" in said:
-        raise FailedError(str(said["error"]))
-    return said
+    answer: dict[str, Any] = json.loads(line)
+    if "error" in answer:
+        raise FailedError(str(answer["error"]))
+    return answer

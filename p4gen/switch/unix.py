@@ -241,12 +241,12 @@ class UnixPorts(Carrier):
         if port is None or port.peer is None:
             self.undelivered[number] = self.undelivered.get(number, 0) + 1
             return
-        if port.waiting or not self._sent(port, frame):
+        if port.waiting or not self._try_send(port, frame):
             port.waiting.append(frame)
             if port.peer is not None:
                 self._selector.modify(port.peer, selectors.EVENT_READ | selectors.EVENT_WRITE, port)
 
-    def _sent(self, port: _Port, frame: bytes) -> bool:
+    def _try_send(self, port: _Port, frame: bytes) -> bool:
         """Send a frame. Returns False if the socket's buffer is full and the frame has to wait."""
         assert port.peer is not None
         try:
@@ -259,7 +259,7 @@ class UnixPorts(Carrier):
 
     def _flush(self, port: _Port) -> None:
         while port.waiting and port.peer is not None:
-            if not self._sent(port, port.waiting[0]):
+            if not self._try_send(port, port.waiting[0]):
                 return
             if port.waiting:
                 port.waiting.popleft()

@@ -38,7 +38,7 @@ from p4gen.manager.api import (
     Status,
     SwitchStatus,
 )
-from p4gen.manager.figures import connection_rows, figures
+from p4gen.manager.statistics import connection_rows, figures
 from p4gen.manager.remote.service import ManagerServer
 from p4gen.switch.running import scratch
 

@@ -22,7 +22,7 @@ from p4gen.manager.switches.agent import IncAgent
 from p4gen.p4rt.client import Client
 from p4gen.papers.themis.control import clone_sessions, cm_entries
 from p4gen.papers.themis.spec import Cm, Mode, Spread, ThemisSpec
-from p4gen.rocev2.cm import Kind, Message, Sent
+from p4gen.rocev2.cm import Datagram, Kind, Message
 from p4gen.rocev2.headers import BTH, UDP, Ethernet, IPv4, ipv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket
@@ -91,7 +91,9 @@ def test_an_agent_hands_over_what_a_switch_copies(target: str) -> None:
     spec = ThemisSpec(paths=2, path_sets=2, connections=4, queue=4, queue_banks=2, ports=8, cm=Cm.COPY)
     message = Message.of(Kind.RTU, local_id=1, remote_id=2)
     frame = (
-        Sent(ipv4("10.0.0.1"), ipv4("10.0.0.2"), message).packet(Ethernet(0x020000010001, 0x020000000001)).to_bytes()
+        Datagram(ipv4("10.0.0.1"), ipv4("10.0.0.2"), message)
+        .packet(Ethernet(0x020000010001, 0x020000000001))
+        .to_bytes()
     )
     heard: list[tuple[str, bytes]] = []
     with ExitStack() as stack:

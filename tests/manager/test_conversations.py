@@ -18,14 +18,14 @@ from p4gen.manager.connections.conversations import (
     Outcome,
     Party,
 )
-from p4gen.rocev2.cm import Kind, Message, Sent, gid_of
+from p4gen.rocev2.cm import Datagram, Kind, Message, gid_of
 from p4gen.rocev2.headers import ipv4
 
 A, B, C = ipv4("10.0.0.1"), ipv4("10.0.0.3"), ipv4("10.0.0.5")
 MADE = Conversation(Party(A, 7, 0x100), Party(B, 9, 0x200), 4096, 0x68)
 
 
-def req(src: int = A, dst: int = B, **values: int) -> Sent:
+def req(src: int = A, dst: int = B, **values: int) -> Datagram:
     given = {
         "local_id": 7,
         "local_qpn": 0x100,
@@ -34,24 +34,24 @@ def req(src: int = A, dst: int = B, **values: int) -> Sent:
         "local_gid": gid_of(src),
         "remote_gid": gid_of(dst),
     }
-    return Sent(src, dst, Message.of(Kind.REQ, **given | values))
+    return Datagram(src, dst, Message.of(Kind.REQ, **given | values))
 
 
-def rep(src: int = B, dst: int = A, **values: int) -> Sent:
-    return Sent(src, dst, Message.of(Kind.REP, **{"local_id": 9, "remote_id": 7, "local_qpn": 0x200} | values))
+def rep(src: int = B, dst: int = A, **values: int) -> Datagram:
+    return Datagram(src, dst, Message.of(Kind.REP, **{"local_id": 9, "remote_id": 7, "local_qpn": 0x200} | values))
 
 
-def of(kind: Kind, src: int = A, dst: int = B, **values: int) -> Sent:
+def of(kind: Kind, src: int = A, dst: int = B, **values: int) -> Datagram:
     """A message with the numbers of both ends, and of a DREQ the receiver's QP."""
     local, remote, qp = (7, 9, 0x200) if src == A else (9, 7, 0x100)
     given = {"local_id": local, "remote_id": remote} | ({"remote_qpn": qp} if kind is Kind.DREQ else {})
-    return Sent(src, dst, Message.of(kind, **given | values))
+    return Datagram(src, dst, Message.of(kind, **given | values))
 
 
 RTU = of(Kind.RTU)
 
 
-def heard(*messages: Sent, of: Conversations | None = None, now: float = 0.0) -> list[Outcome]:
+def heard(*messages: Datagram, of: Conversations | None = None, now: float = 0.0) -> list[Outcome]:
     ours = of or Conversations()
     return [ours.hear(message, now) for message in messages]
 
@@ -97,14 +97,14 @@ def test_a_handshake_makes_a_connection() -> None:
     ],
     ids=range(27),
 )
-def test_what_does_not_fit_changes_nothing(messages: tuple[Sent, ...], what: list[str]) -> None:
+def test_what_does_not_fit_changes_nothing(messages: tuple[Datagram, ...], what: list[str]) -> None:
     assert kinds(heard(*messages)) == what
 
 
 @pytest.mark.parametrize(
     "last", [of(Kind.DREQ), of(Kind.DREQ, B, A), of(Kind.DREP), of(Kind.DREP, B, A), of(Kind.REJ, B, A)], ids=str
 )
-def test_either_end_ends_it_once(last: Sent) -> None:
+def test_either_end_ends_it_once(last: Datagram) -> None:
     *_, ended, again = heard(req(), rep(), RTU, last, last)
     assert ended == Ended(MADE)
     assert kinds([again])[0] == ("Noted" if last.message.kind is Kind.DREP else "unknown")
@@ -121,7 +121,7 @@ def test_either_end_ends_it_once(last: Sent) -> None:
     ],
     ids=str,
 )
-def test_a_connection_outlives_what_is_not_its_own(message: Sent, kind: str) -> None:
+def test_a_connection_outlives_what_is_not_its_own(message: Datagram, kind: str) -> None:
     ours = Conversations()
     assert kinds(heard(req(), rep(), RTU, message, of=ours))[-1] == kind
     assert ours.hear(of(Kind.DREQ), 0) == Ended(MADE)
@@ -183,7 +183,7 @@ def test_messages_in_any_order_never_make_what_was_not_agreed(seed: int) -> None
                     said.add(("REP", src, dst, local, qp))
                 case _:
                     said.add((kind.name, src, dst, local, remote))
-                    sent = Sent(
+                    sent = Datagram(
                         src, dst, Message.of(kind, **values | ({"remote_qpn": qp} if kind is Kind.DREQ else {}))
                     )
             match ours.hear(sent, now):

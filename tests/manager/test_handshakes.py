@@ -16,7 +16,7 @@ from p4gen.manager.manager import IncManager
 from p4gen.manager.remote.client import ManagerClient
 from p4gen.manager.remote.service import ManagerServer
 from p4gen.papers.themis.spec import Cm
-from p4gen.rocev2.cm import Kind, Message, Sent, gid_of
+from p4gen.rocev2.cm import Datagram, Kind, Message, gid_of
 from p4gen.rocev2.headers import BTH, Ethernet
 from p4gen.rocev2.packet import RocePacket
 
@@ -65,7 +65,7 @@ class Network:
 
     def packet(self, source: str, destination: str, message: Message) -> RocePacket:
         a, b = self.hosts[source], self.hosts[destination]
-        return Sent(a.ip, b.ip, message).packet(Ethernet(a.gateway, a.mac))
+        return Datagram(a.ip, b.ip, message).packet(Ethernet(a.gateway, a.mac))
 
     def say(self, source: str, destination: str, kind: Kind, **values: int) -> None:
         """A host sends a message, which reaches its destination; the manager has acted upon it afterwards."""
@@ -176,7 +176,7 @@ def test_other_hosts_cannot_speak_for_one() -> None:
         dreq = Message.of(Kind.DREQ, local_id=2 * REQUESTER, remote_id=2 * REQUESTER + 1, remote_qpn=RESPONDER)
         for host in ("h1", "h4", "h3"):  # beside h0, elsewhere, beside the responder
             theirs = net.hosts[host]
-            forged = Sent(mine.ip, net.hosts["h2"].ip, dreq).packet(Ethernet(theirs.gateway, theirs.mac))
+            forged = Datagram(mine.ip, net.hosts["h2"].ip, dreq).packet(Ethernet(theirs.gateway, theirs.mac))
             assert net.send(host, forged) == ["h2"], "it is routed all the same"
             net.settle()
         assert net.specs == BOTH

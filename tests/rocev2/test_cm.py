@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p4gen.rocev2.cm import LAYOUTS, PATH_MTUS, Kind, Message, Sent, gid_of, sent_in
+from p4gen.rocev2.cm import LAYOUTS, PATH_MTUS, Datagram, Kind, Message, gid_of, parse_datagram
 from p4gen.rocev2.headers import BTH, Ethernet, HeaderError, ipv4
 from p4gen.rocev2.packet import problems
 
@@ -164,18 +164,18 @@ def test_a_field_that_a_message_does_not_have_is_refused() -> None:
 
 
 def test_a_frame_is_right_and_read_back() -> None:
-    sent = Sent(A, B, Message.from_bytes(REQ_BYTES))
+    sent = Datagram(A, B, Message.from_bytes(REQ_BYTES))
     frame = sent.packet(ETH, tos=0x68).to_bytes()
     assert problems(frame) == []
     assert len(frame) == 14 + 20 + 8 + 12 + 8 + 256 + 4
     assert frame[42:54].hex() == "6400ffff0000000100000000", "UD SEND only to QP 1"
     assert frame[54:62].hex() == "8001000000000001", "the key of QP 1, from QP 1"
     assert frame[62:-4] == REQ_BYTES
-    assert sent_in(frame) == sent
+    assert parse_datagram(frame) == sent
 
 
 def test_a_frame_that_no_nic_would_take_is_refused() -> None:
-    packet = Sent(A, B, Message.from_bytes(REQ_BYTES)).packet(ETH)
+    packet = Datagram(A, B, Message.from_bytes(REQ_BYTES)).packet(ETH)
     payload = packet.payload
     for wrong, cause in (
         (replace(packet, icrc=bytes(4)), "ICRC is 00000000"),
@@ -187,4 +187,4 @@ def test_a_frame_that_no_nic_would_take_is_refused() -> None:
         (replace(packet, payload=payload[:-4]).sealed(), "MAD: 252 bytes"),
     ):
         with pytest.raises(HeaderError, match=cause):
-            sent_in(wrong.to_bytes())
+            parse_datagram(wrong.to_bytes())

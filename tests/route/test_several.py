@@ -12,7 +12,7 @@ from p4gen.errors import InputError
 from p4gen.plan.route.expansion import expanded
 from p4gen.plan.route.instance import Instance, LeafSpine
 from p4gen.plan.route.plan import Plan
-from p4gen.plan.route.pruning import accelerated_jointly, kept
+from p4gen.plan.route.pruning import accelerated_jointly, prune
 from p4gen.plan.route.several import jointly
 from p4gen.plan.route.study import USUAL, Effort, joint_summary, solve_jointly
 from p4gen.plan.route.tasks import Joint, Tasks, draw_tasks, overloads, rated
@@ -117,11 +117,11 @@ def test_accelerations_keep_to_what_they_leave() -> None:
         ),
         ((0, 1, 2),),
     )
-    assert kept(tasks.instances, 0.5) == [(0, 1, 2), (3, 4, 5), (0, 1, 2)]
-    assert kept(tasks.instances, 0.1) == [(0,), (1,), (2,)]
-    assert [len(spines) for spines in kept(tasks.instances, 0.7)] == [4, 4, 4]
+    assert prune(tasks.instances, 0.5) == [(0, 1, 2), (3, 4, 5), (0, 1, 2)]
+    assert prune(tasks.instances, 0.1) == [(0,), (1,), (2,)]
+    assert [len(spines) for spines in prune(tasks.instances, 0.7)] == [4, 4, 4]
     found = accelerated_jointly(tasks, 1, alpha=0.5)
-    for plan, spines in zip(found.plans, kept(tasks.instances, 0.5), strict=True):
+    for plan, spines in zip(found.plans, prune(tasks.instances, 0.5), strict=True):
         assert {spine for _, spine in plan.up} <= set(spines)
     assert overloads(tasks, found) == []
     assert tasks.value(found.rates) <= jointly(tasks, 1).bound + 1e-6  # type: ignore[operator]

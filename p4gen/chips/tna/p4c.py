@@ -93,9 +93,9 @@ def compiling(arch: str) -> Callable[[CompilerCall], tuple[str, P4cOutput] | Non
             return None
         compile_for_tofino(compiler, arch, call)
         made = call.out / "manifest.json"
-        said = json.loads(made.read_text(encoding="utf-8")).get("compiler_version", "unknown version")
+        compiler_version = json.loads(made.read_text(encoding="utf-8")).get("compiler_version", "unknown version")
         info = call.out / P4INFO
-        return str(said), P4cOutput(made, info if info.is_file() else None)
+        return str(compiler_version), P4cOutput(made, info if info.is_file() else None)
 
     return run
 

@@ -170,9 +170,9 @@ class Ring(Collectives):
         parts = self._parts(values.size)
         steps = self.config.size - 1
         # First each part is reduced on its way around. The last to arrive is this rank's own; then the gather begins.
-        come = [Arrival(_LEFT, parts(-2 - step), combined=True, forwarded=True) for step in range(steps)]
-        come += [Arrival(_LEFT, parts(-1 - step), forwarded=step < steps - 1) for step in range(steps)]
-        run = self._run(Collective.ALLREDUCE, values, op, _landed(come), values.shape)
+        arrivals = [Arrival(_LEFT, parts(-2 - step), combined=True, forwarded=True) for step in range(steps)]
+        arrivals += [Arrival(_LEFT, parts(-1 - step), forwarded=step < steps - 1) for step in range(steps)]
+        run = self._run(Collective.ALLREDUCE, values, op, _landed(arrivals), values.shape)
         run.begin, run.result = ((_RIGHT, parts(-1)),), (0, values.size)
         return self._start(run)
 
@@ -183,8 +183,8 @@ class Ring(Collectives):
         shape = divide(values, self.config.size)[0].shape
         parts = self._parts(values.size)
         last = self.config.size - 2
-        come = [Arrival(_LEFT, parts(-2 - n), combined=True, forwarded=n < last) for n in range(last + 1)]
-        run = self._run(Collective.REDUCE_SCATTER, values, op, _landed(come), shape)
+        arrivals = [Arrival(_LEFT, parts(-2 - n), combined=True, forwarded=n < last) for n in range(last + 1)]
+        run = self._run(Collective.REDUCE_SCATTER, values, op, _landed(arrivals), shape)
         run.begin, run.result = ((_RIGHT, parts(-1)),), parts(0)
         return self._start(run)
 
@@ -197,8 +197,8 @@ class Ring(Collectives):
         parts = self._parts(whole.size)
         whole[slice(*parts(0))] = values.reshape(-1)
         # The part that arrives in step s belongs to the rank s + 1 positions before this one.
-        come = [Arrival(_LEFT, parts(-1 - step), forwarded=step < size - 2) for step in range(size - 1)]
-        run = self._run(Collective.ALLGATHER, whole, op, come, whole.shape)
+        arrivals = [Arrival(_LEFT, parts(-1 - step), forwarded=step < size - 2) for step in range(size - 1)]
+        run = self._run(Collective.ALLGATHER, whole, op, arrivals, whole.shape)
         run.begin, run.result = ((_RIGHT, parts(0)),), (0, whole.size)
         return self._start(run)
 
@@ -211,8 +211,8 @@ class Ring(Collectives):
         is_root = self.config.rank == root
         first = (self.config.rank - 1) % self.config.size == root
         """The chunks start at the root's right neighbour and end at the root."""
-        come = [] if first else [Arrival(_LEFT, chunk, combined=True, forwarded=not is_root) for chunk in chunks]
-        run = self._run(Collective.REDUCE, values, op, _landed(come), values.shape if is_root else None)
+        arrivals = [] if first else [Arrival(_LEFT, chunk, combined=True, forwarded=not is_root) for chunk in chunks]
+        run = self._run(Collective.REDUCE, values, op, _landed(arrivals), values.shape if is_root else None)
         run.begin, run.result = tuple((_RIGHT, chunk) for chunk in chunks if first), (0, values.size)
         return self._start(run)
 
@@ -224,8 +224,8 @@ class Ring(Collectives):
         chunks = self._chunks(values)
         is_root = self.config.rank == root
         is_last = (self.config.rank + 1) % self.config.size == root
-        come = [] if is_root else [Arrival(_LEFT, chunk, forwarded=not is_last) for chunk in chunks]
-        run = self._run(Collective.BROADCAST, values, op, come, values.shape)
+        arrivals = [] if is_root else [Arrival(_LEFT, chunk, forwarded=not is_last) for chunk in chunks]
+        run = self._run(Collective.BROADCAST, values, op, arrivals, values.shape)
         run.begin, run.result = tuple((_RIGHT, chunk) for chunk in chunks if is_root), (0, values.size)
         return self._start(run)
 
@@ -233,8 +233,8 @@ class Ring(Collectives):
     def barrier(self) -> Invocation:
         """All ranks notify rank 0, which then notifies all (Table 30's ToRank0)."""
         star = range(_STAR, len(self.pairs))
-        come = [Arrival(pair, _NOTHING) for pair in star]
-        run = self._run(Collective.BARRIER, np.empty(0), self.config.op, come, None)
+        arrivals = [Arrival(pair, _NOTHING) for pair in star]
+        run = self._run(Collective.BARRIER, np.empty(0), self.config.op, arrivals, None)
         sends = tuple((pair, _NOTHING) for pair in star)
         if self.config.rank == 0:
             run.finish = sends

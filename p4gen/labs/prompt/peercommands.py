@@ -8,7 +8,7 @@ from typing import Final
 from p4gen.errors import InputError
 from p4gen.labs.prompt.terminal import Session
 from p4gen.manager.api import ConnectionState, ConnectionStatus
-from p4gen.manager.figures import connection_figures, connection_lines
+from p4gen.manager.statistics import connection_figures, connection_lines
 
 SPRAY: Final = "spray on|off"
 

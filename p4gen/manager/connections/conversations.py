@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from p4gen.plan.placement.connections import QPNS
-from p4gen.rocev2.cm import PATH_MTUS, RELIABLE, Kind, Message, Sent, gid_of
+from p4gen.rocev2.cm import PATH_MTUS, RELIABLE, Datagram, Kind, Message, gid_of
 
 LIFETIME: Final = 120.0
 """Seconds after which a handshake that has not been completed is forgotten: hosts have given up by then."""
@@ -97,7 +97,7 @@ class Conversations:
         for conversation in known:
             self._add(conversation)
 
-    def hear(self, sent: Sent, now: float) -> Outcome:
+    def hear(self, sent: Datagram, now: float) -> Outcome:
         """Take a message. ``now`` is a time in seconds, which never goes back."""
         for key in [key for key, handshake in self._open.items() if handshake.since + LIFETIME <= now]:
             del self._open[key]
@@ -122,7 +122,7 @@ class Conversations:
             if self._made.get((party.ip, party.qp)) == conversation:
                 del self._made[party.ip, party.qp]
 
-    def _requested(self, sent: Sent, now: float) -> Outcome:
+    def _requested(self, sent: Datagram, now: float) -> Outcome:
         message = sent.message
         wrong = _wrong_request(sent)
         if wrong is not None:
@@ -144,7 +144,7 @@ class Conversations:
         self._open[key] = _Handshake(now, asked)
         return _NOTED
 
-    def _replied(self, sent: Sent, now: float) -> Outcome:
+    def _replied(self, sent: Datagram, now: float) -> Outcome:
         message = sent.message
         if message["local_qpn"] not in QPNS:
             return Ignored("malformed", f"REP: QP {message['local_qpn']} is not an ordinary one")
@@ -162,7 +162,7 @@ class Conversations:
         self._open[key] = replace(handshake, since=now, asked=agreed)
         return _REPEATED if handshake.asked.responder == responder else _NOTED
 
-    def _ready(self, sent: Sent) -> Outcome:
+    def _ready(self, sent: Datagram) -> Outcome:
         message = sent.message
         key = (sent.src, message["local_id"], sent.dst)
         handshake = self._open.get(key)
@@ -182,7 +182,7 @@ class Conversations:
         self._add(found)
         return Begun(found, stale)
 
-    def _ended(self, sent: Sent) -> Outcome:
+    def _ended(self, sent: Datagram) -> Outcome:
         message = sent.message
         self._drop_open(sent)
         found = self._between(sent)
@@ -194,7 +194,7 @@ class Conversations:
         self.forget(found)
         return Ended(found)
 
-    def _rejected(self, sent: Sent) -> Outcome:
+    def _rejected(self, sent: Datagram) -> Outcome:
         dropped = self._drop_open(sent)
         found = self._between(sent)
         if found is not None:
@@ -202,7 +202,7 @@ class Conversations:
             return Ended(found)
         return _NOTED if dropped else _unknown(sent.message)
 
-    def _drop_open(self, sent: Sent) -> bool:
+    def _drop_open(self, sent: Datagram) -> bool:
         """Forget an open handshake that this message ends. A REJ of a REQ may arrive without the responder's number."""
         message = sent.message
         local, remote = message["local_id"], message["remote_id"]
@@ -214,7 +214,7 @@ class Conversations:
                     return True
         return False
 
-    def _between(self, sent: Sent) -> Conversation | None:
+    def _between(self, sent: Datagram) -> Conversation | None:
         """The connection of a message, by the addresses and numbers of both ends, whichever of them has sent it."""
         message = sent.message
         ends = {(sent.src, message["local_id"]), (sent.dst, message["remote_id"])}
@@ -228,7 +228,7 @@ class Conversations:
             self._made[party.ip, party.qp] = conversation
 
 
-def _wrong_request(sent: Sent) -> Ignored | None:
+def _wrong_request(sent: Datagram) -> Ignored | None:
     message = sent.message
     if message["transport"] != RELIABLE:
         return Ignored("other transport", f"REQ: transport {message['transport']} is not a reliable connection")

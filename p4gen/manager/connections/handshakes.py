@@ -21,7 +21,7 @@ from p4gen.manager.connections.conversations import Begun, Conversation, Convers
 from p4gen.manager.store.ledger import Ledger
 from p4gen.manager.store.store import ClosedError
 from p4gen.plan.placement.placer import switch_of
-from p4gen.rocev2.cm import Sent, sent_in
+from p4gen.rocev2.cm import Datagram, parse_datagram
 from p4gen.rocev2.headers import HeaderError, ipv4_text
 
 LOGGER = logging.getLogger("p4gen.manager")
@@ -111,7 +111,7 @@ class Handshakes:
 
     def _read(self, switch: str, frame: bytes) -> None:
         try:
-            sent = sent_in(frame)
+            sent = parse_datagram(frame)
         except HeaderError as error:
             self._count("malformed", f"{switch}: {error.diagnostics[0].message}")
             return
@@ -133,7 +133,7 @@ class Handshakes:
             case _:
                 self._count("noted")
 
-    def _wrong_host(self, switch: str, sent: Sent) -> str | None:
+    def _wrong_host(self, switch: str, sent: Datagram) -> str | None:
         """Why a message is not between hosts of this fabric, or does not arrive where its sender is; None if it is in
         order."""
         with self._ledger.changed:

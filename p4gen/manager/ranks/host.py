@@ -161,7 +161,7 @@ class Host:
                     self._members[news.group] = member
                 self._changed.notify_all()
 
-    def _gone(self, member: Follower) -> None:
+    def _report_gone(self, member: Follower) -> None:
         if self._members.get(member.group) is member:
             self._follow(Membership(member.group, member.state, member.generation, gone=True))
 
@@ -200,7 +200,7 @@ class Host:
             self._manager.group(group)
         except ManagerError as error:
             if error.code is Code.NOT_FOUND:
-                self._loop.call_soon_threadsafe(self._gone, member)
+                self._loop.call_soon_threadsafe(self._report_gone, member)
 
     def _send_reports(self) -> None:
         while (report := self._reports.get()) is not None:

@@ -200,7 +200,7 @@ class Member(Follower):
         else:
             self._unconfirmed += 1
 
-    def _done(self, invocation: Invocation) -> None:
+    def _complete(self, invocation: Invocation) -> None:
         call = self._under_way.popleft()
         if not self._running or self._failure:
             return  # it ends because the queue pairs are being destroyed
@@ -289,13 +289,13 @@ class Member(Follower):
         self._unconfirmed = 0
         if config.ring_qp:
             ring = ring_config(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)
-            self._communicator = Ring(self._nic.nic, ring, self._done)
+            self._communicator = Ring(self._nic.nic, ring, self._complete)
         elif config.trees:
             trees = tree_configs(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)
             rates = [tree.rate for tree in config.trees]
-            self._communicator = StripedCommunicator(self._nic.nic, trees, rates, self._done)
+            self._communicator = StripedCommunicator(self._nic.nic, trees, rates, self._complete)
         else:
-            self._communicator = Communicator(self._nic.nic, self._config, self._done)
+            self._communicator = Communicator(self._nic.nic, self._config, self._complete)
 
     def _destroy(self) -> None:
         self._failure = ""

@@ -182,11 +182,11 @@ class MemoryMember(Follower):
         if self._mine.problems:
             self._fail("; ".join(self._mine.problems))
         elif self._mine.done:
-            self._done(self._line.popleft())
+            self._complete(self._line.popleft())
             if self._line:
                 self._make()
 
-    def _done(self, call: _Call) -> None:
+    def _complete(self, call: _Call) -> None:
         value = call.finish(self._mine)
         if not self._queue or call is not self._queue[0]:
             return  # repeated for other ranks

@@ -227,7 +227,7 @@ class ManagerClient(Manager):
 
     def _error(self, error: Any) -> ManagerError:
         code, text = error.code(), error.details() or ""
-        if code in _GONE and not _said_by_manager(error):
+        if code in _GONE and not _is_from_manager(error):
             return ManagerError(Code.UNREACHABLE, f"no manager answers at {self.address}: {text}")
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:
             return ManagerError(Code.UNREACHABLE, f"the manager at {self.address} did not answer in time")
@@ -237,7 +237,7 @@ class ManagerClient(Manager):
         return ManagerError(known, text)
 
 
-def _said_by_manager(error: Any) -> bool:
+def _is_from_manager(error: Any) -> bool:
     return any(tuple(item) == OURS for item in error.trailing_metadata() or ())
 
 
@@ -268,7 +268,7 @@ class Watch:
             except StopIteration:  # the manager has ended
                 pass
             except grpc.RpcError as error:
-                if not self._closed.is_set() and (error.code() not in _GONE or _said_by_manager(error)):
+                if not self._closed.is_set() and (error.code() not in _GONE or _is_from_manager(error)):
                     self.close()
                     raise self._client._error(error) from None
             with self._lock:

@@ -28,7 +28,7 @@ from p4gen.manager.ranks.rankconfigs import rank_config
 from p4gen.manager.store.record import Record
 from p4gen.manager.store.store import Store, StoredConnection, StoredGroup, StoredRing
 from p4gen.manager.watch import Watch
-from p4gen.plan.placement.duty import blocks_taken
+from p4gen.plan.placement.duty import blocks_per_node
 from p4gen.plan.placement.placed import PlacedTrees
 from p4gen.plan.placement.planner import Plan, Room, Search
 from p4gen.plan.placement.policy import GroupView, PlacementPolicy
@@ -183,7 +183,7 @@ class Ledger:
         found = []
         for record, tree in trees:
             spec, program = record.spec, view.specs.get(tree.root.key.switch)
-            blocks = blocks_taken(spec, program)
+            blocks = blocks_per_node(spec, program)
             found.append(GroupView(spec.name, tree, view.topology, record.home is not None, spec.duty, blocks))
         return found
 

@@ -390,8 +390,8 @@ def _batches(items: Sequence[object]) -> Iterator[list]:  # type: ignore[type-ar
 
 
 def _text(error: P4genError) -> str:
-    told = [diagnostic.message for diagnostic in error.diagnostics[:_MOST_TOLD]]
-    return "; ".join(told) + _others(len(error.diagnostics) - len(told))
+    messages = [diagnostic.message for diagnostic in error.diagnostics[:_MOST_TOLD]]
+    return "; ".join(messages) + _others(len(error.diagnostics) - len(messages))
 
 
 def _others(count: int) -> str:

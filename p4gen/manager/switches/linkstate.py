@@ -68,8 +68,8 @@ class LinkMonitor:
         if not news:
             return
         if name not in self._failed:
-            said = (f"port {port} ({interfaces[port]}) is {'up' if up else 'down'}" for port, up in news.items())
-            LOGGER.info("%s: %s", name, ", ".join(said))
+            changes = (f"port {port} ({interfaces[port]}) is {'up' if up else 'down'}" for port, up in news.items())
+            LOGGER.info("%s: %s", name, ", ".join(changes))
         try:
             self._changed(name, news)
         except Exception as error:

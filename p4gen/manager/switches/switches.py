@@ -282,7 +282,7 @@ class SwitchThread(Worker):
         if self._agent is None:
             raise AgentError(f"{self.name}: not reached yet", unreachable=True)
         self._trouble("its program is being loaded again")
-        _asked(self._agent.restart)
+        _call_agent(self._agent.restart)
         self._owner.switch_restarted(self.name)
         self._reconcile()
 
@@ -294,7 +294,7 @@ class SwitchThread(Worker):
     def _read_tallies(self, tallies: Sequence[Tally]) -> Sequence[int]:
         agent = self._agent
         assert agent is not None
-        found: Sequence[int] = _asked(lambda: agent.tallies(tallies))
+        found: Sequence[int] = _call_agent(lambda: agent.tallies(tallies))
         return found
 
     def _heartbeat(self) -> None:
@@ -302,7 +302,7 @@ class SwitchThread(Worker):
             return
         asked = time.monotonic()
         try:
-            self.drops = _asked(self._agent.drops)
+            self.drops = _call_agent(self._agent.drops)
             self.answer_s = time.monotonic() - asked
             self._look_at_edges(self._agent)
         except AgentError as error:
@@ -314,7 +314,7 @@ class SwitchThread(Worker):
         """Report edges that the switch has given up. An edge stays given up as long as there is no progress."""
         if not self._edges:
             return
-        dead = self._given_up.dead(_asked(agent.given_up), time.monotonic(), self._owner.slowest_answer())
+        dead = self._given_up.dead(_call_agent(agent.given_up), time.monotonic(), self._owner.slowest_answer())
         spec = collective(self._info.spec)
         ports = {p.edge.port for p in self._edges if p.index(spec) in dead and not p.internal}
         if ports:
@@ -336,8 +336,8 @@ class SwitchThread(Worker):
         """Read the switch's state and correct it."""
         try:
             if self._agent is None:
-                self._agent = _asked(lambda: self._agents(self._info))
-            held = _asked(self._agent.read)
+                self._agent = _call_agent(lambda: self._agents(self._info))
+            held = _call_agent(self._agent.read)
             spec, admitted = self._info.spec, self._admitted.items()
             self._lose({key for key, placed in admitted if not holds(spec, held, placed, self.name)})
             self._apply(resync=True)
@@ -371,7 +371,7 @@ class SwitchThread(Worker):
         except P4genError as error:
             raise AgentError(f"{self.name}: {error.reason}") from error
         before, self._applied = self._applied, frozenset()
-        changes = _asked(lambda: agent.apply(wanted, resync=resync))
+        changes = _call_agent(lambda: agent.apply(wanted, resync=resync))
         self._applied = items = items_of(wanted)
         self.entries = len(wanted.entries)
         if not resync and changes.inserted > len(items - before):
@@ -390,14 +390,14 @@ class SwitchThread(Worker):
                 for edge in context.edges
                 if ticked(context, edge)
             )
-            _asked(lambda: agent.set_ticks(edges))
+            _call_agent(lambda: agent.set_ticks(edges))
             if not group_entries(spec).given_up:
                 return
             if edges != self._edges:
                 self._edges, self._given_up = edges, GivenUp()
 
 
-def _asked(question: Callable[[], Any]) -> Any:
+def _call_agent(question: Callable[[], Any]) -> Any:
     """The result of a call to an agent. Every exception becomes an ``AgentError``."""
     try:
         return question()

@@ -303,7 +303,7 @@ def _mux(b: Build, e: ir.Mux) -> Eval:
 
 
 def _aggregate(b: Build, e: ir.Aggregate) -> Eval:
-    parts = tuple(_kept(b, part) for part in e.elements)
+    parts = tuple(_copied_value(b, part) for part in e.elements)
     kind = t.strip(e.type)
     if isinstance(kind, t.Header):
         make = fresh(kind)
@@ -322,7 +322,7 @@ def _aggregate(b: Build, e: ir.Aggregate) -> Eval:
     return lambda f: StructValue([part(f) for part in parts])
 
 
-def _kept(b: Build, e: ir.Expr) -> Eval:
+def _copied_value(b: Build, e: ir.Expr) -> Eval:
     """An expression whose value is kept: composites are copied."""
     value = b.expr(e)
     return (lambda f: copy_value(value(f))) if is_composite(e.type) else value

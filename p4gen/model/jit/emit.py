@@ -43,7 +43,7 @@ def const(value: int, width: int) -> Value:
     return Value(str(value & ((1 << width) - 1)), width)
 
 
-def _kept(width: int) -> int:
+def _stored_width(width: int) -> int:
     """The width in which a local scalar is kept: LLVM's SROA leaves integers in memory that do not fill their bytes."""
     return width if width <= 16 else -(-width // 8) * 8
 
@@ -129,7 +129,7 @@ class Function:
 
     def local(self, width: int) -> Address:
         """A scalar of ``width`` bits on the stack."""
-        return Address(self.alloca(f"i{_kept(width)}"), 0, True)
+        return Address(self.alloca(f"i{_stored_width(width)}"), 0, True)
 
     def pointer(self, at: Address) -> str:
         """An address as a pointer register."""
@@ -150,7 +150,7 @@ class Function:
         """Load an integer of exactly ``width`` bits."""
         if isinstance(at, str):
             return Value(self.ins(f"load i{width}, ptr {at}, align {align}"), width)
-        kept = _kept(width) if at.exact else width
+        kept = _stored_width(width) if at.exact else width
         return self.resize(Value(self.ins(f"load i{kept}, ptr {self.pointer(at)}, align {align}"), kept), width)
 
     def load_pointer(self, at: Address) -> str:
@@ -162,7 +162,7 @@ class Function:
         if isinstance(at, str):
             self.do(f"store i{value.width} {value.ref}, ptr {at}, align {align}")
             return
-        value = self.resize(value, _kept(value.width) if at.exact else value.width)
+        value = self.resize(value, _stored_width(value.width) if at.exact else value.width)
         self.do(f"store i{value.width} {value.ref}, ptr {self.pointer(at)}, align {align}")
 
     def store_pointer(self, ref: str, at: Address) -> None:

@@ -199,9 +199,9 @@ class Engine(HoldingRunner):
         self._batch(self.state.block.address, self._io, self._tmp)
         self._take_events()
         found = exchange[x.RECORDS_COUNT // 8]
-        return self._records(found) if found else _NO_RECORDS, self._sent_bytes()
+        return self._records(found) if found else _NO_RECORDS, self._output_bytes()
 
-    def _sent_bytes(self) -> npt.NDArray[np.uint8]:
+    def _output_bytes(self) -> npt.NDArray[np.uint8]:
         """The output bytes. Large outputs are returned in their buffer, which is reused when they are released: copying
         them, and touching new memory, costs as much as processing the packets."""
         used, data, room = self._get(x.OUT_USED), self._get(x.OUT_DATA), self._get(x.OUT_ROOM)

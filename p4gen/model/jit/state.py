@@ -112,10 +112,10 @@ class NativeState(ModelState):
         if self._tail_dirty:
             self._write_tail()
         self._newest += 1  # numbers of configurations are never reused
-        self._settled(self._newest)
+        self._mark_clean(self._newest)
         self.block.put(CONFIG, 8, self._version)
 
-    def _settled(self, version: int) -> None:
+    def _mark_clean(self, version: int) -> None:
         self._dirty.clear()
         self._tail_dirty = self._sets_dirty = False
         self._version = version
@@ -220,7 +220,7 @@ class NativeState(ModelState):
             for table, holds in zip(self._native.values(), configuration.tables, strict=True):
                 table.settle(holds)
             self._newest += 1
-            self._settled(self._newest)
+            self._mark_clean(self._newest)
         self.block.resize(len(block))
         self.block.array[:] = np.frombuffer(block, np.uint8)
         self.block.put(CONFIG, 8, self._version)
@@ -272,4 +272,4 @@ class NativeState(ModelState):
         for name, found in sets.items():
             self.value_sets[name][:] = found
         self._put_settings(settings)
-        self._settled(version)
+        self._mark_clean(version)

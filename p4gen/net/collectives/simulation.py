@@ -190,7 +190,7 @@ class Simulation(Job[RankTask, SimResult]):
             config=config,
             errors=errors,
             stuck=failed if diagnosis is None else tuple(diagnosis.lines()),
-            said=self._said(rate, duration) if ended else (),
+            said=self._summary(rate, duration) if ended else (),
             verdict=f"every rank's result {agreement(config.program.dtype)}"
             if any(call.size for call in config.calls)
             else "synchronised",
@@ -210,7 +210,7 @@ class Simulation(Job[RankTask, SimResult]):
         }
         return replace(found, figures=figures)
 
-    def _said(self, rate: float, duration: int) -> tuple[str]:
+    def _summary(self, rate: float, duration: int) -> tuple[str]:
         config, each = self.config, duration // self.config.repeat
         throughput = f"algorithm throughput {rate / 1e9:.2f} Gb/s, " if config.size else ""
         rhythm = f" ({SECOND / each:,.0f} a second)" if config.collective is Collective.BARRIER else ""

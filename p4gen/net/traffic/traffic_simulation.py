@@ -218,7 +218,7 @@ class TrafficSimulation(Job[HostTask, TrafficResult]):
             for flow, track in zip(made.flows, tracks, strict=False):
                 if flow.problem:
                     yield f"{name}{track}: {flow.problem}"
-            for rank, (member, wanted) in enumerate(zip(made.exchanges, self._wanted(made), strict=True)):
+            for rank, (member, wanted) in enumerate(zip(made.exchanges, self._expected_results(made), strict=True)):
                 at = f"{name}rank {rank}, {made.traffic.pattern}"
                 if member.problem:
                     yield f"{at}: {member.problem}"
@@ -226,7 +226,7 @@ class TrafficSimulation(Job[HostTask, TrafficResult]):
                     yield f"{at}: {wrong}"
 
     @staticmethod
-    def _wanted(made: Members) -> list[Array]:
+    def _expected_results(made: Members) -> list[Array]:
         """Every rank's result by NumPy."""
         ranks = len(made.exchanges)
         if not ranks:

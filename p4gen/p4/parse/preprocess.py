@@ -295,17 +295,17 @@ class _Run:
             if "/" not in wanted and header.is_file():
                 self.file(PRELUDE + wanted, header.read_text(encoding="utf-8"), None, depth + 1)
                 return
-        raise self.error(name, number, column, f"cannot find the file to include: {_shown(wanted)}")
+        raise self.error(name, number, column, f"cannot find the file to include: {_shortened(wanted)}")
 
     def is_file(self, path: Path, name: str, number: int, column: int) -> bool:
         try:
             return path.is_file()
         except OSError as problem:  # a name that is too long, for one
-            reason = f"cannot include {_shown(path.name)}: {problem.strerror}"
+            reason = f"cannot include {_shortened(path.name)}: {problem.strerror}"
             raise self.error(name, number, column, reason) from None
 
 
-def _shown(name: str) -> str:
+def _shortened(name: str) -> str:
     return name if len(name) <= _SHOWN else name[:_SHOWN] + "…"
 
 

@@ -178,15 +178,15 @@ class P4RuntimeServer:
     def stream_channel(self, requests: Iterator[Any], context: Any) -> Iterator[Any]:
         """The StreamChannel RPC (sections 5 and 16): one controller."""
         controller = Controller()
-        if not context.add_callback(lambda: self._gone(controller)):
+        if not context.add_callback(lambda: self._remove_controller(controller)):
             return
         threading.Thread(target=self._listen, args=(requests, controller), daemon=True).start()
         while (message := controller.outgoing.get()) is not None:
             if isinstance(message, StatusError):
-                self._gone(controller)
+                self._remove_controller(controller)
                 context.abort(_STATUS[message.code], message.message)
             yield message
-        self._gone(controller)
+        self._remove_controller(controller)
 
     def _listen(self, requests: Iterator[Any], controller: Controller) -> None:
         """Handle a controller's messages until it ends the stream; then the sending side ends, too."""
@@ -245,7 +245,7 @@ class P4RuntimeServer:
         except StatusError as error:
             controller.send(stream.digest_error(error, message))
 
-    def _gone(self, controller: Controller) -> None:
+    def _remove_controller(self, controller: Controller) -> None:
         if self._arbiter.remove(controller):
             self._forget_digests()
         controller.send(None)

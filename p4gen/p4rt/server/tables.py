@@ -49,7 +49,7 @@ def _insert(pipeline: Pipeline, table: TableInfo, key: Entry, message: Any) -> U
         raise StatusError(Code.RESOURCE_EXHAUSTED, f"table {table.name}: full, it has room for {table.size} entries")
     meter = _direct_resources(table, message)
     pipeline.backend.insert(entry)
-    stored = pipeline.store(table, entry, _kept(table, entry, message))
+    stored = pipeline.store(table, entry, _stored_entry(table, entry, message))
     pipeline.timed += bool(message.idle_timeout_ns)
     _apply_resources(pipeline, table, entry, message, meter)
     return lambda: _forget(pipeline, table, stored)
@@ -74,7 +74,7 @@ def _modify(pipeline: Pipeline, table: TableInfo, key: Entry, message: Any) -> U
     old_entry, old_message = stored.entry, stored.message
     stored.entry = entry
     if not stored.const:
-        kept = _kept(table, entry, message)
+        kept = _stored_entry(table, entry, message)
         if not message.HasField("action"):
             kept.action.CopyFrom(old_message.action)
         stored.message = kept
@@ -132,7 +132,7 @@ def _with_action(pipeline: Pipeline, table: TableInfo, key: Entry, message: Any)
     return Entry(key.table, key.match, action, key.priority)
 
 
-def _kept(table: TableInfo, entry: Entry, message: Any) -> Any:
+def _stored_entry(table: TableInfo, entry: Entry, message: Any) -> Any:
     """An entry as reads return it: its canonical form with cookies and timeout."""
     kept = codec.encode_entry(table, entry)
     kept.controller_metadata, kept.metadata = message.controller_metadata, message.metadata

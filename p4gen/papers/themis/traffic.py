@@ -29,7 +29,7 @@ from p4gen.papers.themis.control import (
 )
 from p4gen.papers.themis.spec import Cm, Spread, ThemisSpec
 from p4gen.rocev2 import psn as serial
-from p4gen.rocev2.cm import Kind, Message, Sent
+from p4gen.rocev2.cm import Datagram, Kind, Message
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicETH, Ethernet, ImmDt, IPv4, ipv4
 from p4gen.rocev2.opcodes import Extension, Opcode, extensions
 from p4gen.rocev2.packet import RocePacket
@@ -182,7 +182,7 @@ class RandomTraffic:
         rng = self._random
         src, dst = rng.sample((flow.connection.requester, flow.connection.responder), 2)
         message = Message.of(rng.choice(list(Kind)), local_id=rng.getrandbits(32))
-        sent = Sent(src.ip, dst.ip, message).packet(Ethernet(_MAC, _MAC + 1), ttl=rng.choice((64, 2, 1)))
+        sent = Datagram(src.ip, dst.ip, message).packet(Ethernet(_MAC, _MAC + 1), ttl=rng.choice((64, 2, 1)))
         tag = rng.getrandbits(16) if rng.random() < 0.05 else None
         if rng.random() < 0.1:
             sent = replace(sent, bth=replace(sent.bth, dst_qp=rng.randrange(4))).sealed()

@@ -22,7 +22,7 @@ _ROUNDING: Final = 1e-9
 """Ten duties of 0.1 are one."""
 
 
-def blocks_taken(spec: GroupSpec, program: ServingSpec | None) -> int:
+def blocks_per_node(spec: GroupSpec, program: ServingSpec | None) -> int:
     """The blocks that a group takes at each node of its tree: one, as long as no program is known there."""
     if program is None:
         return 1

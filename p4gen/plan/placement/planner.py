@@ -13,7 +13,7 @@ from typing import Final
 from p4gen.errors import InputError
 from p4gen.families import serving
 from p4gen.groups.family import group_entries
-from p4gen.plan.placement.duty import blocks_of, blocks_taken, duties, overbooked
+from p4gen.plan.placement.duty import blocks_of, blocks_per_node, duties, overbooked
 from p4gen.plan.placement.placed import GroupRequest, PlacedTrees
 from p4gen.plan.placement.placer import Names, Placer, switch_of
 from p4gen.plan.placement.policy import Candidate, FabricView, GroupView, PlacementPolicy, SwitchRoom
@@ -203,7 +203,7 @@ class Search:
             if candidate.disjoint:
                 problems += (why for tree in trees for why in _shared(tree, topology, spec.name, self._groups))
             if leased and candidate.within_time and not problems:
-                taken = blocks_taken(spec, view.specs[trees[0].root.key.switch])
+                taken = blocks_per_node(spec, view.specs[trees[0].root.key.switch])
                 problems += overbooked(trees[0], spec.duty, taken, self._seen.switches)
             if problems:
                 self._refused |= dict.fromkeys(f"{where}: {problem}" for problem in problems)
@@ -224,7 +224,7 @@ class Search:
 
     def overbooked(self, tree: IncTree) -> bool:
         """Whether a switch of a tree would be promised for more time than there is, with the group there."""
-        taken = blocks_taken(self._spec, self.view.specs.get(tree.root.key.switch))
+        taken = blocks_per_node(self._spec, self.view.specs.get(tree.root.key.switch))
         return any(overbooked(tree, self._spec.duty, taken, self._seen.switches))
 
     def _rooms(self, room: Room) -> dict[str, SwitchRoom]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from p4gen.errors import InputError
-from p4gen.plan.placement.duty import blocks_taken, loads, within
+from p4gen.plan.placement.duty import blocks_per_node, loads, within
 from p4gen.plan.placement.policy import Candidate, FabricView
 from p4gen.plan.placement.request import GroupSpec
 from p4gen.plan.placement.tree import IncTree, build_tree, tree_links
@@ -134,7 +134,7 @@ class TimeShared:
         """All trees, to be leased: those with time first, then the least overbooked."""
         found = []
         for tier, tree in trees_by_tier(view, spec, {}):
-            mine = blocks_taken(spec, view.switches[tree.root.key.switch].spec)
+            mine = blocks_per_node(spec, view.switches[tree.root.key.switch].spec)
             found.append((tier, sorted(loads(tree, spec.duty, mine, view.switches).values(), reverse=True), tree))
         for _, load, tree in sorted(found, key=lambda each: (each[0], each[1])):
             if within(load[0]):

@@ -150,10 +150,10 @@ def confirm(
     trees: int = 1,
     engine: EngineName = "jit",
     limit: float = 60.0,
-    told: Callable[[Measured], None] | None = None,
+    report: Callable[[Measured], None] | None = None,
 ) -> Confirmed:
     """Draw a fabric, plan, and run the plan. Also run the tree of shortest paths to one root if the plan promises at
-    least a tenth more, and up to ``trees`` trees together if they do. ``told`` is called with the plan's run."""
+    least a tenth more, and up to ``trees`` trees together if they do. ``report`` is called with the plan's run."""
     usual = USUAL[mode]
     lanes, message = lanes or usual[0], message or usual[1]
     fabric, pipelines = draw_fabric(seed)
@@ -161,8 +161,8 @@ def confirm(
     plan = compared.plan
     spec = program(plan, mode, lanes, message)
     best = measure(plan, spec, size, seed, engine)
-    if told is not None:
-        told(best)
+    if report is not None:
+        report(best)
     other = None
     shape = compared.shapes["one-root"]
     if shape is not None and plan.rate >= _WORTH * shape.rate(fabric):

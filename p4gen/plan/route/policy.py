@@ -59,7 +59,7 @@ class Aro:
         usable = [number for number, plan in enumerate(whole.plans) if _usable(plan, view)]
         if set(spec.ranks) != set(whole.first.ranks) or not usable:
             return
-        plan, ports = whole.kept(usable), _ports(view)
+        plan, ports = whole.restricted_to(usable), _ports(view)
         trees = [tree_of(view.topology, spec.ranks, each.shape, ports) for each in plan.plans]
         if len(trees) > 1:
             yield Candidate(trees[0].root.key.switch, stripes=tuple(map(Stripe, trees, plan.rates)))

@@ -20,7 +20,7 @@ _NEAR: Final = 0.01
 """The gap of a first stage that is worth no more time."""
 
 
-def kept(instances: Sequence[Instance], alpha: float = ALPHA) -> list[tuple[int, ...]]:
+def prune(instances: Sequence[Instance], alpha: float = ALPHA) -> list[tuple[int, ...]]:
     """APP's choice for each task: ⌊alpha n⌋ of the n aggregating spines, but at least one of any.
 
     The paper takes the spines first whose pipelines' scores vary least; a score is the number of flows that can reach a
@@ -58,7 +58,7 @@ def accelerated(
     seconds.
     """
     began = time.monotonic()
-    (spines,) = kept([instance], alpha) if pruned else [tuple(sorted(instance.aggregating_spines))]
+    (spines,) = prune([instance], alpha) if pruned else [tuple(sorted(instance.aggregating_spines))]
     first = route(instance, allowed=Allowed(spines), limit=limit) if spines and staged else None
     if first is None:
         second = route(instance, allowed=_with_plain(instance, spines), limit=limit)
@@ -76,7 +76,7 @@ def accelerated_jointly(
     """The same for several tasks, as ``jointly`` finds plans. The first stage only decides which pipelines may be used:
     it has a quarter of the time, and need not be as near to its best."""
     began = time.monotonic()
-    choices = kept(tasks.instances, alpha)
+    choices = prune(tasks.instances, alpha)
     if not pruned:
         choices = [tuple(sorted(instance.aggregating_spines)) for instance in tasks.instances]
     each = list(zip(tasks.instances, choices, strict=True))

@@ -78,7 +78,7 @@ class StripedPlan:
         if over:
             raise InputError(f"its rates are more than {over[0]} carries")
 
-    def kept(self, which: Sequence[int]) -> StripedPlan:
+    def restricted_to(self, which: Sequence[int]) -> StripedPlan:
         """A plan with some of its trees, by number. Their rates are raised alike, as far as links carry them."""
         some = StripedPlan(tuple(self.plans[n] for n in which), tuple(self.rates[n] for n in which), self.bound)
         fabric = self.first.fabric

@@ -91,7 +91,7 @@ def beyond(spec: ProgramSpec, fault: Mutation) -> str:
     return excuses.get(fault.name, excuses.get(fault.module, "")) or facet.unfit(spec)
 
 
-def _shown(spec: ProgramSpec, fault: Mutation) -> str:
+def _first_scope(spec: ProgramSpec, fault: Mutation) -> str:
     return search_facet(spec).first_scopes(spec).get(fault.name, "")
 
 
@@ -137,7 +137,7 @@ class Hunt:
             if there is None:
                 continue
             knowledge, complete = self._steps(name, scope)
-            expected = name == _shown(spec, fault)
+            expected = name == _first_scope(spec, fault)
             seeded = scope.with_fault(there)
             system = System(seeded)
             if complete and not expected and all(step.same for step in repeated(knowledge, system)):
@@ -155,12 +155,12 @@ class Hunt:
         """A digest of everything that ``find`` depends on, in hexadecimal digits: the program, the fault, the bound,
         the first scope."""
         spec = program_of(self._seeding, fault)
-        said = _text(spec), fault, self._states, tuple(self._scopes), _shown(spec, fault), beyond(spec, fault)
-        return blake2b(repr(said).encode(), digest_size=12).hexdigest()
+        content = _text(spec), fault, self._states, tuple(self._scopes), _first_scope(spec, fault), beyond(spec, fault)
+        return blake2b(repr(content).encode(), digest_size=12).hexdigest()
 
     def _ladder(self, spec: ProgramSpec, fault: Mutation) -> list[tuple[str, Scope]]:
         """The scopes for a fault, in the order of their searches."""
-        shown = _shown(spec, fault)
+        shown = _first_scope(spec, fault)
         scopes = [(name, scope) for name, scope in ladder(spec) if not self._scopes or name in self._scopes]
         return sorted(scopes, key=lambda named: named[0] != shown)
 

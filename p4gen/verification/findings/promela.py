@@ -46,7 +46,7 @@ def promela(knowledge: Knowledge) -> str:
         part = f"{'h' if link.to_host else 's'}{link.part}"
         lines += ["", f"inline arrive{number}() {{", "  if"]
         lines += [
-            f"  :: {part} == {state} && f == {frame} -> {_done(part, effect)}"
+            f"  :: {part} == {state} && f == {frame} -> {_action_text(part, effect)}"
             for (kind, who, _, state, frame), effect in knowledge.steps
             if (kind, who) == (ARRIVE, number)
         ]
@@ -71,16 +71,16 @@ def _timers(knowledge: Knowledge) -> Iterator[tuple[str, str]]:
     by_guard: dict[str, list[str]] = defaultdict(list)
     for (kind, who, _, state, _), effect in knowledge.steps:
         if kind == EXPIRES:
-            by_guard[f"h{who} == {state}"].append(_done(f"h{who}", effect))
+            by_guard[f"h{who} == {state}"].append(_action_text(f"h{who}", effect))
         elif kind == TICKS and (effect.state != state or effect.sent):
             switch = knowledge.system.ticks[who].switch
-            by_guard[f"s{switch} == {state}"].append(_done(f"s{switch}", effect))
+            by_guard[f"s{switch} == {state}"].append(_action_text(f"s{switch}", effect))
     for guard, found in by_guard.items():
         for then in found:
             yield guard, then
 
 
-def _done(part: str, effect: Effect) -> str:
+def _action_text(part: str, effect: Effect) -> str:
     if effect.problem:
         return "assert(false)"
     sends = [f"q{link}!{frame}" for link, frames in effect.sent for frame in frames]

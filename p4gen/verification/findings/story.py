@@ -107,7 +107,9 @@ class Story:
             timer = system.hosts[host].timers(system.host_watches[host].inner(before))[event.position]
             effect = system.expire(host, before, event.position)
             self.hosts[host] = effect.state
-            return self._done(event, f"{event.where}: the timer of {timer} expires", event.where, None, effect, before)
+            return self._record(
+                event, f"{event.where}: the timer of {timer} expires", event.where, None, effect, before
+            )
         if event.what == "tick":
             number = self._ticks[event.where]
             switch = system.ticks[number].switch
@@ -115,7 +117,7 @@ class Story:
             effect = system.tick(number, before)
             self.switches[switch] = effect.state
             name = system.switches[switch].name
-            return self._done(event, f"{event.where}: its timer expires", name, None, effect, before)
+            return self._record(event, f"{event.where}: its timer expires", name, None, effect, before)
         link = self._links[event.where]
         to = system.links[link]
         if event.what == "forge":
@@ -145,7 +147,7 @@ class Story:
             "late": "arrives late",
             "corrupt": "arrives with a wrong bit",
         }[event.what]
-        return self._done(event, f"{to.name}: {packet} {how}", to.dst, frame, effect, before)
+        return self._record(event, f"{to.name}: {packet} {how}", to.dst, frame, effect, before)
 
     def _forge(self, event: Event, link: int) -> Moment:
         """A host sends a forged packet, which arrives at once."""
@@ -156,9 +158,9 @@ class Story:
         self.switches[to.part] = effect.state
         self.passages.append(Passage(to.src, to.dst, self.now, self.now, frame))
         text = f"{to.name}: {_packet(frame)} in another's name arrives"
-        return self._done(event, text, to.dst, frame, effect, before)
+        return self._record(event, text, to.dst, frame, effect, before)
 
-    def _done(self, event: Event, text: str, part: str, frame: bytes | None, effect: Effect, before: int) -> Moment:
+    def _record(self, event: Event, text: str, part: str, frame: bytes | None, effect: Effect, before: int) -> Moment:
         system = self.system
         for link, frames in effect.sent:
             self.contents[link] = system.append(self.contents[link], frames)

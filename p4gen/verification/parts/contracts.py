@@ -156,7 +156,7 @@ class Resends(Monitor):
                 memory = tuple(sorted({*memory, edge}))
             for frame in again:
                 psn = int.from_bytes(frame[_PSN])
-                if _is_answer(cause) and not self._asked(_answer(cause), psn, reported=reported):
+                if _is_answer(cause) and not self._is_requested_by(_answer(cause), psn, reported=reported):
                     return memory, f"PSN {psn:#x} is sent again, and the answer does not ask for it"
                 if not frame[_ASKS_AT] & _ASKS:
                     return memory, f"PSN {psn:#x} is sent again, and does not ask for an ACK"
@@ -166,7 +166,7 @@ class Resends(Monitor):
     def waits(self, memory: Any) -> bool:
         return False
 
-    def _asked(self, answer: Answer, psn: int, *, reported: bool) -> bool:
+    def _is_requested_by(self, answer: Answer, psn: int, *, reported: bool) -> bool:
         syndrome, first, count = answer
         ahead = diff(psn, first)
         if syndrome == _SELECTIVE:

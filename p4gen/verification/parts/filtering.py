@@ -117,9 +117,9 @@ class Filtered(Monitor):
             else:
                 named = ", ".join(f"PSN {each:#x}" for each in naks)
                 wrong = f"sends NAKs for {named}, where {len(due)} should be sent"
-        return replace(self._came(flow, psn), blocked=_NONE if due or not ahead else flow.blocked), wrong
+        return replace(self._receive(flow, psn), blocked=_NONE if due or not ahead else flow.blocked), wrong
 
-    def _came(self, flow: _Flow, psn: int) -> _Flow:
+    def _receive(self, flow: _Flow, psn: int) -> _Flow:
         paths = {number: _Path(*rest) for number, *rest in flow.paths}
         before, late, unsure = paths.get(psn % self._paths), flow.late, flow.unsure
         if not flow.came:

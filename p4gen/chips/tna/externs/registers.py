@@ -189,7 +189,7 @@ def _execute(b: Build, call: ir.ExternCall, memory: Memory) -> Eval:
     make = fresh(call.type) if not isinstance(call.type, t.Void) else lambda: None
     of = register.type_args[0]
     name, pos, traced = register.name, call.pos, b.traced
-    sees, stores = _seen(apply, of)
+    sees, stores = _conversions(apply, of)
     otherwise = _otherwise(b, instance, ORDERED.get(call.method), [slot for slot, _ in outs])
 
     def execute(f: Frame) -> Any:
@@ -226,7 +226,7 @@ def check_word(apply: ir.Function, of: t.Type) -> None:
         raise InputError(Diagnostic(apply.pos, what))
 
 
-def _seen(apply: ir.Function, of: t.Type) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+def _conversions(apply: ir.Function, of: t.Type) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """Functions from an element to the value that ``apply`` takes, which may be another type of the same width, and
     back."""
     seen = apply.params[0].variable.type
@@ -266,7 +266,7 @@ def _sweep(b: Build, instance: ir.ExternInstance, array: Array, register: ir.Ext
     apply = instance.methods["apply"]
     body, word = function_body(b, apply), b.slot(apply.params[0].variable)
     outs = [(b.slot(p.variable), fresh(p.variable.type)) for p in apply.params[1:]]
-    sees, stores = _seen(apply, register.type_args[0])
+    sees, stores = _conversions(apply, register.type_args[0])
 
     def sweep(f: Frame) -> None:
         for at, value in enumerate(array.cells):

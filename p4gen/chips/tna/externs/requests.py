@@ -36,7 +36,7 @@ def _mirror(b: Build, call: ir.ExternCall) -> Eval:
 
     def emit(f: Frame) -> None:
         ctx = f[0]
-        if not _asked(ctx, "mirror_type", wanted):
+        if not _is_requested(ctx, "mirror_type", wanted):
             return
         number = int(session(f))
         ctx.mirrors.append((number, front(f)))
@@ -51,7 +51,7 @@ def _resubmit(b: Build, call: ir.ExternCall) -> Eval:
 
     def emit(f: Frame) -> None:
         ctx = f[0]
-        if not _asked(ctx, "resubmit_type", wanted):
+        if not _is_requested(ctx, "resubmit_type", wanted):
             return
         ctx.resubmits.append(front(f))
         if traced:
@@ -79,7 +79,7 @@ def _digest(b: Build, call: ir.ExternCall) -> Eval:
 
     def pack(f: Frame) -> None:
         ctx = f[0]
-        if not _asked(ctx, "digest_type", wanted):
+        if not _is_requested(ctx, "digest_type", wanted):
             return
         digest = Digest(name, tuple(leaves("", data(f), kind)))
         ctx.digests.append(digest)
@@ -89,7 +89,7 @@ def _digest(b: Build, call: ir.ExternCall) -> Eval:
     return pack
 
 
-def _asked(ctx: Pass, name: str, wanted: int | None) -> bool:
+def _is_requested(ctx: Pass, name: str, wanted: int | None) -> bool:
     """Whether the metadata's type requests the action of an instance."""
     found = ctx.types.get(name, UNSET)
     return found is not UNSET and wanted in (None, found)

@@ -21,7 +21,7 @@ DEPTH = 64
 
 def _sum(g: Gen, call: ir.ExternCall) -> Address:
     """The address of an instance's sum."""
-    return tofino(g).kept(("sum", instance_of(call).name))
+    return tofino(g).slot(("sum", instance_of(call).name))
 
 
 def plus(g: Gen, a: Value, b: Value) -> Value:
@@ -55,7 +55,7 @@ def _residual(g: Gen, call: ir.ExternCall) -> None:
     if is_dynamic(target):
         raise unsupported(call.pos, f"{call.method} into a place that the packet decides")
     place, total = locate(g, target), _sum(g, call)
-    begin = tofino(g).kept(("residual", id(call)))
+    begin = tofino(g).slot(("residual", id(call)))
     # One more than the position, so that 0 means that the call was not made.
     g.fn.store(g.fn.op("add", g.context(AT), const(1, 64)), begin, 8)
 
@@ -89,7 +89,7 @@ def _stack(g: Gen, call: ir.ExternCall) -> tuple[Address, str]:
     """The addresses of the depth of an instance's stack, and of its values, 2 bytes each."""
     name = instance_of(call).name
     module = tofino(g)
-    return module.kept(("depth", name)), g.fn.pointer(module.values((module.gress.label, name), 2 * DEPTH))
+    return module.slot(("depth", name)), g.fn.pointer(module.values((module.gress.label, name), 2 * DEPTH))
 
 
 def _at(g: Gen, values: str, depth: Value) -> str:

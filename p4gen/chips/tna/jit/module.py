@@ -115,7 +115,7 @@ class TofinoModule(Module):
         self.gress = Gress(pipeline, made, places)
         return self.gress
 
-    def kept(self, what: object, size: int = 8) -> Address:
+    def slot(self, what: object, size: int = 8) -> Address:
         """A place in the frame, zero at the start of each pass, for one thing of the gress."""
         if what not in self._rooms:
             self._rooms[what] = Address(FRAME, self._at)

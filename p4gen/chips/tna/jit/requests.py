@@ -54,7 +54,7 @@ def _emit(g: Gen, call: ir.ExternCall) -> None:
         raise unsupported(call.pos, f"{instance_of(call).extern}.emit in a loop, in the native engine,")
     module = tofino(g)
     number = len(module.gress.requests)
-    asked, session = module.kept(("asked", number)), module.kept(("session", number))
+    asked, session = module.slot(("asked", number)), module.slot(("session", number))
     with g.fn.when(_of_type(g, call, "mirror_type" if mirror else "resubmit_type")):
         if mirror:
             g.fn.store(g.fn.resize(argument(g, call, 0), 64), session, 8)

@@ -35,7 +35,7 @@ def _longest(parser: ir.Parser) -> tuple[int, ir.ParserState]:
 
     A state is entered once on a path, and only a longer path to it is followed further (p4c, IdentifyPadRequirements).
     """
-    own = {name: sum(map(_taken, state.body)) // 8 for name, state in parser.states.items()}
+    own = {name: sum(map(_extracted_bits, state.body)) // 8 for name, state in parser.states.items()}
     start = parser.states["start"]
     best: dict[str, tuple[int, frozenset[str], ir.ParserState]] = {"start": (own["start"], frozenset({"start"}), start)}
     ends = [(0, start)]
@@ -94,7 +94,7 @@ def _again(parser: ir.Parser, chip: Chip) -> Iterator[Diagnostic]:
                     again.state not in behind
                     or again is first
                     or again.joins(first)
-                    or not _kept(first, states, parser)
+                    or not _survives(first, states, parser)
                 ):
                     continue
                 if again.joins(first) or (first.constant == 0 and not _reaches(states, first.state, following)):
@@ -149,7 +149,7 @@ def _all_reach(name: str, states: set[str], following: Mapping[str, Sequence[str
     )
 
 
-def _kept(write: _Write, states: set[str], parser: ir.Parser) -> bool:
+def _survives(write: _Write, states: set[str], parser: ir.Parser) -> bool:
     """Whether a packet can end with the value of this assignment; otherwise p4c leaves the assignment out."""
     seen: set[str] = set()
     todo = [write.state]
@@ -164,11 +164,11 @@ def _kept(write: _Write, states: set[str], parser: ir.Parser) -> bool:
     return False
 
 
-def _taken(s: ir.Stmt) -> int:
+def _extracted_bits(s: ir.Stmt) -> int:
     """The bits that a statement takes from the packet; a size that only the packet tells does not count."""
     match s:
         case ir.Block(body=body):
-            return sum(map(_taken, body))
+            return sum(map(_extracted_bits, body))
         case ir.Extract(header=header, skip_type=skipped):
             taken = header.type if header is not None else skipped
             return width_of(taken) if taken is not None else 0

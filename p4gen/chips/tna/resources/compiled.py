@@ -68,24 +68,24 @@ def compiled(program: ir.Program, folder: Path) -> tuple[Report, ...]:
 
 
 def _report(program: ir.Program, chip: Chip, file: Path) -> Report:
-    said = _load(file)
+    report = _load(file)
     home = file.parent.parent if file.parent.name == "logs" else file.parent
     rows: dict[str, Amount] = {}
     modules: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     try:
         if file.name == METRICS:
-            mau = said["mau"]
+            mau = report["mau"]
             rows = {r: Amount(mau[k], chip.stages * _each(chip, r)) for r, k in _METRICS.items()}
-            rows[PHV] = Amount(_phv_of_metrics(said["phv"]), chip.phv_bits)
+            rows[PHV] = Amount(_phv_of_metrics(report["phv"]), chip.phv_bits)
         else:
-            version = str(said["schema_version"])
+            version = str(report["schema_version"])
             if not version.startswith(SCHEMA):
                 raise InputError(Diagnostic(str(file), f"schema {version} of {RESOURCES}; {SCHEMA}x is known"))
-            rows = _stages(said["resources"]["mau"], _Owners(program), modules)
+            rows = _stages(report["resources"]["mau"], _Owners(program), modules)
             phv = file.with_name("phv.json")
             if phv.is_file():
                 rows[PHV] = Amount(_phv(_load(phv)), chip.phv_bits)
-        source = f"p4c {said['compiler_version']}{_failed(home.parent / 'manifest.json')}"
+        source = f"p4c {report['compiler_version']}{_failed(home.parent / 'manifest.json')}"
     except (KeyError, TypeError, AttributeError) as problem:
         raise InputError(Diagnostic(str(file), f"not as p4c writes it: {problem!r}")) from None
     return Report(source, chip.name, home.name, rows, {m: dict(found) for m, found in modules.items()})
@@ -167,11 +167,11 @@ class _Owners:
         return next((n for n in self.names if plain == n or plain.startswith(f"{n}.")), OTHERS)
 
 
-def _phv(said: Mapping[str, Any]) -> int:
+def _phv(report: Mapping[str, Any]) -> int:
     """Bits of containers in use, without tagalong ones, which stages cannot read."""
-    return sum(c["bit_width"] for c in said["containers"] if c["container_type"] != "tagalong" and c["slices"])
+    return sum(c["bit_width"] for c in report["containers"] if c["container_type"] != "tagalong" and c["slices"])
 
 
-def _phv_of_metrics(said: Mapping[str, Any]) -> int:
+def _phv_of_metrics(report: Mapping[str, Any]) -> int:
     kinds = ("normal", "mocha", "dark")
-    return sum(c["bit_width"] * c["containers_occupied"] for kind in kinds for c in said.get(kind, ()))
+    return sum(c["bit_width"] * c["containers_occupied"] for kind in kinds for c in report.get(kind, ()))

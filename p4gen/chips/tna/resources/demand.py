@@ -154,8 +154,8 @@ def _lines(table: ir.Table, keys: Iterable[ir.Key], entries: int) -> int:
     """Lines of TCAM. An entry with a range takes up to two for each nibble but one, and a quarter of the entries may
     have a range, unless the table says how many (p4c, RangeEntries)."""
     most = max((2 * ceil(width(key.expr.type) / 4) - 1 for key in keys if key.match_kind == "range"), default=1)
-    said = next((a.args for a in table.annotations if a.name == "entries_with_ranges"), ())
-    ranges = int(said[0]) if said and isinstance(said[0], int) and said[0] > 0 else entries // 4
+    arguments = next((a.args for a in table.annotations if a.name == "entries_with_ranges"), ())
+    ranges = int(arguments[0]) if arguments and isinstance(arguments[0], int) and arguments[0] > 0 else entries // 4
     return entries + min(ranges, entries) * (min(most, chips.RANGE_LINES) - 1)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from p4gen.difftest.across import Asked, Change, Sent, Step
+from p4gen.difftest.across import Change, Expected, Sent, Step
 from p4gen.difftest.events import Packet
 from p4gen.errors import InputError
 from p4gen.groups.config import configure
@@ -166,20 +166,20 @@ class AcrossTraffic:
 
     # --- exceptions ---
 
-    def asked(self, packet: Packet, sent: Sent, reason: str, reference: Model) -> Asked:
-        """What is asked of the tested program."""
+    def expect(self, packet: Packet, sent: Sent, reason: str, reference: Model) -> Expected:
+        """What the tested program must send: the same, or what follows from a capability that it lacks."""
         if reason:
             name = self._excuse(packet.frame, reason, reference)
-            return Asked(None, name) if name in self._lacked else Asked(sent, reasons=self._reasons(reason))
+            return Expected(None, name) if name in self._lacked else Expected(sent, reasons=self._reasons(reason))
         if "early" in self._lacked and self._excluded(packet.frame):
-            return Asked(None, "early")
+            return Expected(None, "early")
         if "ack_request" in self._lacked and _opcode(packet.frame) in _SLOTTED:
             whole = _FLAGS + _shift(packet.frame) < len(packet.frame)
             sealed = self._specs[0].icrc.right
             altered = [(port, _as_asked(frame, packet.frame, sealed) if whole else frame) for port, frame in sent]
             if altered != list(sent):
-                return Asked(altered, "ack_request")
-        return Asked(sent)
+                return Expected(altered, "ack_request")
+        return Expected(sent)
 
     def _reasons(self, reason: str) -> frozenset[str]:
         """The reasons for which the tested program may drop what the reference drops for ``reason``. A packet may have
