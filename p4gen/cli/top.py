@@ -19,8 +19,8 @@ from p4gen.cli.values import ADDRESS
 from p4gen.cli.verb import FiniteRange, verb
 from p4gen.errors import FailedError, InputError
 from p4gen.manager.api import ManagerError, Status
-from p4gen.manager.statistics import Figures, connection_lines, figures
 from p4gen.manager.remote.client import ManagerClient
+from p4gen.manager.statistics import Statistics, connection_lines, statistics
 from p4gen.switch.address import checked, listens
 
 ADDRESS_FILE = Path("build/lab/manager")
@@ -64,7 +64,7 @@ def command(manager: str | None, interval: float | None, once: bool, as_json: bo
                 return
             console = report_console()
             if once or not console.is_terminal:
-                console.print(screen(figures(client.status())), crop=False)
+                console.print(screen(statistics(client.status())), crop=False)
             else:
                 _live(client, console, interval or DEFAULT_INTERVAL_S)
         except ManagerError as error:
@@ -92,12 +92,12 @@ def address_of(given: str | None) -> str:
     return address
 
 
-def _looks(client: ManagerClient, interval: float) -> Iterator[Figures]:
+def _looks(client: ManagerClient, interval: float) -> Iterator[Statistics]:
     before: Status | None = None
     due = time.monotonic()
     while True:
         now = client.status()
-        yield figures(now, before)
+        yield statistics(now, before)
         before = now
         due = max(due + interval, time.monotonic())
         time.sleep(max(due - time.monotonic(), 0))
@@ -105,7 +105,7 @@ def _looks(client: ManagerClient, interval: float) -> Iterator[Figures]:
 
 def _print_json(client: ManagerClient, interval: float | None) -> None:
     if interval is None:
-        click.echo(json.dumps(figures(client.status())))
+        click.echo(json.dumps(statistics(client.status())))
         return
     for found in _looks(client, interval):
         click.echo(json.dumps(found))
@@ -120,7 +120,7 @@ def _live(client: ManagerClient, console: Console, interval: float) -> None:
 # --- the screen ---
 
 
-def screen(found: Figures) -> Group:
+def screen(found: Statistics) -> Group:
     """Tables of groups, switches, connections, what came of RDMA CM, and switches' drops."""
     groups = _table(("group", "state", "gen", "root"), "ranks", "Mb/s", *_COLUMNS)
     for group in found["groups"]:
@@ -159,7 +159,7 @@ def _count(number: int, *, warn: bool) -> Text:
     return Text(str(number), style="yellow" if warn and number else "")
 
 
-def _switches(found: Figures) -> Table:
+def _switches(found: Statistics) -> Table:
     table = _table(("switch",), "contexts", "slots", "entries", "ticks/s")
     table.add_column("links down to")
     table.add_column("reachable")
@@ -176,13 +176,13 @@ def _switches(found: Figures) -> Table:
     return table
 
 
-def _connections(found: Figures) -> Text:
+def _connections(found: Statistics) -> Text:
     """Lines that are not cut to the terminal's width, unless it is a live one."""
     titles, *rows = connection_lines(found["connections"])
     return Text("\n", no_wrap=True, overflow="ignore").join([Text(titles, style="bold"), *map(Text, rows)])
 
 
-def _drops(found: Figures) -> Table:
+def _drops(found: Statistics) -> Table:
     table = _table(("switch", "drops"), "packets", "per second")
     for switch in found["switches"]:
         rates: dict[str, float] = switch["drops_per_second"] or {}
@@ -192,7 +192,7 @@ def _drops(found: Figures) -> Table:
     return table
 
 
-def _roots(group: Figures) -> str:
+def _roots(group: Statistics) -> str:
     """The root of a group's tree, or those of all its trees."""
     above = [each["tree"] for each in group["trees"]] or [group["tree"]]
     return " ".join(name for tree in above for name, parent in tree.items() if parent is None)

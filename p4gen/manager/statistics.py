@@ -11,13 +11,13 @@ from p4gen.records import to_plain
 
 _COUNTS = ("invocations", "data_bytes", "sent", "resent", "timeouts", "naks", "cnps")
 """Counters of a ``RankReport``."""
-Figures = dict[str, Any]
+Statistics = dict[str, Any]
 """A JSON object: time (s), groups, switches, ranks, connections, handshakes. Rates are null without a previous one."""
 ROW = ("connection", "hosts", "QPs", "state", "paths", "gen", "index", "epoch")
 """Titles of the columns of a connection before those of its counters."""
 
 
-def figures(now: Status, before: Status | None = None) -> Figures:
+def statistics(now: Status, before: Status | None = None) -> Statistics:
     """The numbers of ``now``; rates are per second between ``before`` and ``now``."""
     seconds = None if before is None or now.time <= before.time else now.time - before.time
     reports: defaultdict[str, list[RankReport]] = defaultdict(list)
@@ -30,14 +30,14 @@ def figures(now: Status, before: Status | None = None) -> Figures:
         "groups": [_group(group, reports[group.spec.name], earlier, seconds) for group in now.groups],
         "switches": [_switch(switch, switches.get(switch.name), seconds) for switch in now.switches],
         "ranks": [to_plain(report) for reported in reports.values() for report in reported],
-        "connections": [connection_figures(status) for status in now.connections],
+        "connections": [connection_statistics(status) for status in now.connections],
         "handshakes": dict(now.handshakes),
     }
 
 
 def _group(
     group: GroupStatus, reports: list[RankReport], earlier: dict[tuple[str, int], RankReport], seconds: float | None
-) -> Figures:
+) -> Statistics:
     """The numbers of a group: the sums of its ranks' counters, except calls and their data, which every rank counts."""
     spec = group.spec
     totals = {name: sum(getattr(r, name) for r in reports) for name in _COUNTS}
@@ -72,14 +72,14 @@ def _data_before(report: RankReport, earlier: dict[tuple[str, int], RankReport])
     return found.data_bytes if found is not None and found.data_bytes <= report.data_bytes else 0
 
 
-def _switch(switch: SwitchStatus, before: SwitchStatus | None, seconds: float | None) -> Figures:
+def _switch(switch: SwitchStatus, before: SwitchStatus | None, seconds: float | None) -> Statistics:
     rates: dict[str, float] | None = None
     if seconds is not None and before is not None:
         rates = {name: max(count - before.drops.get(name, 0), 0) / seconds for name, count in switch.drops.items()}
     return {**to_plain(switch), "drops_per_second": rates}
 
 
-def connection_figures(status: ConnectionStatus) -> Figures:
+def connection_statistics(status: ConnectionStatus) -> Statistics:
     """The numbers of a connection."""
     spec = status.spec
     return {
@@ -101,7 +101,7 @@ def connection_figures(status: ConnectionStatus) -> Figures:
     }
 
 
-def connection_rows(found: Sequence[Figures]) -> tuple[list[str], list[list[str]]]:
+def connection_rows(found: Sequence[Statistics]) -> tuple[list[str], list[list[str]]]:
     """A table of connections: titles, and rows. Counters whose names begin alike, as in ``passed: lost``, share a
     column, which has those that are not 0."""
     columns = list(dict.fromkeys(name.partition(": ")[0] for each in found for name in each["counts"]))
@@ -123,7 +123,7 @@ def connection_rows(found: Sequence[Figures]) -> tuple[list[str], list[list[str]
     return [*ROW, *columns], rows
 
 
-def connection_lines(found: Sequence[Figures]) -> list[str]:
+def connection_lines(found: Sequence[Statistics]) -> list[str]:
     """The table of connections as lines of text, the titles first. They may be longer than a terminal's."""
     titles, rows = connection_rows(found)
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]

@@ -40,11 +40,11 @@ class RunResult:
     """Errors that ranks reported, and wrong results and memories."""
     stuck: tuple[str, ...] = ()
     """Why the run did not end, a line each; empty if it did."""
-    said: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
     """Lines of a report beside the counters."""
     verdict: str = ""
     """The line of a report if nothing is wrong."""
-    figures: Mapping[str, float | int | str | bool | None] = field(default_factory=dict)
+    values: Mapping[str, float | int | str | bool | None] = field(default_factory=dict)
     """Values that only runs of this kind have, by name."""
     duration: int
     """Time from the first rank's start to the last one's end."""
@@ -74,7 +74,7 @@ class RunResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data: what ``p4gen sim run --json`` prints. Times are in seconds."""
-        return dict(self.figures) | {
+        return dict(self.values) | {
             "ended": self.ended,
             "stuck": list(self.stuck),
             "errors": list(self.errors),

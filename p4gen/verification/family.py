@@ -109,7 +109,7 @@ class Verification(Facet, Generic[OwnSpec]):
     """Why no search of sound hosts finds some listed faults: reasons by the name of a fault, or of a module all of
     whose faults are meant; for programs like a spec. A search should find all others."""
     first_scopes: Callable[[OwnSpec], Mapping[str, str]] = lambda _: {}
-    """By listed fault: the scope of ``p4gen.verification.faults.ladder`` that shows it after few states, for programs
+    """By listed fault: the scope of ``p4gen.verification.seeding.ladder`` that shows it after few states, for programs
     like a spec. It is searched first."""
     scopes: OwnScopes[OwnSpec] | None = None
     """The scopes of its programs if these serve neither groups nor connections."""

@@ -18,7 +18,7 @@ from p4gen.verification.parts.contracts import Receiver, Resends
 from p4gen.verification.parts.filtering import Filtered
 from p4gen.verification.parts.forging import forged
 from p4gen.verification.parts.hosts import HostPart, HostStep
-from p4gen.verification.parts.monitors import Asked, Gaps, Monitor, NoRepeats, OneNak, OneRepeat, Sent, Watch
+from p4gen.verification.parts.monitors import Gaps, Monitor, NoRepeats, OneNak, OneRepeat, RepeatsRequested, Sent, Watch
 from p4gen.verification.parts.switches import SwitchPart
 from p4gen.verification.search.events import HELD
 from p4gen.verification.search.interning import Interned
@@ -313,8 +313,8 @@ def _of_host(rules: Rules, first_psn: Callable[[int], int]) -> list[Monitor]:
 
 def _of_switch(rules: Rules, name: str, first_psn: Callable[[int], int], ports: dict[int, int]) -> list[Monitor]:
     found: list[Monitor] = []
-    if rules.asked is not None and rules.asked[0] == name:
-        found.append(Asked(rules.asked[1], last_hop=rules.asked[2]))
+    if rules.repeats_requested is not None and rules.repeats_requested[0] == name:
+        found.append(RepeatsRequested(rules.repeats_requested[1], last_hop=rules.repeats_requested[2]))
     if rules.filters is not None and rules.filters[0] == name:
         found.append(Filtered(rules.filters[1], exact=rules.filters[2]))
     if rules.recovery is None:

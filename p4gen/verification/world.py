@@ -66,9 +66,9 @@ class Rules:
     """No host retransmits more than one packet, unless its timer has expired."""
     in_order: bool = False
     """Hosts, and switches that are receivers, see from a later packet that one is missing."""
-    asked: tuple[str, int, bool] | None = None
+    repeats_requested: tuple[str, int, bool] | None = None
     """A switch whose host receives what it asks for without a timer if the loss is plain; the number of paths that PSNs
-    take in turn; and whether losses between the switch and the host count (``monitors.Asked``)."""
+    take in turn; and whether losses between the switch and the host count (``monitors.RepeatsRequested``)."""
     filters: tuple[str, int, bool] | None = None
     """A switch that filters its host's NAKs; the number of paths that PSNs take in turn; and whether it knows all
     packets that have arrived (``filtering.Filtered``)."""

@@ -38,8 +38,8 @@ from p4gen.manager.api import (
     Status,
     SwitchStatus,
 )
-from p4gen.manager.statistics import connection_rows, figures
 from p4gen.manager.remote.service import ManagerServer
+from p4gen.manager.statistics import connection_rows, statistics
 from p4gen.switch.running import scratch
 
 HOSTS = ("h0", "h1")
@@ -80,7 +80,7 @@ CONNECTION = ConnectionStatus(
 
 def test_connections_have_their_counters() -> None:
     now = replace(status(10), connections=(CONNECTION, replace(CONNECTION, number=8, counts=())))
-    found = figures(now)["connections"]
+    found = statistics(now)["connections"]
     json.dumps(found)
     assert found[0]["counts"] == {
         "sprayed": 900, "NACKs": 12, "passed: lost": 2, "passed: late": 0, "passed: last hop": 1, "blocked": 9,
@@ -95,17 +95,17 @@ def test_connections_have_their_counters() -> None:
     assert rows[0] == ["7", *shown, "900", "12", "lost 2, last hop 1", "9"]
     assert rows[1] == ["8", *shown, "-", "-", "-", "-"]
     console = Console(width=200, record=True, file=io.StringIO())
-    console.print(screen(figures(now)))
+    console.print(screen(statistics(now)))
     assert "lost 2, last hop 1" in console.export_text()
 
 
 def test_what_came_of_rdma_cm_is_shown() -> None:
     now = replace(status(10), handshakes={"no room": 1, "registered": 2})
-    assert figures(now)["handshakes"] == {"no room": 1, "registered": 2}
+    assert statistics(now)["handshakes"] == {"no room": 1, "registered": 2}
     console = Console(width=200, record=True, file=io.StringIO())
-    console.print(screen(figures(now)))
+    console.print(screen(statistics(now)))
     assert "RDMA CM: no room 1, registered 2" in console.export_text()
-    console.print(screen(figures(status(10))))
+    console.print(screen(statistics(status(10))))
     assert "RDMA CM" not in console.export_text()
 
 
@@ -142,7 +142,7 @@ def top(*words: str, folder: Path | None = None, **environment: str) -> subproce
     )  # fmt: skip
 
 
-# --- figures ---
+# --- statistics ---
 
 
 def by_name(found: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -150,7 +150,7 @@ def by_name(found: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def test_rates_are_differences_over_time() -> None:
-    found = figures(status(12, 200), status(10, 100))
+    found = statistics(status(12, 200), status(10, 100))
     groups, switches = by_name(found["groups"]), by_name(found["switches"])
     training = groups["training"]
     assert training["mbps"] == pytest.approx(50)
@@ -168,19 +168,19 @@ def test_rates_are_differences_over_time() -> None:
 
 def test_the_first_look_has_no_rates() -> None:
     for before in (None, status(10, 100)):
-        found = figures(status(10, 100), before)
+        found = statistics(status(10, 100), before)
         assert by_name(found["groups"])["training"]["mbps"] is None
         assert by_name(found["switches"])["s0"]["drops_per_second"] is None
 
 
 def test_counters_that_begin_again_are_no_negative_rates() -> None:
-    found = figures(status(11, 8), status(10, 100))
+    found = statistics(status(11, 8), status(10, 100))
     # Both ranks have counted 8 megabits, and one of them 250,000 bytes more, since they began again.
     assert by_name(found["groups"])["training"]["mbps"] == pytest.approx(9)
-    found = figures(status(1), status(0))
+    found = statistics(status(1), status(0))
     assert by_name(found["groups"])["training"]["mbps"] == 0
     before = replace(status(10), switches=(replace(SWITCH, drops={"lookup_table.no_qp": 1000}),))
-    assert by_name(figures(status(11), before)["switches"])["s0"]["drops_per_second"] == {
+    assert by_name(statistics(status(11), before)["switches"])["s0"]["drops_per_second"] == {
         "check_duplicate.stale": 5, "lookup_table.no_qp": 0,
     }  # fmt: skip
 
@@ -191,7 +191,7 @@ def test_counters_that_begin_again_are_no_negative_rates() -> None:
 def test_one_object(address: str) -> None:
     done = top("--manager", address, "--json")
     assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout) == figures(status(0))
+    assert json.loads(done.stdout) == statistics(status(0))
 
 
 def test_a_line_for_each_look(address: str) -> None:
@@ -203,7 +203,11 @@ def test_a_line_for_each_look(address: str) -> None:
         lines = [json.loads(process.stdout.readline()) for _ in range(3)]
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE_S) == 0
-    assert lines == [figures(status(0)), figures(status(1, 80), status(0)), figures(status(2, 160), status(1, 80))]
+    assert lines == [
+        statistics(status(0)),
+        statistics(status(1, 80), status(0)),
+        statistics(status(2, 160), status(1, 80)),
+    ]
     assert by_name(lines[1]["groups"])["training"]["mbps"] == pytest.approx(80)
 
 

@@ -93,7 +93,7 @@ def passed(asked: RunOrder[ScinSpec]) -> RunResult:
 def test_without_losses_nothing_is_sent_again(collective: str, in_place: str, completion: str, seed: int) -> None:
     spec = {"completion": completion}
     result = passed(order(collective=collective, spec=spec, options={"in_place": in_place}, seed=seed))
-    assert (result.figures["again"], result.naks, result.timeouts, dict(result.drops)) == (0, 0, 0, {})
+    assert (result.values["again"], result.naks, result.timeouts, dict(result.drops)) == (0, 0, 0, {})
     assert result.duration > 0
 
 
@@ -279,7 +279,7 @@ def test_a_rank_that_was_away_gets_its_flag() -> None:
     """Its link is down for longer than a call has patience, when all data has come."""
     script = Script.parse("drop 4-12 DOWN_DATA of rank 2")  # after a READ and two WRITEs: flags
     result = passed(order(spec={"patience": 3}, size=64, repeat=1, faults=Faults(scripts=(script,))))
-    assert result.figures["again"] == 9
+    assert result.values["again"] == 9
 
 
 def test_the_call_whose_number_is_that_before_the_first_one_gets_its_lost_flag_again(

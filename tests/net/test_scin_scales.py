@@ -109,7 +109,7 @@ def test_groups_at_once_and_late_ranks(seed: int) -> None:
 
 @pytest.mark.long
 def test_nothing_is_sent_twice_without_losses(seed: int) -> None:
-    assert passed(order(faults=Faults(), seed=seed)).figures["again"] == 0
+    assert passed(order(faults=Faults(), seed=seed)).values["again"] == 0
 
 
 @pytest.mark.parametrize("parts", [1, 3])

@@ -106,7 +106,7 @@ def test_pulls_are_hardly_repeated(completion: str, rate: str, delay: str) -> No
     result = PullRun(own(rate, delay, spec, "allreduce", options)).run()
     assert (result.stuck, result.errors, result.silent) == ((), (), ())
     assert result.duration < 2 * 3 * (PACKETS // WINDOW) * windows_of(rate, delay)
-    again = result.figures["again"]
+    again = result.values["again"]
     assert isinstance(again, int)
     assert again < 0.1 * 4 * PACKETS
 

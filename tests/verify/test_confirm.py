@@ -14,11 +14,11 @@ from p4gen.cli.app import cli
 from p4gen.errors import InputError, MissingToolError
 from p4gen.p4 import p4c
 from p4gen.switch import bmv2
-from p4gen.verification.faults.faults import program_of, seeding_of
 from p4gen.verification.findings.confirm import confirm, local_steps
 from p4gen.verification.findings.confirm_bmv2 import NO_THRIFT, UNWRITABLE, confirm_on_bmv2
 from p4gen.verification.parts.walks import walks
 from p4gen.verification.search.search import Search
+from p4gen.verification.seeding.hunt import program_of, seeding_of
 from p4gen.verification.system import System
 from p4gen.verification.world import Budget
 from p4gen.vocabulary import CollectiveSpec

@@ -17,11 +17,11 @@ from p4gen.families import load_collective, load_spec
 from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
 from p4gen.verification.family import verification_of
-from p4gen.verification.faults.faults import Found, Hunt, beyond, doubt, placed, program_of, seeding_of
-from p4gen.verification.faults.kept import Kept, Verdict
-from p4gen.verification.faults.ladder import WRAP, ladder
 from p4gen.verification.findings.results import Problem
 from p4gen.verification.search.search import Search
+from p4gen.verification.seeding.hunt import Found, Hunt, beyond, doubt, placed, program_of, seeding_of
+from p4gen.verification.seeding.ladder import WRAP, ladder
+from p4gen.verification.seeding.verdicts import Verdict, VerdictFile
 from p4gen.verification.system import System
 
 STATES = 400_000
@@ -340,10 +340,10 @@ def test_a_file_of_anything_else_is_refused(text: str, tmp_path: Path) -> None:
     file = tmp_path / "mine"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match="of `p4gen verify faults`"):
-        Kept(file)
+        VerdictFile(file)
     assert file.read_text(encoding="utf-8") == text
     with pytest.raises(InputError, match="cannot write"):
-        Kept(tmp_path)
+        VerdictFile(tmp_path)
 
 
 def test_what_is_not_found_within_so_many_states_is_missing() -> None:

@@ -19,10 +19,10 @@ from p4gen.papers.scin.control import Pattern
 from p4gen.papers.scin.verification.searching import PullScope
 from p4gen.rocev2.opcodes import Ack, Nak, Opcode, RnrNak
 from p4gen.rocev2.packet import parse
-from p4gen.verification.faults.faults import seeding_of
 from p4gen.verification.findings.counterexample import played, save, story_of
 from p4gen.verification.search.kernel import ARRIVE
 from p4gen.verification.search.search import Search
+from p4gen.verification.seeding.hunt import seeding_of
 from p4gen.verification.system import System
 from p4gen.verification.world import Budget, Scope
 from p4gen.vocabulary import ticks

@@ -14,11 +14,11 @@ from p4gen.papers.multiwrite.conformance.faults import SEEDING
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.papers.multiwrite.verification.excuses import excuses
 from p4gen.papers.multiwrite.verification.searching import Sets, WriteScope, named
-from p4gen.verification.faults.faults import Hunt
 from p4gen.verification.findings.counterexample import played, save
 from p4gen.verification.findings.results import Result
 from p4gen.verification.findings.story import Story, events_of
 from p4gen.verification.search.search import Search
+from p4gen.verification.seeding.hunt import Hunt
 from p4gen.verification.system import System
 from p4gen.verification.world import Budget
 from p4gen.vocabulary.topology import load_topology, packaged

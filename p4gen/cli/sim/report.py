@@ -49,7 +49,7 @@ def show_end(result: RunResult, console: Console) -> None:
 def show(title: str, result: RunResult, console: Console) -> None:
     """A run and its result."""
     console.print(title, markup=False)
-    for line in result.said:
+    for line in result.lines:
         console.print(line, markup=False)
     _show_traffic(result, console)
     show_end(result, console)

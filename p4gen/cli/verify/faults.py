@@ -52,8 +52,8 @@ def command(
     that disagree can show; the suite catches them, and a reason is printed.
     Exit status 1 if another one is not found.
     """
-    from p4gen.verification.faults.faults import Hunt, seeding_of  # noqa: PLC0415 - the search needs Numba, which is slow to load
-    from p4gen.verification.faults.kept import Kept, Verdict  # noqa: PLC0415
+    from p4gen.verification.seeding.hunt import Hunt, seeding_of  # noqa: PLC0415 - the search needs Numba, which is slow to load
+    from p4gen.verification.seeding.verdicts import Verdict, VerdictFile  # noqa: PLC0415
 
     seeding = seeding_of(spec_from(spec_file, flags))
     known = {fault.name: fault for fault in seeding.mutations}
@@ -63,7 +63,7 @@ def command(
         )
     console = report_console(quiet=as_json)
     report: list[Verdict] = []
-    hunt, kept = Hunt(seeding, states=states), None if keep is None else Kept(keep)
+    hunt, kept = Hunt(seeding, states=states), None if keep is None else VerdictFile(keep)
     for fault in (known[name] for name in names) if names else seeding.mutations:
         digest = hunt.digest(fault)
         verdict = None if kept is None else kept.get(digest)

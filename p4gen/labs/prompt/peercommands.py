@@ -8,7 +8,7 @@ from typing import Final
 from p4gen.errors import InputError
 from p4gen.labs.prompt.terminal import Session
 from p4gen.manager.api import ConnectionState, ConnectionStatus
-from p4gen.manager.statistics import connection_figures, connection_lines
+from p4gen.manager.statistics import connection_lines, connection_statistics
 
 SPRAY: Final = "spray on|off"
 
@@ -34,7 +34,7 @@ def connections(session: Session, _words: list[str]) -> bool:
     if not found:
         session.console.print("no connections between racks; run alltoall 1M creates some")
         return True
-    titles, *rows = connection_lines([connection_figures(status) for status in found])
+    titles, *rows = connection_lines([connection_statistics(status) for status in found])
     session.console.print(titles, style="bold", markup=False)
     for row in rows:
         session.console.print(row, markup=False)

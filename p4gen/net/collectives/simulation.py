@@ -190,7 +190,7 @@ class Simulation(Job[RankTask, SimResult]):
             config=config,
             errors=errors,
             stuck=failed if diagnosis is None else tuple(diagnosis.lines()),
-            said=self._summary(rate, duration) if ended else (),
+            lines=self._summary(rate, duration) if ended else (),
             verdict=f"every rank's result {agreement(config.program.dtype)}"
             if any(call.size for call in config.calls)
             else "synchronised",
@@ -199,7 +199,7 @@ class Simulation(Job[RankTask, SimResult]):
             diagnosis=diagnosis,
             **self.counted(duration),
         )
-        figures: dict[str, float | int | str | None] = {
+        values: dict[str, float | int | str | None] = {
             "topology": config.topology.name,
             "program": config.program.program,
             "collective": ", ".join(sorted({str(call.collective) for call in config.calls})),
@@ -208,7 +208,7 @@ class Simulation(Job[RankTask, SimResult]):
             "gbps": round(found.throughput / 1e9, 3),
             "seconds_to_last_result": None if last_result is None else last_result / SECOND,
         }
-        return replace(found, figures=figures)
+        return replace(found, values=values)
 
     def _summary(self, rate: float, duration: int) -> tuple[str]:
         config, each = self.config, duration // self.config.repeat

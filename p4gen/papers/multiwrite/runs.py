@@ -77,9 +77,9 @@ class WriteRun(WriteSimulation):
         return RunResult(
             errors=(*self._problems, *errors),
             stuck=() if stuck is None else stuck.reasons,
-            said=(*ending(duration, len(self.calls), stuck), packets),
+            lines=(*ending(duration, len(self.calls), stuck), packets),
             verdict=MEMORY_RIGHT,
-            figures={"program": spec.program, "received": came, "gbps_received": round(rate / 1e9, 3)},
+            values={"program": spec.program, "received": came, "gbps_received": round(rate / 1e9, 3)},
             **self.counted(duration),
         )
 

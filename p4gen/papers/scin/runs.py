@@ -184,15 +184,15 @@ class PullRun(PullSimulation):
         told = sum(direction.packets for direction in directions if direction.dst in hosts)
         flagged = [member.flagged for caller in self.callers for member in caller.rank.members]
         duration = self.network.loop.now if stuck else max(flagged)
-        figures: dict[str, float | int | str] = {"program": spec.program, "to_ranks": told}
-        said = [*ending(duration, o.repeat, stuck)]
+        values: dict[str, float | int | str] = {"program": spec.program, "to_ranks": told}
+        lines = [*ending(duration, o.repeat, stuck)]
         if not stuck and not self.problems:
             again = told - len(self.groups) * o.repeat * call.planned(self.groups[0].packets, spec)
-            said.append(f"{told:,} packets sent by the switch to ranks, {again:,} of them again")
+            lines.append(f"{told:,} packets sent by the switch to ranks, {again:,} of them again")
             rate = 8 * self._bytes * call.elements * o.repeat * SECOND / max(duration, 1)
             if call.elements:
-                said.append(f"algorithm throughput {rate / 1e9:.2f} Gb/s{' of each group' * (len(self.groups) > 1)}")
-            figures |= {"again": again, "gbps": round(rate / 1e9, 3)}
+                lines.append(f"algorithm throughput {rate / 1e9:.2f} Gb/s{' of each group' * (len(self.groups) > 1)}")
+            values |= {"again": again, "gbps": round(rate / 1e9, 3)}
         counted = self.counted(duration)
         # Ranks send answers to READs and WRITEs for the most part, which no requester counts.
         counted["sent"] = sum(direction.packets for direction in directions if direction.src in hosts)
@@ -200,9 +200,9 @@ class PullRun(PullSimulation):
         return RunResult(
             errors=tuple(self.problems),
             stuck=() if stuck is None else stuck.reasons,
-            said=tuple(said),
+            lines=tuple(lines),
             verdict=MEMORY_RIGHT,
-            figures=figures,
+            values=values,
             **counted,
         )
 

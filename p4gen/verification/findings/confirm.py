@@ -33,7 +33,7 @@ class LocalStep:
 
     switch: int
     state: int
-    """The switch's own state (``SwitchPart``), without the monitors' memories."""
+    """The switch's own state (``SwitchPart``), without the monitors' records."""
     port: int
     frames: tuple[bytes, ...]
     after: int

@@ -69,9 +69,9 @@ class Receiver(Monitor):
 
     @override
     def step(
-        self, memory: tuple[tuple[Any, ...], ...], port: int, arrived: Sequence[bytes], sent: Sent
+        self, record: tuple[tuple[Any, ...], ...], port: int, arrived: Sequence[bytes], sent: Sent
     ) -> tuple[Hashable, str]:
-        known = {entry[:2]: _Order(*entry) for entry in memory}
+        known = {entry[:2]: _Order(*entry) for entry in record}
         problem = ""
         for frame in filter(is_data, arrived):
             key = port, int.from_bytes(frame[_DEST_QP])
@@ -89,7 +89,7 @@ class Receiver(Monitor):
         return tuple(sorted(astuple(order) for order in known.values())), problem
 
     @override
-    def waits(self, memory: Any) -> bool:
+    def waits(self, record: Any) -> bool:
         return False
 
     def _take(self, before: _Order, frame: bytes, answers: Sequence[Answer]) -> tuple[_Order, str]:
@@ -131,7 +131,7 @@ class Resends(Monitor):
     Retransmissions of a timer leave over one edge.
 
     With selective repeat an ACK asks for the packet after it, if its edge has sent a NAK before: the next hole is
-    repaired when the oldest is closed (RepairHoles in docs/modes.md). ``memory`` has the edges that have sent one.
+    repaired when the oldest is closed (RepairHoles in docs/modes.md). ``record`` has the edges that have sent one.
     """
 
     first: Hashable = ()
@@ -142,28 +142,28 @@ class Resends(Monitor):
 
     @override
     def step(
-        self, memory: tuple[tuple[int, int], ...], port: int, arrived: Sequence[bytes], sent: Sent
+        self, record: tuple[tuple[int, int], ...], port: int, arrived: Sequence[bytes], sent: Sent
     ) -> tuple[Hashable, str]:
         again = [frame for _, frames in sent for frame in frames if is_data(frame)]
         if not arrived and sum(any(map(is_data, frames)) for _, frames in sent) > 1:
-            return memory, "what a timer makes it send again leaves over more than one edge"
+            return record, "what a timer makes it send again leaves over more than one edge"
         for cause in arrived:
             if is_data(cause):
                 continue
             edge = port, int.from_bytes(cause[_DEST_QP])
-            reported = edge in memory
+            reported = edge in record
             if self._recovery is Recovery.SELECTIVE_REPEAT and _is_answer(cause) and _answer(cause)[0] == _NAK:
-                memory = tuple(sorted({*memory, edge}))
+                record = tuple(sorted({*record, edge}))
             for frame in again:
                 psn = int.from_bytes(frame[_PSN])
                 if _is_answer(cause) and not self._is_requested_by(_answer(cause), psn, reported=reported):
-                    return memory, f"PSN {psn:#x} is sent again, and the answer does not ask for it"
+                    return record, f"PSN {psn:#x} is sent again, and the answer does not ask for it"
                 if not frame[_ASKS_AT] & _ASKS:
-                    return memory, f"PSN {psn:#x} is sent again, and does not ask for an ACK"
-        return memory, ""
+                    return record, f"PSN {psn:#x} is sent again, and does not ask for an ACK"
+        return record, ""
 
     @override
-    def waits(self, memory: Any) -> bool:
+    def waits(self, record: Any) -> bool:
         return False
 
     def _is_requested_by(self, answer: Answer, psn: int, *, reported: bool) -> bool:

@@ -80,8 +80,8 @@ class Filtered(Monitor):
         self._exact = exact
 
     @override
-    def step(self, memory: Any, port: int, arrived: Sequence[bytes], sent: Sent) -> tuple[Hashable, str]:
-        known = {qp: _Flow(*rest) for qp, *rest in memory}
+    def step(self, record: Any, port: int, arrived: Sequence[bytes], sent: Sent) -> tuple[Hashable, str]:
+        known = {qp: _Flow(*rest) for qp, *rest in record}
         problem = ""
         for frame in arrived:
             qp, psn = int.from_bytes(frame[_DEST_QP]), int.from_bytes(frame[_PSN])
@@ -103,7 +103,7 @@ class Filtered(Monitor):
         return tuple((qp, *astuple(known[qp])) for qp in sorted(known)), problem
 
     @override
-    def waits(self, memory: Any) -> bool:
+    def waits(self, record: Any) -> bool:
         return False
 
     def _take(self, flow: _Flow, psn: int, naks: Sequence[int]) -> tuple[_Flow, str]:

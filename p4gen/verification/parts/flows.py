@@ -246,7 +246,7 @@ class FlowScope(Scope):
                 no_drops=True,
                 no_repeats=True,
                 one_repeat=exact and self.budget == Budget(losses=1),
-                asked=(self._last, paths, exact),
+                repeats_requested=(self._last, paths, exact),
                 filters=(self._last, paths, exact) if filters and self._judged else None,
                 checks=self._last if filters else None,
             ),

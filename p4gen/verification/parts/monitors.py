@@ -1,6 +1,6 @@
 """Monitors: they judge a part by its packets, and remember more of these than the part's own state.
 
-A monitor's memory is part of the state of the part that it watches, so it is a function of the same events.
+A monitor's record is part of the state of the part that it watches, so it is a function of the same events.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Sent = Sequence[tuple[int, tuple[bytes, ...]]]
 
 
 class Monitor(Protocol):
-    """A monitor. Its memory is hashable, and begins as ``first``. Its problems violate the property ``violates``, if it
+    """A monitor. Its record is hashable, and begins as ``first``. Its problems violate the property ``violates``, if it
     has that attribute, otherwise ``progress``."""
 
     @property
     @abstractmethod
     def first(self) -> Hashable:
-        """The memory before anything has happened."""
+        """The record before anything has happened."""
         ...
 
     @property
@@ -43,13 +43,13 @@ class Monitor(Protocol):
         ...
 
     @abstractmethod
-    def step(self, memory: Any, port: int, arrived: Sequence[bytes], sent: Sent) -> tuple[Hashable, str]:
-        """The memory after packets have arrived at a port, and what is wrong with what the part sent; "" if nothing
+    def step(self, record: Any, port: int, arrived: Sequence[bytes], sent: Sent) -> tuple[Hashable, str]:
+        """The record after packets have arrived at a port, and what is wrong with what the part sent; "" if nothing
         is."""
         ...
 
     @abstractmethod
-    def waits(self, memory: Any) -> bool:
+    def waits(self, record: Any) -> bool:
         """Whether the part still needs something that only a retransmission can bring, and can know that it does."""
         ...
 
@@ -70,11 +70,11 @@ class OneNak(Monitor):
 
     @override
     def step(
-        self, memory: tuple[tuple[int, int, int], ...], port: int, arrived: Sequence[bytes], sent: Sent
+        self, record: tuple[tuple[int, int, int], ...], port: int, arrived: Sequence[bytes], sent: Sent
     ) -> tuple[Hashable, str]:
         link = self._ports.get(port, -1)
         came = {int.from_bytes(frame[_PSN]) for frame in arrived if is_data(frame)}
-        known = {entry for entry in memory if not (entry[0] == link and entry[2] in came)}
+        known = {entry for entry in record if not (entry[0] == link and entry[2] in came)}
         problem = ""
         for out, frames in sent:
             for frame in frames:
@@ -87,14 +87,14 @@ class OneNak(Monitor):
         return tuple(sorted(known)), problem
 
     @override
-    def waits(self, memory: Any) -> bool:
+    def waits(self, record: Any) -> bool:
         return False
 
 
 class Gaps(Monitor):
     """A receiver has seen a packet whose predecessor is missing, and needs a retransmission.
 
-    The memory is, for each port and QP, the next PSN and the newest that has arrived: packets after a gap do not count,
+    The record is, for each port and QP, the next PSN and the newest that has arrived: packets after a gap do not count,
     and have to arrive again.
     """
 
@@ -107,9 +107,9 @@ class Gaps(Monitor):
 
     @override
     def step(
-        self, memory: tuple[tuple[int, int, int, int], ...], port: int, arrived: Sequence[bytes], sent: Sent
+        self, record: tuple[tuple[int, int, int, int], ...], port: int, arrived: Sequence[bytes], sent: Sent
     ) -> tuple[Hashable, str]:
-        known = {(at, qp): (wanted, newest) for at, qp, wanted, newest in memory}
+        known = {(at, qp): (wanted, newest) for at, qp, wanted, newest in record}
         for frame in arrived:
             if not is_data(frame):
                 continue
@@ -124,17 +124,17 @@ class Gaps(Monitor):
         return tuple(sorted((*key, *value) for key, value in known.items())), ""
 
     @override
-    def waits(self, memory: tuple[tuple[int, int, int, int], ...]) -> bool:
+    def waits(self, record: tuple[tuple[int, int, int, int], ...]) -> bool:
         """Whether a port and QP has a gap."""
-        return any(diff(newest, wanted) >= 0 for _, _, wanted, newest in memory)
+        return any(diff(newest, wanted) >= 0 for _, _, wanted, newest in record)
 
 
-class Asked(Monitor):
+class RepeatsRequested(Monitor):
     """A packet that a host asks for in a NAK arrives at the switch without a timer, if its loss is plain: it has not
     arrived, and a later packet of the same path has; or, with ``last_hop``, it has arrived before all later ones, and
     the host lacks it.
 
-    The memory is, by QP, the PSNs that have arrived, in order, and the one that was asked for last. Both ends of a
+    The record is, by QP, the PSNs that have arrived, in order, and the one that was asked for last. Both ends of a
     connection must have the same QP number.
     """
 
@@ -147,8 +147,8 @@ class Asked(Monitor):
         """PSNs take paths in turn, and paths keep order."""
 
     @override
-    def step(self, memory: Any, port: int, arrived: Sequence[bytes], sent: Sent) -> tuple[Hashable, str]:
-        known = {qp: (asked, came) for qp, asked, came in memory}
+    def step(self, record: Any, port: int, arrived: Sequence[bytes], sent: Sent) -> tuple[Hashable, str]:
+        known = {qp: (asked, came) for qp, asked, came in record}
         for frame in arrived:
             qp, psn = int.from_bytes(frame[_DEST_QP]), int.from_bytes(frame[_PSN])
             asked, came = known.get(qp, (-1, ()))
@@ -161,26 +161,26 @@ class Asked(Monitor):
         return tuple((qp, *known[qp]) for qp in sorted(known)), ""
 
     @override
-    def waits(self, memory: Any) -> bool:
+    def waits(self, record: Any) -> bool:
         """Whether a loss is plain, and the lost packet has not arrived since."""
         return any(
             asked >= 0
             and any(diff(psn, asked) > 0 and (asked in came or diff(psn, asked) % self._paths == 0) for psn in came)
-            for _, asked, came in memory
+            for _, asked, came in record
         )
 
 
 class NoRepeats(Monitor):
-    """A sender sends no packet twice, as nothing was lost. The memory is the newest PSN of each connection."""
+    """A sender sends no packet twice, as nothing was lost. The record is the newest PSN of each connection."""
 
     first: Hashable = ()
     excused = True
 
     @override
     def step(
-        self, memory: tuple[tuple[int, int], ...], port: int, arrived: Sequence[bytes], sent: Sent
+        self, record: tuple[tuple[int, int], ...], port: int, arrived: Sequence[bytes], sent: Sent
     ) -> tuple[Hashable, str]:
-        newest, problem = dict(memory), ""
+        newest, problem = dict(record), ""
         for _, frames in sent:
             for frame in frames:
                 if is_data(frame):
@@ -192,7 +192,7 @@ class NoRepeats(Monitor):
         return tuple(sorted(newest.items())), problem
 
     @override
-    def waits(self, memory: Any) -> bool:
+    def waits(self, record: Any) -> bool:
         return False
 
 
@@ -203,10 +203,10 @@ class OneRepeat(Monitor):
     excused = False
 
     @override
-    def step(self, memory: Any, port: int, arrived: Sequence[bytes], sent: Sent) -> tuple[Hashable, str]:
-        """The memory is the newest PSN of each connection, and how often something was sent again: -1 once that was
+    def step(self, record: Any, port: int, arrived: Sequence[bytes], sent: Sent) -> tuple[Hashable, str]:
+        """The record is the newest PSN of each connection, and how often something was sent again: -1 once that was
         for a timer."""
-        newest, count = dict(memory[0]), memory[1]
+        newest, count = dict(record[0]), record[1]
         for _, frames in sent:
             for frame in frames:
                 if is_data(frame):
@@ -219,7 +219,7 @@ class OneRepeat(Monitor):
         return (tuple(sorted(newest.items())), count), problem
 
     @override
-    def waits(self, memory: Any) -> bool:
+    def waits(self, record: Any) -> bool:
         return False
 
 
@@ -235,7 +235,7 @@ class Judged(NamedTuple):
 
 
 class Watch:
-    """The states of a part with the memories of its monitors: pairs, as numbers."""
+    """The states of a part with the records of its monitors: pairs, as numbers."""
 
     def __init__(self, monitors: Sequence[Monitor]) -> None:
         self._monitors = monitors
@@ -246,29 +246,29 @@ class Watch:
         return self._states.number((inner, tuple(monitor.first for monitor in self._monitors)))
 
     def inner(self, state: int) -> int:
-        """The state of the part that is watched, without the monitors' memories."""
+        """The state of the part that is watched, without the monitors' records."""
         return self._states[state][0]
 
-    def memories(self, state: int) -> tuple[Hashable, ...]:
+    def records(self, state: int) -> tuple[Hashable, ...]:
         """What the monitors remember."""
         return self._states[state][1]
 
     def step(self, state: int, inner: int, port: int, arrived: Sequence[bytes], sent: Sent) -> Judged:
         """The state after an event that led the part to ``inner``, and its problems."""
-        memories, problem, violated, excused = [], "", "", ""
-        for monitor, memory in zip(self._monitors, self._states[state][1], strict=True):
-            after, wrong = monitor.step(memory, port, arrived, sent)
-            memories.append(after)
+        records, problem, violated, excused = [], "", "", ""
+        for monitor, record in zip(self._monitors, self._states[state][1], strict=True):
+            after, wrong = monitor.step(record, port, arrived, sent)
+            records.append(after)
             if monitor.excused:
                 excused = excused or wrong
             elif wrong and not problem:
                 problem, violated = wrong, getattr(monitor, "violates", "progress")
-        return Judged(self._states.number((inner, tuple(memories))), problem, violated, excused)
+        return Judged(self._states.number((inner, tuple(records))), problem, violated, excused)
 
     def waits(self, state: int) -> bool:
         """Whether the part needs a retransmission, and can know it."""
         return any(
-            monitor.waits(memory) for monitor, memory in zip(self._monitors, self._states[state][1], strict=True)
+            monitor.waits(record) for monitor, record in zip(self._monitors, self._states[state][1], strict=True)
         )
 
     def __len__(self) -> int:

@@ -184,9 +184,9 @@ class Symmetry:
         system, switches = self._system, len(self._system.switches)
         if part < switches:
             watch = system.switch_watches[part]
-            return watch.memories(state), system.switches[part].words(watch.inner(state))
+            return watch.records(state), system.switches[part].words(watch.inner(state))
         watch = system.host_watches[part - switches]
-        return watch.memories(state), system.hosts[part - switches].frozen(watch.inner(state))
+        return watch.records(state), system.hosts[part - switches].frozen(watch.inner(state))
 
     def _differ(self, part: int, other: int) -> InputError:
         names = self._system.names

@@ -18,7 +18,7 @@ from p4gen.verification.parts.monitors import Monitor, Sent
 _NAK: Final = Nak(NakCode.PSN_SEQUENCE_ERROR).syndrome
 _KIND: Final = 0x60
 """The bits of a syndrome that are 0 in ACKs."""
-Memory = tuple[int, tuple[int, ...]]
+Record = tuple[int, tuple[int, ...]]
 """How many results have left, and how many each destination has acknowledged."""
 
 
@@ -49,12 +49,12 @@ class Pulls(Monitor):
 
     @property
     @override
-    def first(self) -> Memory:
+    def first(self) -> Record:
         return 0, (0,) * self.destinations.bit_length()
 
     @override
-    def step(self, memory: Memory, port: int, arrived: Sequence[bytes], sent: Sent) -> tuple[Hashable, str]:
-        written, acked, problem = memory[0], list(memory[1]), ""
+    def step(self, record: Record, port: int, arrived: Sequence[bytes], sent: Sent) -> tuple[Hashable, str]:
+        written, acked, problem = record[0], list(record[1]), ""
         for frame in arrived:
             packet = _parsed(frame)
             if packet is None or packet.aeth is None or packet.bth.opcode != Opcode.ACKNOWLEDGE:
@@ -80,7 +80,7 @@ class Pulls(Monitor):
                 problem = problem or self._flag(packet, rank, written, acked)
         return (written, tuple(acked)), problem
 
-    def waits(self, memory: Memory) -> bool:
+    def waits(self, record: Record) -> bool:
         """Never."""
         return False
 

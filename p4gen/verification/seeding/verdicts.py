@@ -1,4 +1,4 @@
-"""Verdicts on seeded faults, and a file that keeps them from run to run."""
+"""Verdicts on seeded faults, and the file that stores them from run to run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 
 from p4gen.errors import Diagnostic, InputError
 from p4gen.inputs import read_text
-from p4gen.verification.faults.faults import Found
+from p4gen.verification.seeding.hunt import Found
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ _HEAD: Final = '{"digest": "'
 """The beginning of each line."""
 
 
-class Kept:
+class VerdictFile:
     """A file of verdicts, by a digest of what was searched. Each verdict is a line, which is written at once. A line
     that was cut off when a run stopped is removed. Raises ``InputError`` for another kind of file, and for one that
     cannot be written."""

@@ -1,4 +1,4 @@
-"""Faults of the conformance suite, each searched for in small scopes until one of them shows it."""
+"""The hunt for seeded faults: each fault of the conformance suite, searched for in small scopes until one shows it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from p4gen.ptf.family import conformance_of
 from p4gen.ptf.mutations import Mutation, Seeding
 from p4gen.scratch import scratch
 from p4gen.verification.family import search_facet
-from p4gen.verification.faults.ladder import ladder
 from p4gen.verification.findings.confirm import repeated
 from p4gen.verification.findings.counterexample import SCHEDULE, schedule, story_of
 from p4gen.verification.findings.results import Problem
 from p4gen.verification.findings.scenario import switch_in, tried, write
 from p4gen.verification.search.knowledge import Knowledge
 from p4gen.verification.search.search import Search
+from p4gen.verification.seeding.ladder import ladder
 from p4gen.verification.system import System
 from p4gen.verification.world import Scope
 from p4gen.vocabulary import ProgramSpec

@@ -1,0 +1,1 @@
+"""Faults seeded into programs, and the search for what each breaks. Start at ``hunt``."""
