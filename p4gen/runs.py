@@ -21,7 +21,7 @@ from p4.v1 import p4runtime_pb2 as pb
 
 from p4gen.errors import InputError
 from p4gen.inputs import read_text
-from p4gen.p4rt.session import recorded
+from p4gen.p4rt.session import read_writes
 from p4gen.records import from_plain
 from p4gen.switch.running import WRITES_FILE
 
@@ -134,7 +134,7 @@ def _as_text(path: Path) -> None:
     with path.with_name(WRITES_TEXT).open("w", encoding="utf-8") as out:
         out.write("# proto-file: p4/v1/p4runtime.proto\n# proto-message: p4.v1.WriteRequest, one after the other\n")
         count = 0
-        for data in recorded(path):
+        for data in read_writes(path):
             count += 1
             if count <= _MAX_WRITES:
                 out.write("\n" + text_format.MessageToString(pb.WriteRequest.FromString(data)))

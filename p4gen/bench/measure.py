@@ -164,20 +164,20 @@ def _batches(work: Workload, program: ir.Program, native: Model, folder: Path) -
     starts = [m.snapshot() for m in others]
     best = dict.fromkeys((BATCHED, THREADED, C), float("inf"))
 
-    def timed(engine: str, run: Callable[[], object]) -> None:
+    def time_run(engine: str, run: Callable[[], object]) -> None:
         start = time.perf_counter()
         run()
         best[engine] = min(best[engine], time.perf_counter() - start)
 
     for _ in range(ROUNDS):
         native.restore_snapshot(fresh)
-        timed(BATCHED, lambda: native.process_batch(batch))
+        time_run(BATCHED, lambda: native.process_batch(batch))
         for model, start in zip(others, starts, strict=True):
             model.restore_snapshot(start)
-        timed(THREADED, lambda: _in_threads(others, batch))
+        time_run(THREADED, lambda: _in_threads(others, batch))
         if loop is not None:
             loop.reset()
-            timed(C, loop.run)
+            time_run(C, loop.run)
     if loop is not None:
         _must_agree(loop, native, fresh, batch)
     rates = [Rate(BATCHED, len(batch), best[BATCHED]), Rate(THREADED, len(batch) * THREADS, best[THREADED])]

@@ -58,7 +58,7 @@ class Served:
         """All edges, including internal ones, each with its pipeline."""
         return tuple((group.pipeline, edge) for group in self.contexts for edge in group.edges)
 
-    def renewed(self, epoch: int, first_psn: int) -> Served:
+    def with_epoch(self, epoch: int, first_psn: int) -> Served:
         """The same channel with another epoch and first PSN."""
         contexts = (replace(group, epoch=epoch, first_psn=first_psn) for group in self.contexts)
         return replace(self, contexts=tuple(contexts))

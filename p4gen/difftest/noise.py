@@ -50,7 +50,7 @@ def foreign(rng: random.Random, ports: int, local: int) -> Packet:
     return Packet(port, packet.sealed().to_bytes(), "ordinary")
 
 
-def dressed(rng: random.Random, packet: RocePacket) -> tuple[RocePacket, bool]:
+def vary(rng: random.Random, packet: RocePacket) -> tuple[RocePacket, bool]:
     """A packet with other fields of the IPv4 header, sometimes with a tag or other bits of the BTH, rarely with a wrong
     checksum. Its ICRC is right. Also whether a switch has a reason to drop it."""
     ip = replace(
@@ -77,11 +77,11 @@ def dressed(rng: random.Random, packet: RocePacket) -> tuple[RocePacket, bool]:
 
 def spoilt(rng: random.Random, frame: bytes) -> bytes:
     """A frame with one wrong bit, or a part of it."""
-    how: Callable[[random.Random, bytes], bytes] = rng.choice((_flipped, _cut))
+    how: Callable[[random.Random, bytes], bytes] = rng.choice((_flip_bit, _cut))
     return how(rng, frame)
 
 
-def _flipped(rng: random.Random, frame: bytes) -> bytes:
+def _flip_bit(rng: random.Random, frame: bytes) -> bytes:
     at = rng.randrange(min(len(frame), rng.choice((_HEADERS, len(frame)))))
     return frame[:at] + bytes((frame[at] ^ 1 << rng.randrange(8),)) + frame[at + 1 :]
 

@@ -94,7 +94,7 @@ class Job:
             if not self.reduce:
                 return Result(tally, time.monotonic() - started, registers, found.difference, after)
             tally = Tally(tally.packets, tally.outputs, tally.requests, tally.refused, tally.states)
-            difference, setup, events = self._reduced(comparison, traffic.setup(), found.events, found.difference)
+            difference, setup, events = self._reduce(comparison, traffic.setup(), found.events, found.difference)
             reference = embedded if self.fault is not None and self.fault.side == "bmv2" else bmv2
             note = f"p4gen difftest of {name}, seed {self.seed}" + (f", fault {self.fault}" if self.fault else "")
             files = save(self.folder, comparison, reference, difference, setup, events, note)
@@ -106,7 +106,7 @@ class Job:
     def _text(self, side: str) -> str:
         return self.fault.mutation.apply(self.text) if self.fault and self._faulty(side) else self.text
 
-    def _reduced(
+    def _reduce(
         self, comparison: Comparison, setup: list[Event], events: tuple[Event, ...], first: Difference
     ) -> tuple[Difference, list[Event], list[Event]]:
         """Reduce the packets first, then the configuration. Returns the difference, the configuration and the

@@ -29,7 +29,7 @@ class Text(int):
 
 @dataclass(frozen=True)
 class Exact:
-    """A match on one value."""
+    """A match on exactly one value."""
 
     value: int
 

@@ -11,7 +11,7 @@ import grpc
 from p4gen.errors import FailedError
 
 
-def listening(
+def start_server(
     service: str, handlers: Mapping[str, Any], address: str, pool: ThreadPoolExecutor, options: Sequence[Any]
 ) -> tuple[Any, str]:
     """A server that has started, and its address: ``address``, with the chosen port if that was 0.

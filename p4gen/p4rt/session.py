@@ -66,10 +66,10 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
 
     Raises ``GoneError`` when nothing answers at ``address`` within ``timeout`` seconds, ``FailedError`` when the stream
     is refused. Without ``election``, an id is chosen that grows with time, so that the controller that connects last is
-    the primary. Every write request is appended to the file ``record``, for ``recorded``. RPCs end with ``GoneError``
-    after ``limit`` seconds, those that load a program after ``load_limit``; None: never. ``ended`` is called, in a
-    separate thread, when the stream ends before ``tear_down``. ``heard`` gets the packets that the switch sends, in the
-    same thread; without it they wait for ``get_stream_packet``.
+    the primary. Every write request is appended to the file ``record``, for ``read_writes``. RPCs end with
+    ``GoneError`` after ``limit`` seconds, those that load a program after ``load_limit``; None: never. ``ended`` is
+    called, in a separate thread, when the stream ends before ``tear_down``. ``heard`` gets the packets that the switch
+    sends, in the same thread; without it they wait for ``get_stream_packet``.
     """
 
     def __init__(
@@ -295,7 +295,7 @@ def newest_election() -> Election:
     return (1, time.time_ns())
 
 
-def recorded(path: Path) -> Iterator[bytes]:
+def read_writes(path: Path) -> Iterator[bytes]:
     """The write requests in a record, serialised."""
     data = path.read_bytes()
     at = 0

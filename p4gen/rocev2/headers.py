@@ -157,7 +157,7 @@ class IPv4(_Header):
 
     @override
     def pack(self) -> bytes:
-        """Options are included."""
+        """The header's bytes, options included."""
         # Named, not super(): slots=True makes dataclass() build a second class, which a bare super() does not know.
         return _Header.pack(self) + self.options
 

@@ -177,5 +177,5 @@ class _TraceFile:
         return self._left >= 0
 
     def close(self) -> None:
-        """Close the trace file."""
+        """Close the trace file; later packets are not traced."""
         self._file.close()

@@ -10,7 +10,16 @@ import numpy.typing as npt
 import pytest
 
 from p4gen.errors import InputError, MissingToolError
-from p4gen.host.collectives.arrays import array_type, differing, dtype_of, folded, from_wire, reduced, room_for, to_wire
+from p4gen.host.collectives.arrays import (
+    array_type,
+    dtype_of,
+    folded,
+    from_wire,
+    reduced,
+    room_for,
+    to_wire,
+    wrong_elements,
+)
 from p4gen.vocabulary import DType, Op
 
 PACKET = 32
@@ -73,7 +82,7 @@ def test_of_zeros_the_negative_one_is_less(dtype: DType) -> None:
 
 def test_results_of_halves_are_compared_with_what_they_tolerate() -> None:
     wanted, got = values(DType.FLOAT16, 1000, 1000, 0, 1), values(DType.FLOAT16, 1001, 1020, 0, 1)
-    assert list(differing(got, wanted)) == [1]
+    assert list(wrong_elements(got, wanted)) == [1]
 
 
 def test_without_ml_dtypes_only_bfloat16_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

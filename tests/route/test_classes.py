@@ -15,7 +15,7 @@ from p4gen.plan.route.instance import Instance, LeafSpine
 from p4gen.plan.route.plan import Plan
 from p4gen.plan.route.several import everything, jointly
 from p4gen.plan.route.solve import optimum
-from p4gen.plan.route.tasks import Joint, Tasks, draw_tasks, overloads, rated
+from p4gen.plan.route.tasks import Joint, Tasks, draw_tasks, optimise_rates, overloads
 
 
 def small(seed: int) -> Tasks:
@@ -39,7 +39,7 @@ def all_plans(instance: Instance) -> list[Plan]:
 
 def best_value(tasks: Tasks) -> float:
     every = itertools.product(*map(all_plans, tasks.instances))
-    return max(tasks.value(rated(tasks, Joint("some", plans, ())).rates) for plans in every)
+    return max(tasks.value(optimise_rates(tasks, Joint("some", plans, ())).rates) for plans in every)
 
 
 def choices(tasks: Tasks, deeper: int) -> list[range]:

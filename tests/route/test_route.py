@@ -16,8 +16,8 @@ from p4gen.plan.route.baselines import aggregation_tree, random_spine
 from p4gen.plan.route.drawing import plot_plans
 from p4gen.plan.route.instance import MAPPINGS, Instance, LeafSpine, draw
 from p4gen.plan.route.plan import Plan
-from p4gen.plan.route.pruning import accelerated
-from p4gen.plan.route.solve import optimum, programmed, route
+from p4gen.plan.route.pruning import solve_accelerated
+from p4gen.plan.route.solve import optimum, route, solve_raw
 from p4gen.plan.route.study import PAPER, Effort, solve, summary
 
 
@@ -69,7 +69,7 @@ def test_the_optimum_is_that_of_all_plans(seed: int) -> None:
     for number in range(25):
         instance = small(seed * 1000 + number)
         least = min(each.fullest(instance) for each in all_plans(instance))
-        for plan in (optimum(instance), programmed(instance)):
+        for plan in (optimum(instance), solve_raw(instance)):
             assert list(plan.problems(instance)) == []
             assert plan.fullest(instance) == least
             assert plan.gap(instance) == 0
@@ -88,7 +88,7 @@ def test_the_optimum_is_that_of_the_integer_program(seed: int) -> None:
         plan = optimum(instance)
         assert list(plan.problems(instance)) == []
         assert plan.gap(instance) == 0
-        assert plan.fullest(instance) == programmed(instance).fullest(instance)
+        assert plan.fullest(instance) == solve_raw(instance).fullest(instance)
 
 
 def test_another_user_of_the_solver_in_the_process_is_not_in_the_way() -> None:
@@ -104,7 +104,7 @@ def test_another_user_of_the_solver_in_the_process_is_not_in_the_way() -> None:
 def test_accelerations_are_no_better_than_the_optimum_and_keep_its_rules(seed: int) -> None:
     for number in range(15):
         instance = small(seed * 1000 + number)
-        best, quick = optimum(instance), accelerated(instance)
+        best, quick = optimum(instance), solve_accelerated(instance)
         assert list(quick.problems(instance)) == []
         assert quick.fullest(instance) >= best.fullest(instance)
         assert quick.gap(instance) is None

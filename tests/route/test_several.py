@@ -9,13 +9,13 @@ from collections import Counter
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.plan.route.expansion import expanded
+from p4gen.plan.route.expansion import solve_expanded
 from p4gen.plan.route.instance import Instance, LeafSpine
 from p4gen.plan.route.plan import Plan
-from p4gen.plan.route.pruning import accelerated_jointly, prune
+from p4gen.plan.route.pruning import prune, solve_accelerated_jointly
 from p4gen.plan.route.several import jointly
 from p4gen.plan.route.study import USUAL, Effort, joint_summary, solve_jointly
-from p4gen.plan.route.tasks import Joint, Tasks, draw_tasks, overloads, rated
+from p4gen.plan.route.tasks import Joint, Tasks, draw_tasks, optimise_rates, overloads
 
 
 def small(seed: int) -> Tasks:
@@ -42,7 +42,7 @@ def test_nothing_is_better_and_no_link_is_overloaded(seed: int) -> None:
             assert list(plan.problems(instance)) == []
         assert overloads(tasks, found) == []
         best = max(
-            tasks.value(rated(tasks, Joint("some", plans, ())).rates)
+            tasks.value(optimise_rates(tasks, Joint("some", plans, ())).rates)
             for plans in itertools.product(*map(all_plans, tasks.instances))
         )
         assert found.bound is not None
@@ -96,7 +96,7 @@ def test_the_product_of_flows_and_rates_in_one_program_finds_the_same(seed: int)
     """ARO's own program; and rates in steps are at most one step behind, of each task."""
     for number in range(4):
         tasks = small(seed * 100 + number)
-        found, raw, stepped = jointly(tasks, seed), expanded(tasks), expanded(tasks, steps=10)
+        found, raw, stepped = jointly(tasks, seed), solve_expanded(tasks), solve_expanded(tasks, steps=10)
         assert overloads(tasks, raw) == overloads(tasks, stepped) == []
         assert tasks.value(raw.rates) <= found.bound + 1e-6  # type: ignore[operator]
         assert tasks.value(raw.rates) == pytest.approx(raw.bound, abs=1e-6)
@@ -120,7 +120,7 @@ def test_accelerations_keep_to_what_they_leave() -> None:
     assert prune(tasks.instances, 0.5) == [(0, 1, 2), (3, 4, 5), (0, 1, 2)]
     assert prune(tasks.instances, 0.1) == [(0,), (1,), (2,)]
     assert [len(spines) for spines in prune(tasks.instances, 0.7)] == [4, 4, 4]
-    found = accelerated_jointly(tasks, 1, alpha=0.5)
+    found = solve_accelerated_jointly(tasks, 1, alpha=0.5)
     for plan, spines in zip(found.plans, prune(tasks.instances, 0.5), strict=True):
         assert {spine for _, spine in plan.up} <= set(spines)
     assert overloads(tasks, found) == []
@@ -129,7 +129,7 @@ def test_accelerations_keep_to_what_they_leave() -> None:
 
 def test_one_program_without_time_is_no_worse_than_what_it_begins_with(seed: int) -> None:
     tasks = small(seed)
-    found = expanded(tasks, 1e-3, seed=seed)
+    found = solve_expanded(tasks, 1e-3, seed=seed)
     assert tasks.value(found.rates) > 0
     assert overloads(tasks, found) == []
     assert tasks.value(found.rates) <= jointly(tasks, seed).bound + 1e-6  # type: ignore[operator]

@@ -19,7 +19,7 @@ from p4gen.net.collectives.config import Call, SimConfig, Work
 from p4gen.net.collectives.simulation import Simulation
 from p4gen.plan.placement.network import place
 from p4gen.plan.placement.placed import GroupRequest
-from p4gen.plan.placement.placer import parted
+from p4gen.plan.placement.placer import separate_ports
 from p4gen.plan.placement.tree import build_tree
 from p4gen.plan.route.confirm import USUAL, confirm, draw_fabric, measure, program
 from p4gen.plan.route.exact import fastest
@@ -61,7 +61,7 @@ def possible(shape: Shape, fabric: Fabric) -> bool:
     if list(shape.problems(fabric)):
         return False
     try:
-        parted(tree_of(fabric.topology, fabric.ranks, shape, 32))
+        separate_ports(tree_of(fabric.topology, fabric.ranks, shape, 32))
     except InputError:
         return False
     return True
@@ -137,7 +137,7 @@ def split_fabric() -> Fabric:
 def test_ports_that_flows_part_for_have_addresses_of_their_own() -> None:
     plan = plan_of(split_fabric())
     assert plan.rate == 100e9  # a flow on each link
-    assert parted(plan.tree) == [("leaf0", 0), ("leaf0", 1)]
+    assert separate_ports(plan.tree) == [("leaf0", 0), ("leaf0", 1)]
     spec = load_collective(None, {"groups": 8})
     request = GroupRequest(plan.ranks, collectives=frozenset({Call().collective}))
     placement = place(plan.topology, spec, [request], trees={0: plan.tree})
@@ -163,7 +163,7 @@ def test_flows_to_one_port_that_would_part_are_refused() -> None:
     paths = (("h0", "low", "a", "mid", "top"), ("h1", "low", "b", "mid", "top"), ("h2", "top"))
     tree = tree_of(topology, ("h0", "h1", "h2"), Shape("top", paths), 32)
     with pytest.raises(InputError, match=r"low would have to forward to port 0 of top by way of both a and b"):
-        parted(tree)
+        separate_ports(tree)
     fabric = Fabric(topology, ("h0", "h1", "h2"), frozenset({"top"}))
     assert quick(fabric) is None  # mid divides what goes back to low over both
     with pytest.raises(InputError, match="from low, no switch that aggregates is reached over a path that results"):

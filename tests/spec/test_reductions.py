@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from p4gen.host.collectives.arrays import differing
+from p4gen.host.collectives.arrays import wrong_elements
 from p4gen.host.collectives.control import Control
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.vocabulary import DType, Op
@@ -219,11 +219,11 @@ def test_there_is_one_object_of_each_name() -> None:
 
 def test_results_may_differ_by_what_a_format_tolerates(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted, got = np.array([1000, 1000, 0], np.int32), np.array([1001, 1020, 0], np.int32)
-    assert list(differing(got, wanted)) == [0, 1]
+    assert list(wrong_elements(got, wanted)) == [0, 1]
     form = DType.INT32.number_format
     tolerant = NumberFormat(form.code, form.bits, form.numpy, form.p4, form.least, form.greatest, tolerance=0.01)
     monkeypatch.setattr(DType.INT32, "number_format", tolerant)
-    assert list(differing(got, wanted)) == [1]
+    assert list(wrong_elements(got, wanted)) == [1]
 
 
 @pytest.mark.long

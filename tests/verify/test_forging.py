@@ -19,7 +19,7 @@ from p4gen.papers.scin.control import Pattern
 from p4gen.papers.scin.verification.searching import PullScope
 from p4gen.rocev2.opcodes import Ack, Nak, Opcode, RnrNak
 from p4gen.rocev2.packet import parse
-from p4gen.verification.findings.counterexample import played, save, story_of
+from p4gen.verification.findings.counterexample import play, save, story_of
 from p4gen.verification.search.kernel import ARRIVE
 from p4gen.verification.search.search import Search
 from p4gen.verification.seeding.hunt import seeding_of
@@ -132,7 +132,7 @@ def test_a_forgery_is_played_again(tmp_path: Path) -> None:
     story = story_of(System(of), problem.events)
     assert "in another's name arrives" in story.text()
     list(save(story, problem, tmp_path))
-    again, violated = played(tmp_path / "schedule.yaml")
+    again, violated = play(tmp_path / "schedule.yaml")
     assert (violated, again.violations()) == ("forgeries", {"forgeries"})
     assert again.text() == story.text()
 

@@ -23,7 +23,7 @@ from p4gen.rocev2.headers import BTH, RETH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket
 from p4gen.verification.findings.confirm import confirm
-from p4gen.verification.findings.counterexample import played, save, story_of
+from p4gen.verification.findings.counterexample import play, save, story_of
 from p4gen.verification.findings.scenario import write
 from p4gen.verification.search.search import Search
 from p4gen.verification.system import System
@@ -102,7 +102,7 @@ def test_early_release_is_sound_without_losses_and_found_with_one(tmp_path: Path
     files = save(story, problem, tmp_path)
     assert write(story_of(System(of), problem.events), problem.text, tmp_path) is not None
     (schedule,) = (path for path in files if path.suffix == ".yaml")
-    again, _ = played(schedule)
+    again, _ = play(schedule)
     assert again.system.scope.as_data() == of.as_data()
 
 

@@ -14,7 +14,7 @@ from p4gen.papers.multiwrite.conformance.faults import SEEDING
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.papers.multiwrite.verification.excuses import excuses
 from p4gen.papers.multiwrite.verification.searching import Sets, WriteScope, named
-from p4gen.verification.findings.counterexample import played, save
+from p4gen.verification.findings.counterexample import play, save
 from p4gen.verification.findings.results import Result
 from p4gen.verification.findings.story import Story, events_of
 from p4gen.verification.search.search import Search
@@ -110,7 +110,7 @@ def test_a_counterexample_can_be_played_again(tmp_path: Any) -> None:
         story.play(event)
     files = save(story, result.problem, tmp_path)
     (schedule,) = (path for path in files if path.suffix == ".yaml")
-    again, violated = played(schedule)
+    again, violated = play(schedule)
     assert again.system.scope.as_data() == of.as_data()
     assert violated == result.problem.property
 

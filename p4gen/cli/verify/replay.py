@@ -34,11 +34,11 @@ def command(ctx: click.Context, /, schedule: Path, target: str | None) -> None:
     With --target, the scenario that was written with it runs on a switch, with the wrong program and the sound one.
     Exit status 0 if the schedule violates the same property again and the scenario fails and passes as it should.
     """
-    from p4gen.verification.findings.counterexample import played  # noqa: PLC0415 - the search needs Numba, which is slow to load
+    from p4gen.verification.findings.counterexample import play  # noqa: PLC0415 - the search needs Numba, which is slow to load
     from p4gen.verification.findings.scenario import MODULE, switch_in, trial  # noqa: PLC0415
 
     console = report_console(quiet=False)
-    story, violated = played(schedule)
+    story, violated = play(schedule)
     scope = story.system.scope
     console.print(scope.sentence(), highlight=False)
     console.print(story.text(), end="", highlight=False, markup=False)

@@ -79,7 +79,7 @@ def _function(op: Op, dtype: DType) -> Callable[[Array, Array], Array]:
     return selected
 
 
-def differing(got: Array, wanted: Array) -> npt.NDArray[np.intp]:
+def wrong_elements(got: Array, wanted: Array) -> npt.NDArray[np.intp]:
     """The indices of elements, flattened, that are wrong: further from the wanted ones than their dtype tolerates."""
     tolerance = dtype_of(wanted).number_format.tolerance
     if not tolerance:
@@ -89,7 +89,7 @@ def differing(got: Array, wanted: Array) -> npt.NDArray[np.intp]:
 
 
 def agreement(dtype: DType) -> str:
-    """How results that ``differing`` accepts agree with NumPy's, as the end of a sentence."""
+    """How results that ``wrong_elements`` accepts agree with NumPy's, as the end of a sentence."""
     tolerance = dtype.number_format.tolerance
     return f"is within one part in {round(1 / tolerance):,} of NumPy's" if tolerance else "equals NumPy's"
 

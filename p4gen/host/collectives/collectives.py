@@ -22,7 +22,7 @@ class Collectives(ABC):
     @property
     @abstractmethod
     def pairs(self) -> list[QueuePair]:
-        """The queue pairs."""
+        """The queue pairs of this rank, in the order of the configuration; they carry all calls."""
         ...
 
     @abstractmethod

@@ -84,7 +84,7 @@ class Job:
 
 
 class Communicator(Collectives):
-    """One rank of a group."""
+    """One rank of a group whose switches reduce: calls run one after the other, in the order in which they are made."""
 
     STATE: ClassVar = ("_queue", "_step", "_left", "_broken")
 
@@ -188,7 +188,7 @@ class Communicator(Collectives):
 
     @property
     def current(self) -> Invocation | None:
-        """The running invocation."""
+        """The invocation that is sending or receiving; None if no call is under way."""
         return self._queue[0].invocation if self._queue else None
 
     def arriving(self) -> list[tuple[Invocation, tuple[memoryview | None, ...]]]:

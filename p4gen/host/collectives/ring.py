@@ -124,7 +124,7 @@ class RingRun:
 
 
 class Ring(Collectives):
-    """One rank of a ring."""
+    """One rank of a ring: collectives without switches that reduce, in steps between neighbours."""
 
     STATE: ClassVar = ("_queue", "_expected", "_numbers", "_broken")
 
@@ -154,7 +154,7 @@ class Ring(Collectives):
 
     @property
     def current(self) -> Invocation | None:
-        """The running invocation."""
+        """The invocation that is sending or receiving; None if no call is under way."""
         return self._queue[0].invocation if self._queue else None
 
     def parts(self) -> dict[str, object]:

@@ -224,10 +224,10 @@ class Connections:
             self._step(records, passing, failures, CONSENT)
             # Routes and paths do not change at once. Sources spray by neither before both are new.
             self._step(records, ecmp, failures)
-            self._step(records, self._sprayed(records, failures, 0), failures)
+            self._step(records, self._spray_changes(records, failures, 0), failures)
             self._closed.wait(self._drain)
-            self._step(records, self._sprayed(records, failures, 1), failures)
-            self._step(records, self._reverted(records, failures), {}, CONSENT)
+            self._step(records, self._spray_changes(records, failures, 1), failures)
+            self._step(records, self._revert_changes(records, failures), {}, CONSENT)
             with self._ledger.changed, self._ledger.store.transaction():
                 for record in records:
                     reason = failures.get(record.number, "")
@@ -278,7 +278,7 @@ class Connections:
                     record.failed = True
                     failures.setdefault(record.number, refusal({switch: error}).reason)
 
-    def _sprayed(self, records: Sequence[Record], failures: Mapping[int, str], end: int) -> Changes:
+    def _spray_changes(self, records: Sequence[Record], failures: Mapping[int, str], end: int) -> Changes:
         """The changes that make sources (``end`` 0) or destinations (``end`` 1) hold sprayed connections."""
         changes: Changes = defaultdict(dict)
         for record in records:
@@ -286,7 +286,7 @@ class Connections:
                 changes[record.ends[end]][record.number] = HeldConnection(record.placed)
         return changes
 
-    def _reverted(self, records: Sequence[Record], failures: Mapping[int, str]) -> Changes:
+    def _revert_changes(self, records: Sequence[Record], failures: Mapping[int, str]) -> Changes:
         """The changes after a failed step: the source does not spray, and all NACKs pass."""
         changes: Changes = defaultdict(dict)
         for record in records:

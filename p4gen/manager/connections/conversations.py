@@ -104,15 +104,15 @@ class Conversations:
         message = sent.message
         match message.kind:
             case Kind.REQ:
-                return self._requested(sent, now)
+                return self._on_request(sent, now)
             case Kind.REP:
-                return self._replied(sent, now)
+                return self._on_reply(sent, now)
             case Kind.RTU:
-                return self._ready(sent)
+                return self._on_ready(sent)
             case Kind.DREQ | Kind.DREP:
-                return self._ended(sent)
+                return self._on_end(sent)
             case Kind.REJ:
-                return self._rejected(sent)
+                return self._on_reject(sent)
             case Kind.MRA:
                 return _NOTED
 
@@ -122,7 +122,7 @@ class Conversations:
             if self._made.get((party.ip, party.qp)) == conversation:
                 del self._made[party.ip, party.qp]
 
-    def _requested(self, sent: Datagram, now: float) -> Outcome:
+    def _on_request(self, sent: Datagram, now: float) -> Outcome:
         message = sent.message
         wrong = _wrong_request(sent)
         if wrong is not None:
@@ -144,7 +144,7 @@ class Conversations:
         self._open[key] = _Handshake(now, asked)
         return _NOTED
 
-    def _replied(self, sent: Datagram, now: float) -> Outcome:
+    def _on_reply(self, sent: Datagram, now: float) -> Outcome:
         message = sent.message
         if message["local_qpn"] not in QPNS:
             return Ignored("malformed", f"REP: QP {message['local_qpn']} is not an ordinary one")
@@ -162,7 +162,7 @@ class Conversations:
         self._open[key] = replace(handshake, since=now, asked=agreed)
         return _REPEATED if handshake.asked.responder == responder else _NOTED
 
-    def _ready(self, sent: Datagram) -> Outcome:
+    def _on_ready(self, sent: Datagram) -> Outcome:
         message = sent.message
         key = (sent.src, message["local_id"], sent.dst)
         handshake = self._open.get(key)
@@ -182,7 +182,7 @@ class Conversations:
         self._add(found)
         return Begun(found, stale)
 
-    def _ended(self, sent: Datagram) -> Outcome:
+    def _on_end(self, sent: Datagram) -> Outcome:
         message = sent.message
         self._drop_open(sent)
         found = self._between(sent)
@@ -194,7 +194,7 @@ class Conversations:
         self.forget(found)
         return Ended(found)
 
-    def _rejected(self, sent: Datagram) -> Outcome:
+    def _on_reject(self, sent: Datagram) -> Outcome:
         dropped = self._drop_open(sent)
         found = self._between(sent)
         if found is not None:

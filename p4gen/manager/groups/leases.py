@@ -207,7 +207,7 @@ class Leases:
             raise
         record.busy = True
         key = record.pending_key
-        return Granted(record, key, placed, self._lifecycle.installing(key, placed, gone))
+        return Granted(record, key, placed, self._lifecycle.start_install(key, placed, gone))
 
     def _in_the_way(self, record: Record) -> tuple[list[Record], frozenset[str]] | None:
         """The idle leases that have to end for this one, and the switches whose epochs are used up and which are empty

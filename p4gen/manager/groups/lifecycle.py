@@ -166,9 +166,9 @@ class Lifecycle:
 
     def install(self, key: Key, placed: PlacedTrees) -> dict[str, AgentError]:
         """Install a placement on all its switches at the same time. Returns the errors by switch."""
-        return self.wait(self.installing(key, placed, {}))
+        return self.wait(self.start_install(key, placed, {}))
 
-    def installing(self, key: Key, placed: PlacedTrees, instead_of: Mapping[str, Collection[Key]]) -> Answers:
+    def start_install(self, key: Key, placed: PlacedTrees, instead_of: Mapping[str, Collection[Key]]) -> Answers:
         """Ask all its switches to install a placement and, at the same time, to remove the placements in
         ``instead_of``, by switch; other switches only remove those. Call it together with freeing resources, as
         ``uninstall``."""
@@ -215,7 +215,7 @@ class Lifecycle:
         """Destroy a group; ``record`` is busy for this caller."""
         ledger = self._ledger
         with ledger.changed:
-            ledger.removing(record)
+            ledger.mark_removing(record)
             answers = self.uninstall(record.key, record.placed)
         self.wait(answers)
         with ledger.changed:

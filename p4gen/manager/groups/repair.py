@@ -124,14 +124,14 @@ class Repair:
             self._lifecycle.settle(record, record.spec, beside=record.ring is not None)
         except Exception as error:
             with contextlib.suppress(ClosedError):  # the manager has ended meanwhile
-                self._unsettled(record, error)
+                self._postpone(record, error)
         finally:
             with self._ledger.changed:
                 self._repairs.discard(threading.current_thread())
             self._lifecycle.idle(record)
             self._wake.set()
 
-    def _unsettled(self, record: Record, error: Exception) -> None:
+    def _postpone(self, record: Record, error: Exception) -> None:
         with self._ledger.changed:
             if not isinstance(error, NoPlaceError):
                 record.delay = min(max(2 * record.delay, FIRST_DELAY), LAST_DELAY)

@@ -65,7 +65,7 @@ class MemoryRank(Protocol):
         """Destroy the queue pairs, and forget all calls and the memory's contents."""
 
     def close(self) -> None:
-        """Deregister the memory."""
+        """Deregister the memory: no switch can read or write it afterwards."""
 
 
 Make = Callable[[Nic, Callable[[], None]], MemoryRank]

@@ -260,7 +260,7 @@ class Watch:
 
     def __next__(self) -> Membership:
         while True:
-            stream = self._opened()
+            stream = self._open_stream()
             if stream is None:
                 raise StopIteration
             try:
@@ -284,7 +284,7 @@ class Watch:
         with self._client._lock:
             self._client._watches.discard(self)
 
-    def _opened(self) -> Any:
+    def _open_stream(self) -> Any:
         """The stream, opened again if necessary; None when the watch is closed."""
         with self._lock:
             if self._closed.is_set():

@@ -14,7 +14,7 @@ from p4gen.errors import FailedError, InputError, P4genError
 from p4gen.manager import incmanager_pb2 as pb
 from p4gen.manager.api import ConnectionSpec, GroupSpec, HostInfo, Manager, ManagerError, RankReport, SwitchInfo
 from p4gen.manager.remote.messages import from_message, to_message
-from p4gen.p4rt.serving import listening
+from p4gen.p4rt.serving import start_server
 from p4gen.switch.address import checked, listens, socket_of
 
 SERVICE = "p4gen.manager.v1.IncManager"
@@ -52,7 +52,7 @@ class ManagerServer:
         self._path = path
         self._pool = futures.ThreadPoolExecutor(_THREADS, "inc-service")
         options = [("grpc.max_receive_message_length", MAX_MESSAGE), ("grpc.max_metadata_size", MAX_TEXT)]
-        self._server, self.address = listening(SERVICE, self._handlers(), address, self._pool, options)
+        self._server, self.address = start_server(SERVICE, self._handlers(), address, self._pool, options)
 
     def __enter__(self) -> ManagerServer:
         return self

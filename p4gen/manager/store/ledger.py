@@ -351,7 +351,7 @@ class Ledger:
             LOGGER.info("group %s is broken: %s", record.spec.name, "; ".join(reason.splitlines()))
             self._tell(record)
 
-    def removing(self, record: Record) -> None:
+    def mark_removing(self, record: Record) -> None:
         """Record that a group is to be destroyed."""
         with self.store.transaction():
             self.store.put_group(record.row(GroupState.REMOVING, record.generation, record.last))

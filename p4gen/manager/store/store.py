@@ -268,7 +268,7 @@ class Store:
             self.put_meta("next_qp", next_qp)
 
     def drop_ring(self, name: str) -> None:
-        """Remove a group's ring."""
+        """Remove the ring of the group ``name`` from the file."""
         self._db.execute("DELETE FROM rings WHERE name = ?", (name,))
 
     # --- connections ---

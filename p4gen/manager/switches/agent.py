@@ -90,7 +90,7 @@ class IncAgent(Agent):
 
     @override
     def apply(self, wanted: SwitchConfig, *, resync: bool = False) -> Changes:
-        with self._telling("apply"):
+        with self._converting_errors("apply"):
             target = self._encoded(wanted)
             client = self._connected()
             if resync or self._held is None:
@@ -111,7 +111,7 @@ class IncAgent(Agent):
 
     @override
     def read(self) -> SwitchConfig:
-        with self._telling("read"):
+        with self._converting_errors("read"):
             client = self._connected()
             held = self._held = self._read(client, encoded.EVERYTHING)
             kinds = {kind: [(k, v) for k, v in held.items() if k[0] == kind] for kind in (MULTICAST, CLONE)}
@@ -123,14 +123,14 @@ class IncAgent(Agent):
 
     @override
     def drops(self) -> Mapping[str, int]:
-        with self._telling("read drop counters"):
+        with self._converting_errors("read drop counters"):
             if self._client is None or not self._client.session.alive:
                 raise GoneError(f"no connection to {self.info.address}")
             return losses(self.info.spec, self._client.counters)
 
     @override
     def tallies(self, tallies: Sequence[Tally]) -> Sequence[int]:
-        with self._telling("read the counters of connections"):
+        with self._converting_errors("read the counters of connections"):
             if self._client is None or not self._client.session.alive:
                 raise GoneError(f"no connection to {self.info.address}")
             cells = {(tally.counter, index) for tally in tallies for index in tally.cells}
@@ -147,7 +147,7 @@ class IncAgent(Agent):
 
     @override
     def given_up(self) -> Mapping[int, int]:
-        with self._telling("read the counters of edges given up"):
+        with self._converting_errors("read the counters of edges given up"):
             if self._client is None or not self._client.session.alive:
                 raise GoneError(f"no connection to {self.info.address}")
             cells = self._client.counters(group_entries(self.info.spec).given_up)
@@ -162,7 +162,7 @@ class IncAgent(Agent):
 
     @override
     def restart(self) -> None:
-        with self._telling("load the program"):
+        with self._converting_errors("load the program"):
             client, fresh = self._connect()
             if not fresh:
                 self._load(client)
@@ -235,7 +235,7 @@ class IncAgent(Agent):
             self._heard(self.name, frame)
 
     @contextlib.contextmanager
-    def _telling(self, what: str) -> Iterator[None]:
+    def _converting_errors(self, what: str) -> Iterator[None]:
         """Convert errors to ``AgentError``, and discard the knowledge of the switch."""
         try:
             yield

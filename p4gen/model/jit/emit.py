@@ -182,7 +182,7 @@ class Function:
         self.do(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
 
     def clear(self, at: str, size: int, align: int = 1) -> None:
-        """Set ``size`` bytes to 0."""
+        """Set ``size`` bytes from the address ``at`` on to 0."""
         self.do(f"call void @llvm.memset.p0.i64(ptr align {align} {at}, i8 0, i64 {size}, i1 false)")
 
     # --- control flow ---

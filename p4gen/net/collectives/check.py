@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from p4gen.host.collectives.arrays import Array, differing
+from p4gen.host.collectives.arrays import Array, wrong_elements
 from p4gen.host.collectives.commlib import Invocation
 from p4gen.net.collectives.config import Call
 from p4gen.net.collectives.values import expected
@@ -55,7 +55,7 @@ def difference(got: Array | None, wanted: Array | None) -> str:
         )
     if got.shape != wanted.shape or got.dtype != wanted.dtype:
         return f"{got.dtype} of shape {got.shape}, not {wanted.dtype} of shape {wanted.shape}"
-    wrong = differing(got, wanted)
+    wrong = wrong_elements(got, wanted)
     if not len(wrong):
         return ""
     i = int(wrong[0])

@@ -180,7 +180,7 @@ class SimConfig:
             )
         return found
 
-    def fitted(self, requests: list[GroupRequest]) -> CollectiveSpec:
+    def fit_program(self, requests: list[GroupRequest]) -> CollectiveSpec:
         """The program with as many contexts as the groups need. Raises ``InputError`` when it cannot have so many."""
         spec = self.program
         needed = contexts_needed(self.topology, requests, pipelines=spec.pipelines, ports=spec.ports, trees=self.trees)

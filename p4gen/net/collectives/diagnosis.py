@@ -155,7 +155,7 @@ def _slots(
         return
     state = ChannelState(reader, simulation, group, channel)
     slots = list(state.slots(psn))
-    stuck = [slot for slot in slots if slot.missing and not state.explained(slot, slots)]
+    stuck = [slot for slot in slots if slot.missing and not state.is_explained(slot, slots)]
     if stuck:
         yield from stuck
     else:

@@ -68,7 +68,7 @@ class Simulation(Job[RankTask, SimResult]):
         first = config.initial_psn
         psns = tuple(chance.randrange(1 << 24) if first is None else first for _ in config.jobs)
         requests = config.requests(psns)
-        self.spec = spec = config.fitted(requests)
+        self.spec = spec = config.fit_program(requests)
         if spec.needs_order and any(impairment.disorders for impairment in config.faults.impairments):
             raise InputError(
                 f"{spec.program} takes an older PSN for a newer one: links must keep the order of packets, so none may "

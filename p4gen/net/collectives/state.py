@@ -176,7 +176,7 @@ class ChannelState:
             if held is not None:
                 yield EdgeState(key, self._name(key, index), held.expects, held.nak_sent, held.acked)
 
-    def explained(self, slot: SlotState, slots: Sequence[SlotState]) -> bool:
+    def is_explained(self, slot: SlotState, slots: Sequence[SlotState]) -> bool:
         """Whether every packet that ``slot`` lacks is also missing at the node it would come from."""
         node = self._tree.node(slot.node)
         lacking = {(other.node, other.down) for other in slots if other.missing}

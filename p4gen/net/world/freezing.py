@@ -253,12 +253,12 @@ class _Melter:
     def fill(self, part: Any, state: tuple[Any, ...]) -> None:
         """Set the attributes of an object to their frozen values."""
         for name, value in zip(self._attributes[type(part)] or (), state, strict=True):
-            setattr(part, name, self._melted(value))
+            setattr(part, name, self._melt(value))
 
-    def _melted(self, value: Any) -> Any:
+    def _melt(self, value: Any) -> Any:
         kind = type(value)
         if kind is tuple:
-            return tuple([self._melted(v) for v in value])
+            return tuple([self._melt(v) for v in value])
         if kind is Number:
             return self._objects[value.number]
         if kind is PartName:
@@ -272,7 +272,7 @@ class _Melter:
             chance = random.Random(0)  # noqa: S311 - its state is given next
             chance.setstate(items)
             return chance
-        melted = [self._melted(item) for item in items]
+        melted = [self._melt(item) for item in items]
         if kind is memoryview:
             return _bytes_of(*melted)
         if kind is np.ndarray:

@@ -86,7 +86,7 @@ class Direction:
 
     @property
     def name(self) -> str:
-        """The name: ``src>dst``."""
+        """The name of the direction: ``src>dst``."""
         return f"{self.src}>{self.dst}"
 
     @property

@@ -23,7 +23,7 @@ from p4gen.p4rt.server.config import Configuration
 from p4gen.p4rt.server.digests import DigestEngine
 from p4gen.p4rt.server.pipeline import Pipeline
 from p4gen.p4rt.server.target import Target
-from p4gen.p4rt.serving import listening
+from p4gen.p4rt.serving import start_server
 from p4gen.p4rt.status import VERSION, Code, StatusError, invalid, not_found
 
 SERVICE = "p4.v1.P4Runtime"
@@ -58,7 +58,7 @@ class P4RuntimeServer:
         target.subscribe(self._packet_in, self._digest)
         self._pool = futures.ThreadPoolExecutor(_THREADS, "p4runtime")
         options = [("grpc.max_receive_message_length", MAX_MESSAGE)]
-        self._server, self.address = listening(SERVICE, self._handlers(), address, self._pool, options)
+        self._server, self.address = start_server(SERVICE, self._handlers(), address, self._pool, options)
         self._ticker = threading.Thread(target=self._tick, name="p4runtime-ticker", daemon=True)
         self._ticker.start()
 

@@ -15,7 +15,7 @@ from p4gen.groups.family import group_entries
 from p4gen.groups.group import GroupContext, PlacedEdge, SwitchConfig, placed_edges
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.plan.placement.placed import TREES, GroupRequest, PlacedGroup
-from p4gen.plan.placement.placer import GATEWAY, Names, Placer, parted, routes, switch_of, tree_routes
+from p4gen.plan.placement.placer import GATEWAY, Names, Placer, routes, separate_ports, switch_of, tree_routes
 from p4gen.plan.placement.pools import Pools
 from p4gen.plan.placement.tree import IncTree, build_tree
 from p4gen.vocabulary import ServingSpec
@@ -150,7 +150,7 @@ def contexts_needed(
         for node in tree.nodes:
             taken[node.key.switch] += len(request.channels())
         addresses.update({node.key.switch for node in tree.nodes})
-        addresses.update(switch for switch, _ in parted(tree))
+        addresses.update(switch for switch, _ in separate_ports(tree))
     return max((taken | addresses).values(), default=0)
 
 

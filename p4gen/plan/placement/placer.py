@@ -69,7 +69,7 @@ class Placer:
         """Place a group on its tree. Raises ``NoRoomError`` with the resources that each switch lacks; resources that
         have been taken so far stay taken."""
         names = dict.fromkeys(node.key.switch for node in tree.nodes)
-        ports = parted(tree)
+        ports = separate_ports(tree)
         if len(names) + len(ports) > 255:
             more = f" and {len(ports)} ports" if ports else ""
             raise InputError(f"{len(names)} switches{more}; there are addresses for 255")
@@ -190,7 +190,7 @@ class Placer:
         return request.slots or self._specs[node.switch].slots_per_group
 
 
-def parted(tree: IncTree) -> list[tuple[str, int]]:
+def separate_ports(tree: IncTree) -> list[tuple[str, int]]:
     """The ports (of a node's switch, and their numbers) that need an address of their own: those of switches that the
     edges of the tree reach over different next hops of a switch on the way. Raises ``InputError`` where this holds for
     edges at the same port."""

@@ -48,7 +48,7 @@ class Spans:
             self.add(first, end)
 
     def add(self, first: int, end: int) -> None:
-        """Add all of [first, end)."""
+        """Add the numbers from ``first`` to ``end`` - 1."""
         low = bisect_left(self._end, first)
         high = bisect_right(self._first, end)
         if low < high:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from p4gen.plan.route.dividing import divided_by_rates
 from p4gen.plan.route.flows import Allowed, Flows, Group, add_flows
 from p4gen.plan.route.program import Program
-from p4gen.plan.route.tasks import Joint, Tasks, rated
+from p4gen.plan.route.tasks import Joint, Tasks, optimise_rates
 
 Choices = Sequence[Sequence[int]]
 """The classes that each task may be of, in order."""
@@ -99,4 +99,4 @@ def class_plans(
         chosen = next(k for k, z in each.items() if found.values[z])
         flows_of.append({place: int(found.values[column]) for place, column in flows[chosen].up.items()})
         rates.append(1 / chosen)
-    return rated(tasks, Joint("aro", divided_by_rates(flows_of, rates), ()))
+    return optimise_rates(tasks, Joint("aro", divided_by_rates(flows_of, rates), ()))

@@ -109,7 +109,7 @@ class Confirmed:
         return ok
 
 
-def configured(plan: TreePlan, spec: CollectiveSpec, size: int, seed: int, engine: EngineName) -> SimConfig:
+def config_of(plan: TreePlan, spec: CollectiveSpec, size: int, seed: int, engine: EngineName) -> SimConfig:
     """AllReduce over a plan's tree."""
     topology = plan.topology.model_copy(update={"ranks": plan.ranks})
     work = (Work((Call(size=size),), plan.ranks, None, plan.tree),)
@@ -118,7 +118,7 @@ def configured(plan: TreePlan, spec: CollectiveSpec, size: int, seed: int, engin
 
 def measure(plan: TreePlan, spec: CollectiveSpec, size: int, seed: int, engine: EngineName) -> Measured:
     """Run AllReduce over a plan's tree."""
-    config = configured(plan, spec, size, seed, engine)
+    config = config_of(plan, spec, size, seed, engine)
     predicted = plan.rate * payload_share(config.program, config.ack_every)
     return Measured(Simulation(config).run(), predicted, plan)
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from p4gen.errors import FailedError
 from p4gen.plan.route.fabric import Fabric, Shape, Way
-from p4gen.plan.route.greedy import quick, slimmed, tidied
+from p4gen.plan.route.greedy import quick, slim, tidy
 from p4gen.plan.route.program import Program
 
 _SECOND_STAGE = 10.0
@@ -206,4 +206,4 @@ class _Model:
             for _ in range(round(values[column])):
                 start = way.nodes[0]
                 paths.append(way.nodes if start in fabric.inc else (left[start].pop(0), *way.nodes))
-        return slimmed(tidied(Shape(paths[0][-1], tuple(paths)), fabric), fabric)
+        return slim(tidy(Shape(paths[0][-1], tuple(paths)), fabric), fabric)

@@ -19,14 +19,14 @@ from p4gen.plan.route.instance import Instance
 from p4gen.plan.route.program import ANY, Program
 from p4gen.plan.route.several import relaxation
 from p4gen.plan.route.solve import optimum
-from p4gen.plan.route.tasks import Joint, Tasks, rated
+from p4gen.plan.route.tasks import Joint, Tasks, optimise_rates
 
 _ENOUGH: Final = 1e-4
 Terms = list[tuple[int, float]]
 """A sum of columns times coefficients."""
 
 
-def expanded(tasks: Tasks, limit: float = 60.0, *, steps: int | None = None, seed: int = 0) -> Joint:
+def solve_expanded(tasks: Tasks, limit: float = 60.0, *, steps: int | None = None, seed: int = 0) -> Joint:
     """The best plans that HiGHS finds within about ``limit`` seconds, and its bound. With ``steps``, rates are whole
     multiples of a link's bandwidth divided by it.
 
@@ -48,7 +48,7 @@ def expanded(tasks: Tasks, limit: float = 60.0, *, steps: int | None = None, see
             break
     bound = min(joint.bound or 0 for joint in found) if found else relaxation(tasks, fastest, max(10.0, limit))
     trees = tuple(aggregation_tree(instance, seed + task) for task, instance in enumerate(tasks.instances))
-    found += [rated(tasks, Joint(_name(steps), plans, ()), steps=steps) for plans in (alone, trees)]
+    found += [optimise_rates(tasks, Joint(_name(steps), plans, ()), steps=steps) for plans in (alone, trees)]
     best = max(found, key=lambda joint: tasks.value(joint.rates))
     return replace(best, bound=bound, seconds=time.monotonic() - began)
 
@@ -79,7 +79,7 @@ def _solved(
         return None
     shares = [found.values[rate] for rate in rates]
     flows_of = [{place: int(found.values[column]) for place, column in up.items()} for up in ups]
-    joint = rated(tasks, Joint(_name(steps), divided_by_rates(flows_of, shares), ()), steps=steps)
+    joint = optimise_rates(tasks, Joint(_name(steps), divided_by_rates(flows_of, shares), ()), steps=steps)
     return replace(joint, bound=-found.bound)
 
 

@@ -86,7 +86,7 @@ class Drawn:
         return all(check.ok for check in self.checks)
 
 
-def measured(
+def measure_means(
     setting: Setting, algorithms: tuple[str, ...], seed: int, repeat: int, done: Callable[[], None]
 ) -> Mapping[str, Mean]:
     """The means over ``repeat`` instances from ``seed`` on; ``done`` is called after each."""
@@ -136,7 +136,7 @@ def draw_figure(name: str, seed: int, repeat: int | None, progress: Callable[[st
 
     for point, setting in figure.points.items():
         progress(point, count, total)
-        table[point] = measured(setting, figure.algorithms, seed, each, done)
+        table[point] = measure_means(setting, figure.algorithms, seed, each, done)
     return Drawn(name, figure, table, tuple(figure.holds(table)))
 
 

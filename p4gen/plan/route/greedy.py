@@ -86,7 +86,7 @@ def _assign(attempt: _Attempt, nodes: frozenset[str]) -> bool:
     return True
 
 
-def _tried(fabric: Fabric, nodes: frozenset[str]) -> tuple[_Cost, Shape | None]:
+def _try_both(fabric: Fabric, nodes: frozenset[str]) -> tuple[_Cost, Shape | None]:
     """The better result of both orders: joining the nodes first, or the ranks' flows first."""
     found: tuple[_Cost, Shape | None] = (_WORST, None)
     names = tuple(sorted(nodes))
@@ -98,7 +98,7 @@ def _tried(fabric: Fabric, nodes: frozenset[str]) -> tuple[_Cost, Shape | None]:
             done = _assign(attempt, nodes) and _connect(attempt, names)
         if not done:
             continue
-        shape = tidied(Shape(names[0], tuple(attempt.paths)), fabric)
+        shape = tidy(Shape(names[0], tuple(attempt.paths)), fabric)
         loads = shape.loads(fabric)
         cost = (1 / fabric.rate(loads), loads.total(), len(shape.below))
         if cost < found[0] and not list(shape.problems(fabric)):
@@ -106,7 +106,7 @@ def _tried(fabric: Fabric, nodes: frozenset[str]) -> tuple[_Cost, Shape | None]:
     return found
 
 
-def tidied(shape: Shape, fabric: Fabric) -> Shape:
+def tidy(shape: Shape, fabric: Fabric) -> Shape:
     """The tree without nodes that nothing is below, and with the root from which the farthest rank is nearest."""
     paths = list(shape.paths)
     while True:
@@ -118,7 +118,7 @@ def tidied(shape: Shape, fabric: Fabric) -> Shape:
     return _rooted(paths, fabric)
 
 
-def slimmed(shape: Shape, fabric: Fabric) -> Shape:
+def slim(shape: Shape, fabric: Fabric) -> Shape:
     """The tree without switches that would only pass on one flow: those between two neighbours."""
     paths = list(shape.paths)
     for node in sorted(shape.below):
@@ -140,14 +140,14 @@ def _rooted(paths: list[tuple[str, ...]], fabric: Fabric) -> Shape:
 def quick(fabric: Fabric) -> Shape | None:
     """A good tree; None if none was found."""
     starts = [frozenset(fabric.required)] if fabric.required else [frozenset({name}) for name in sorted(fabric.inc)]
-    best = min((_tried(fabric, start) for start in starts), key=lambda found: found[0])
-    everything = _tried(fabric, frozenset(fabric.inc))
+    best = min((_try_both(fabric, start) for start in starts), key=lambda found: found[0])
+    everything = _try_both(fabric, frozenset(fabric.inc))
     for cost, shape in sorted((best, everything), key=lambda found: found[0]):
         improved = _improved(fabric, cost, shape)
         best = min(best, improved, key=lambda found: found[0])
         if best[1] is not None and best[0][0] <= 1 / fabric.limit * (1 + 1e-9):
             break
-    return None if best[1] is None else slimmed(best[1], fabric)
+    return None if best[1] is None else slim(best[1], fabric)
 
 
 def _improved(fabric: Fabric, cost: _Cost, shape: Shape | None) -> tuple[_Cost, Shape | None]:
@@ -157,7 +157,7 @@ def _improved(fabric: Fabric, cost: _Cost, shape: Shape | None) -> tuple[_Cost, 
     while True:
         nodes = frozenset(shape.below)
         turned = [nodes ^ {name} for name in sorted(fabric.inc) if name not in fabric.required and nodes != {name}]
-        found, other = min((_tried(fabric, each) for each in turned), key=lambda one: one[0], default=(_WORST, None))
+        found, other = min((_try_both(fabric, each) for each in turned), key=lambda one: one[0], default=(_WORST, None))
         if other is None or found >= cost:
             return cost, shape
         cost, shape = found, other

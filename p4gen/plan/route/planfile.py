@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from p4gen.errors import Diagnostic, InputError
 from p4gen.inputs import quote, read_text
-from p4gen.plan.placement.placer import parted
+from p4gen.plan.placement.placer import separate_ports
 from p4gen.plan.placement.tree import IncTree, TreeEdge, tree_along
 from p4gen.plan.route.fabric import Fabric, Shape
 from p4gen.version import __version__
@@ -73,7 +73,7 @@ class TreePlan:
         problems = unknown or list(self.shape.problems(self.fabric))
         if problems:
             raise InputError(*problems)
-        parted(self.tree)
+        separate_ports(self.tree)
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain data, the content of its file."""

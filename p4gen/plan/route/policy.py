@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from p4gen.inputs import read_text
-from p4gen.plan.placement.placer import parted
+from p4gen.plan.placement.placer import separate_ports
 from p4gen.plan.placement.policy import Candidate, FabricView, LowestCommonSwitch, Stripe
 from p4gen.plan.placement.request import GroupSpec
 from p4gen.plan.placement.tree import IncTree, tree_problems
@@ -92,7 +92,7 @@ def searched(view: FabricView, spec: GroupSpec) -> IncTree | None:
     if shape is None or shape.rate(fabric) <= rate * (1 + 1e-9):
         return None
     tree = tree_of(topology, spec.ranks, shape, ports)
-    parted(tree)
+    separate_ports(tree)
     return tree
 
 

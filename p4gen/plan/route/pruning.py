@@ -48,7 +48,7 @@ def _next(instance: Instance, spines: Iterable[int], chosen: Sequence[int]) -> i
     return min(spines, key=lambda spine: (entered.count(instance.entry(spine)), spine))
 
 
-def accelerated(
+def solve_accelerated(
     instance: Instance, limit: float = 60.0, *, alpha: float = ALPHA, pruned: bool = True, staged: bool = True
 ) -> Plan:
     """One task's best plan with fewer spines, in two stages, or both (ARO-APP, ARO-SRO, ARO-ACC). It has no bound.
@@ -70,7 +70,7 @@ def accelerated(
     return Plan(_name(pruned, staged), second.up, None, time.monotonic() - began)
 
 
-def accelerated_jointly(
+def solve_accelerated_jointly(
     tasks: Tasks, seed: int, limit: float = 60.0, *, alpha: float = ALPHA, pruned: bool = True, staged: bool = True
 ) -> Joint:
     """The same for several tasks, as ``jointly`` finds plans. The first stage only decides which pipelines may be used:

@@ -23,7 +23,7 @@ from p4gen.plan.route.flows import Allowed, Group, add_flows, alike
 from p4gen.plan.route.plan import Plan
 from p4gen.plan.route.program import ANY, Program
 from p4gen.plan.route.solve import optimum, route
-from p4gen.plan.route.tasks import Joint, Tasks, rated
+from p4gen.plan.route.tasks import Joint, Tasks, optimise_rates
 
 _ENOUGH: Final = 1e-6
 _NEAR: Final = 5e-4
@@ -140,7 +140,7 @@ class _Search:
 
     @property
     def best(self) -> Joint:
-        """The best plans so far."""
+        """The best plans found so far, with their bound."""
         assert self._best is not None
         return self._best
 
@@ -193,7 +193,7 @@ class _Search:
             for groups_of_one in (False, True):
                 found = fitting(self._tasks, rates, self.left / _SHARE, self._allowed, groups_of_one=groups_of_one)
                 if found is not None:
-                    self.take(rated(self._tasks, Joint("aro", found[0], ())))
+                    self.take(optimise_rates(self._tasks, Joint("aro", found[0], ())))
                 if found is None or not found[1] or self.known >= value(rates) - _ENOUGH:
                     break
 
@@ -227,10 +227,10 @@ def jointly(
     plans = [plan for plan in alone if plan is not None]
     fewest = [plan.least for plan in plans]
     search.bound = relaxation(tasks, [1 / flows for flows in fewest], search.left, own)
-    search.take(rated(tasks, Joint("aro", tuple(plans), ())))
+    search.take(optimise_rates(tasks, Joint("aro", tuple(plans), ())))
     if allowed is None:
         trees = (aggregation_tree(instance, seed + task) for task, instance in enumerate(tasks.instances))
-        search.take(rated(tasks, Joint("aro", tuple(trees), ())))
+        search.take(optimise_rates(tasks, Joint("aro", tuple(trees), ())))
     search.by_classes(fewest)
     search.by_rates(fewest)
     return replace(search.best, bound=max(search.bound, search.known), seconds=time.monotonic() - began)

@@ -67,10 +67,10 @@ def optimum(instance: Instance, limit: float = 60.0) -> Plan:
     raises ``FailedError`` if no plan was found within ``limit`` seconds."""
     if instance.server[0] in instance.aggregating_leaves:
         return direct(instance)
-    return programmed(instance, limit)
+    return solve_raw(instance, limit)
 
 
-def programmed(instance: Instance, limit: float = 60.0) -> Plan:
+def solve_raw(instance: Instance, limit: float = 60.0) -> Plan:
     """ARO-RAW: the best plan of all by the integer program. Raises ``FailedError`` if none was found within ``limit``
     seconds."""
     plan = route(instance, limit=limit, algorithm="aro-raw")

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from p4gen.plan.route.baselines import aggregation_tree, random_spine
-from p4gen.plan.route.expansion import expanded
+from p4gen.plan.route.expansion import solve_expanded
 from p4gen.plan.route.grid import grid
 from p4gen.plan.route.instance import Instance, LeafSpine, draw
 from p4gen.plan.route.plan import Plan
-from p4gen.plan.route.pruning import ALPHA, accelerated, accelerated_jointly
+from p4gen.plan.route.pruning import ALPHA, solve_accelerated, solve_accelerated_jointly
 from p4gen.plan.route.several import jointly
-from p4gen.plan.route.solve import optimum, programmed
-from p4gen.plan.route.tasks import Joint, Tasks, draw_tasks, rated
+from p4gen.plan.route.solve import optimum, solve_raw
+from p4gen.plan.route.tasks import Joint, Tasks, draw_tasks, optimise_rates
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ ALGORITHMS: Final[Mapping[str, Callable[[Instance, int, Effort], Plan]]] = {
     "random": lambda instance, seed, _: random_spine(instance, seed),
     "grid": lambda instance, seed, effort: grid(instance, seed, effort.limit),
     "aggtree": lambda instance, seed, _: aggregation_tree(instance, seed),
-    "aro-raw": lambda instance, _, effort: programmed(instance, effort.limit),
-    "aro-app": lambda instance, _, effort: accelerated(instance, effort.limit, alpha=effort.alpha, staged=False),
-    "aro-sro": lambda instance, _, effort: accelerated(instance, effort.limit, pruned=False),
-    "aro-acc": lambda instance, _, effort: accelerated(instance, effort.limit, alpha=effort.alpha),
+    "aro-raw": lambda instance, _, effort: solve_raw(instance, effort.limit),
+    "aro-app": lambda instance, _, effort: solve_accelerated(instance, effort.limit, alpha=effort.alpha, staged=False),
+    "aro-sro": lambda instance, _, effort: solve_accelerated(instance, effort.limit, pruned=False),
+    "aro-acc": lambda instance, _, effort: solve_accelerated(instance, effort.limit, alpha=effort.alpha),
     "aro": lambda instance, _, effort: optimum(instance, effort.limit),
 }
 """By name: a function of an instance, and a seed for random choices."""
@@ -97,20 +97,20 @@ def summary(solved: Sequence[Solved], algorithm: str) -> Summary:
 
 def _overlaid(name: str, algorithm: Callable[[Instance, int], Plan], tasks: Tasks, seed: int) -> Joint:
     plans = tuple(algorithm(instance, seed + task) for task, instance in enumerate(tasks.instances))
-    return rated(tasks, Joint(name, plans, ()))
+    return optimise_rates(tasks, Joint(name, plans, ()))
 
 
 JOINT_ALGORITHMS: Final[Mapping[str, Callable[[Tasks, int, Effort], Joint]]] = {
     "random": lambda tasks, seed, _: _overlaid("random", random_spine, tasks, seed),
     "grid": lambda tasks, seed, _: _overlaid("grid", grid, tasks, seed),
     "aggtree": lambda tasks, seed, _: _overlaid("aggtree", aggregation_tree, tasks, seed),
-    "aro-raw": lambda tasks, seed, effort: expanded(tasks, effort.limit, seed=seed),
-    "aro-qsr": lambda tasks, seed, effort: expanded(tasks, effort.limit, steps=effort.steps, seed=seed),
-    "aro-app": lambda tasks, seed, effort: accelerated_jointly(
+    "aro-raw": lambda tasks, seed, effort: solve_expanded(tasks, effort.limit, seed=seed),
+    "aro-qsr": lambda tasks, seed, effort: solve_expanded(tasks, effort.limit, steps=effort.steps, seed=seed),
+    "aro-app": lambda tasks, seed, effort: solve_accelerated_jointly(
         tasks, seed, effort.limit, alpha=effort.alpha, staged=False
     ),
-    "aro-sro": lambda tasks, seed, effort: accelerated_jointly(tasks, seed, effort.limit, pruned=False),
-    "aro-acc": lambda tasks, seed, effort: accelerated_jointly(tasks, seed, effort.limit, alpha=effort.alpha),
+    "aro-sro": lambda tasks, seed, effort: solve_accelerated_jointly(tasks, seed, effort.limit, pruned=False),
+    "aro-acc": lambda tasks, seed, effort: solve_accelerated_jointly(tasks, seed, effort.limit, alpha=effort.alpha),
     "aro": lambda tasks, seed, effort: jointly(tasks, seed, effort.limit),
 }
 """By name, as ``ALGORITHMS``: the baselines route each task by itself, and their plans share the links (§V-B)."""

@@ -113,7 +113,7 @@ def draw_tasks(fabric: LeafSpine, jobs: int, tasks: int, workers: int, aggregato
     )
 
 
-def rated(tasks: Tasks, joint: Joint, limit: float = 60.0, *, steps: int | None = None) -> Joint:
+def optimise_rates(tasks: Tasks, joint: Joint, limit: float = 60.0, *, steps: int | None = None) -> Joint:
     """The plans with the best rates for which links have room: a linear program. With ``steps``, rates are whole
     multiples of the bandwidth divided by it (QSR). Raises ``FailedError`` if there is no solution within ``limit``
     seconds."""

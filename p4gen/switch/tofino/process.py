@@ -161,7 +161,7 @@ class _Process:
     log: Path
     what: str
 
-    def failed(self, head: str) -> FailedError:
+    def failure(self, head: str) -> FailedError:
         return FailedError(story(self.process, self.command, self.log, f"{self.what} {head}", CAUSES))
 
 
@@ -187,7 +187,7 @@ def _process(command: Sequence[str], sde: tools.Sde, log: Path, what: str) -> It
 
 def _dead(processes: Iterable[_Process]) -> FailedError | None:
     """An error about the first process that has ended; None while all run."""
-    return next((p.failed("has ended") for p in processes if p.process.poll() is not None), None)
+    return next((p.failure("has ended") for p in processes if p.process.poll() is not None), None)
 
 
 def _free_ports(count: int) -> list[int]:
@@ -225,7 +225,7 @@ def _await(processes: Sequence[_Process], port: int, deadline: float) -> None:
         if _status(port) == _READY:
             return
         if time.monotonic() > deadline:
-            raise processes[-1].failed(f"does not say at 127.0.0.1:{port} in time that the device is ready")
+            raise processes[-1].failure(f"does not say at 127.0.0.1:{port} in time that the device is ready")
         time.sleep(_PAUSE_S)
 
 

@@ -75,7 +75,7 @@ class Repeated:
         return not (self.sent or self.left or self.lost)
 
 
-def repeated(knowledge: Knowledge, other: System) -> Iterator[Repeated]:
+def repeat_steps(knowledge: Knowledge, other: System) -> Iterator[Repeated]:
     """Repeat every step of the switches of a search with the switches of another system, from the same registers and
     frames."""
     system = knowledge.system
@@ -91,7 +91,7 @@ def confirm(knowledge: Knowledge, engine: EngineName) -> Confirmation:
     """Repeat every step of the switches on an engine. From the same registers and frames the same must follow."""
     other = System(knowledge.system.scope.with_engine(engine))
     count = 0
-    for count, step in enumerate(repeated(knowledge, other), 1):
+    for count, step in enumerate(repeat_steps(knowledge, other), 1):
         if step.sent:
             return Confirmation(count, f"{step.switch}: {engine} sends other frames for a frame at port {step.port}")
         if step.left:

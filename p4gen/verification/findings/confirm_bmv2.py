@@ -60,7 +60,7 @@ class Bmv2:
 
 
 @contextlib.contextmanager
-def started(text: str, spec: ProgramSpec, folder: Path) -> Iterator[Bmv2]:
+def start_bmv2(text: str, spec: ProgramSpec, folder: Path) -> Iterator[Bmv2]:
     """A BMv2 with a program. Raises ``P4genError`` when p4c rejects it, or BMv2 does not start."""
     program = checked(text, spec.program, folder, for_bmv2=True, faulty=True)
     received: dict[int, list[bytes]] = {}
@@ -90,7 +90,7 @@ def confirm_on_bmv2(knowledge: Knowledge) -> Confirmation:
         for number, text in enumerate(dict.fromkeys(world.texts[part.name] for part in system.switches)):
             alike = [at for at, part in enumerate(system.switches) if world.texts[part.name] == text]
             spec = world.specs[system.switches[alike[0]].name]
-            with started(text, spec, place / str(number)) as bmv2:
+            with start_bmv2(text, spec, place / str(number)) as bmv2:
                 for at in alike:
                     part = system.switches[at]
                     bmv2.configure(world.configs[part.name])

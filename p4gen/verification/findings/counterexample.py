@@ -50,7 +50,7 @@ def save(story: Story, problem: Problem, folder: Path) -> Iterator[Path]:
     write_capture(story, path)
     yield path
     path = folder / "ladder.svg"
-    path.write_text(drawing(story), encoding="utf-8")
+    path.write_text(draw(story), encoding="utf-8")
     yield path
     path = folder / SCHEDULE
     path.write_text(schedule(story, problem), encoding="utf-8")
@@ -65,7 +65,7 @@ def write_capture(story: Story, path: Path) -> None:
             capture(passage)
 
 
-def drawing(story: Story) -> str:
+def draw(story: Story) -> str:
     """The packets of a run as SVG."""
     topology = story.system.scope.topology
     ladder = Ladder([*topology.hosts, *topology.switches], story.system.kinds)
@@ -89,7 +89,7 @@ def schedule(story: Story, problem: Problem) -> str:
     )
 
 
-def played(path: Path) -> tuple[Story, str]:
+def play(path: Path) -> tuple[Story, str]:
     """The run of a schedule, played on a new system, and the property that it violates. Raises ``InputError``."""
     scope, violated, events = read_schedule(path)
     story = Story(System(scope))

@@ -73,7 +73,7 @@ class Step:
     leaves: tuple[tuple[int, bytes], ...]
 
 
-def misbehaving(story: Story) -> tuple[str, tuple[Step, ...]] | None:
+def first_misbehaviour(story: Story) -> tuple[str, tuple[Step, ...]] | None:
     """The first switch of a run whose output differs from that of the sound program, and all steps up to then, with the
     sound program's output. None if there is no such switch, or no program is known to be sound."""
     right = story.system.scope.sound()
@@ -149,7 +149,7 @@ def switch_in(file: Path) -> str:
 def write(story: Story, about: str, folder: Path) -> Path | None:
     """Write the scenario of a counterexample beside its schedule. Returns its path; None if no switch misbehaves alone,
     or no program is known to be sound."""
-    found = misbehaving(story)
+    found = first_misbehaviour(story)
     if found is None:
         return None
     switch, steps = found
@@ -192,7 +192,7 @@ def write(story: Story, about: str, folder: Path) -> Path | None:
     return path
 
 
-def tried(scope: Scope, switch: str, folder: Path) -> tuple[bool, bool]:
+def trial_in_process(scope: Scope, switch: str, folder: Path) -> tuple[bool, bool]:
     """As ``trial``, with switches in the memory of this process."""
     found = importlib.util.spec_from_file_location(MODULE, folder / f"{MODULE}.py")
     assert found is not None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from p4gen.host.collectives.arrays import Array, differing
+from p4gen.host.collectives.arrays import Array, wrong_elements
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.transport.nic import Nic
 from p4gen.net.collectives.config import Call
@@ -67,7 +67,7 @@ class CheckedRank(RankTask):
         got = call.result()
         if got is None:
             return f"{which}: no result"
-        wrong = differing(got, wanted)
+        wrong = wrong_elements(got, wanted)
         if not wrong.size:
             return ""
         at = int(wrong[0])

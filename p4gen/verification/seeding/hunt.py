@@ -14,10 +14,10 @@ from p4gen.ptf.family import conformance_of
 from p4gen.ptf.mutations import Mutation, Seeding
 from p4gen.scratch import scratch
 from p4gen.verification.family import search_facet
-from p4gen.verification.findings.confirm import repeated
+from p4gen.verification.findings.confirm import repeat_steps
 from p4gen.verification.findings.counterexample import SCHEDULE, schedule, story_of
 from p4gen.verification.findings.results import Problem
-from p4gen.verification.findings.scenario import switch_in, tried, write
+from p4gen.verification.findings.scenario import switch_in, trial_in_process, write
 from p4gen.verification.search.knowledge import Knowledge
 from p4gen.verification.search.search import Search
 from p4gen.verification.seeding.ladder import ladder
@@ -104,7 +104,7 @@ def doubt(system: System, problem: Problem) -> str:
         path = write(story, problem.text, place)
         if path is None:
             return "no switch does anything else than one with the sound program"
-        wrong, right = tried(system.scope, switch_in(path), place)
+        wrong, right = trial_in_process(system.scope, switch_in(path), place)
     if wrong:
         return "the scenario passes with the fault"
     return "" if right else "the scenario fails with the sound program"
@@ -140,7 +140,7 @@ class Hunt:
             expected = name == _first_scope(spec, fault)
             seeded = scope.with_fault(there)
             system = System(seeded)
-            if complete and not expected and all(step.same for step in repeated(knowledge, system)):
+            if complete and not expected and all(step.same for step in repeat_steps(knowledge, system)):
                 continue
             states = self._states * DEEPER if expected else self._states
             problem = Search(system, workers=1).run(states=states).problem

@@ -114,7 +114,7 @@ class NativeArray(Array):
         self._count = 0
 
     def place(self, block: Block, item: Item, log: Item | None) -> None:
-        """Use a block from now on."""
+        """Read and write the cells of ``item`` in ``block`` from now on, and log executions in ``log``."""
         self.cells.cells = Cells(block, item)
         self._log = None if log is None else Cells(block, replace(log, kind="register"))
         self._start()
@@ -151,7 +151,7 @@ class NativeEntries(Entries):
         self._table: NativeTable | None = None
 
     def place_in(self, block: Block, item: Item, table: NativeTable | None) -> None:
-        """Use a block from now on."""
+        """Read and write the cells of ``item`` in ``block`` from now on, by entry of ``table``."""
         self._values, self._table = _Values(self.word, item.count), table
         self._values.cells = Cells(block, replace(item, kind="register"))
         self.reset()

@@ -126,7 +126,7 @@ class AcrossTraffic:
     def _renew(self, *streams: Stream) -> None:
         for stream in streams:
             (group,) = stream.served.contexts
-            stream.restart(stream.served.renewed(group.epoch % 255 + 1, self._random.randrange(1 << 24)))
+            stream.restart(stream.served.with_epoch(group.epoch % 255 + 1, self._random.randrange(1 << 24)))
 
     def _streams(self, bases: Container[int]) -> list[Stream]:
         """Those of the groups whose slots begin at ``bases``."""

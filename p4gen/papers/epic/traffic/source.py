@@ -122,7 +122,7 @@ class RandomTraffic:
         """A group is initialised again: its slots hold old state, and its PSNs may be anywhere."""
         rng, stream = self.random, self.random.choice(self.streams)
         context = stream.served.contexts[0]
-        stream.restart(stream.served.renewed(context.epoch % 255 + 1, rng.randrange(1 << 24)))
+        stream.restart(stream.served.with_epoch(context.epoch % 255 + 1, rng.randrange(1 << 24)))
         for group in stream.served.contexts:
             state = {"epoch": group.epoch}
             if self._spec.mode.augmented:

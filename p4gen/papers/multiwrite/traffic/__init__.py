@@ -241,8 +241,8 @@ class RandomTraffic:
         return (port if rng.random() < 0.95 else edge.edge - 1), self._dressed(tick), "tick"
 
     def _dressed(self, packet: RocePacket) -> RocePacket:
-        """The packet as ``noise.dressed`` has it. From one that the switch drops, nothing is learned."""
-        found, sound = noise.dressed(self._random, packet)
+        """The packet as ``noise.vary`` has it. From one that the switch drops, nothing is learned."""
+        found, sound = noise.vary(self._random, packet)
         if not sound:
             self._if_sound.clear()
         return found
