@@ -71,7 +71,7 @@ class Architecture(ABC):
     BLOCKS: ClassVar[frozenset[str]]
     """The package's parameters, by name."""
     PIPELINES: ClassVar[Mapping[str, Stage]]
-    """Those of them that apply modules, and their stages. They take the headers first, then the program's metadata."""
+    """The blocks that apply modules, and their stages. They take the headers first, then the program's metadata."""
     PROPERTIES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Properties of tables that only it has, and what they take: externs of these names, or ``bool``."""
     USES: ClassVar[Mapping[str, Feature]] = {

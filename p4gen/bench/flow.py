@@ -15,7 +15,7 @@ from p4gen.plan.flow.workload import load_workload
 
 _POD_HOSTS = 256
 _PODS = 8
-"""Of the paper's fabric."""
+"""Pods of the paper's fabric."""
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ class ConnectionHere:
     path_set: int
     """Number of the set of its paths; connections of a set have equally many, and the same tiers."""
     index: int = 0
-    """Of the state that the destination's switch keeps of it."""
+    """The index of the state that the destination's switch keeps of the connection."""
     epoch: int = 1
     """1 to 255; one that no former connection with this index had since the program was loaded."""
     filtered: bool = True
@@ -88,7 +88,7 @@ class Tally:
     """The entry whose counter it is."""
     counter: str = ""
     cells: tuple[int, ...] = ()
-    """Those of ``counter``; their packets are added."""
+    """The cells of ``counter`` that count the connection's packets; the count is their sum."""
 
 
 @dataclass(frozen=True)

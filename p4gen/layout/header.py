@@ -52,7 +52,8 @@ class Header:
     noted: bool = False
     """Whether P4 programs have its meaning as a comment."""
     count: int | None = None
-    """Of an array, its elements: it has its only field this many times, with numbers from 0 after the name."""
+    """The number of elements of an array: the header has its only field this many times, with numbers from 0 after the
+    name."""
 
     def __post_init__(self) -> None:
         taken = [field.name for field in self.fields if hasattr(Header, field.name)]

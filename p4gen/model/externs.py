@@ -27,7 +27,7 @@ class Register:
         self.signed = isinstance(base, t.Bits) and base.signed
         self.is_bool = isinstance(element, t.Bool)
         self.fields: Mapping[str, tuple[int, int]] = {}
-        """Of elements with several fields, each one's lowest bit and width."""
+        """The lowest bit and the width of each field, for elements with several fields."""
         self.size = _size(instance)
         self.cells: list[int] = [0] * self.size
         """Values as the program sees them: negative where ``signed``."""

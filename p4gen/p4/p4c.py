@@ -34,7 +34,7 @@ class CompilerCall:
     out: Path
     """The folder for its output."""
     timeout_s: float | None = None
-    """Its time limit, if not its own."""
+    """The time limit, if it is not the compiler's usual one."""
     defines: tuple[str, ...] = ()
     includes: tuple[Path, ...] = ()
     log: Path | None = None

@@ -71,7 +71,7 @@ class Used:
         self.tables: dict[ir.Table, None] = {}
         self.functions: dict[ir.Function, None] = {}
         self.called: dict[ir.Function, None] = {}
-        """Those of ``functions`` that an apply block calls itself."""
+        """The elements of ``functions`` that an apply block calls itself."""
         self.calls: list[ir.ExternCall] = []
         self.value_sets: dict[ir.ValueSet, None] = {}
 

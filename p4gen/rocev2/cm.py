@@ -236,7 +236,7 @@ class Datagram:
     message: Message
 
     def packet(self, eth: Ethernet, **ip: Any) -> RocePacket:
-        """Its RoCEv2 frame, with further fields of the IPv4 header."""
+        """The RoCEv2 frame that carries the message, with further fields of the IPv4 header."""
         deth = DETH.word.pack(queue_key=QUEUE_KEY, reserved=0, source_qp=MANAGEMENT_QP).to_bytes(DETH.size)
         bth = BTH(UD_SEND_ONLY, MANAGEMENT_QP, 0)
         payload = deth + self.message.to_bytes()

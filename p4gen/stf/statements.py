@@ -87,7 +87,7 @@ class Rate:
 
 
 Argument = Value | Handle | Rate | BoundAction | str
-"""Of a ``Command``; a string is a name."""
+"""An argument of a ``Command``; a string is a name."""
 
 
 @dataclass(frozen=True)

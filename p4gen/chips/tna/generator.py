@@ -49,7 +49,7 @@ class Application:
     """Nanoseconds."""
     between_packets: int = 0
     pattern: int = 0
-    """Of the first bytes of a recirculated packet, or of what the deparser emits."""
+    """The pattern of the first bytes of a recirculated packet, or of what the deparser emits."""
     mask: int = 0
 
 

@@ -33,11 +33,11 @@ class Parts:
     blocks: Mapping[str, ir.Parser | ir.Control]
     """The parsers, the control and the deparser."""
     parsers: Mapping[int, str]
-    """Their names by the channel for which each is; the one of channel 0 is for all others."""
+    """The names of the parsers by channel; the parser of channel 0 is for all other channels."""
     arguments: Mapping[str, tuple[tuple[ir.Variable, str], ...]]
-    """Of each block, its parameters and their roles."""
+    """The parameters of each block, and their roles."""
     types: Mapping[str, t.Type]
-    """Of each role."""
+    """The type of the argument with each role."""
     intrinsic: t.Type
     """The header in front of a packet."""
     extracts: bool
@@ -52,7 +52,7 @@ class Parts:
 
     @property
     def deparser(self) -> str:
-        """Its name among ``blocks``."""
+        """The name of the deparser among ``blocks``."""
         return f"{self.name}_deparser"
 
     def role(self, what: str) -> str:

@@ -22,7 +22,7 @@ OPERATIONS: Mapping[str, tuple[bool, int, Callable[[float], float], float]] = {
     "RSQR": (True, 1, lambda _: 1.0, 1.0),
     "RSQRT": (True, -1, lambda x: 1 / math.sqrt(x), math.sqrt(2)),
 }
-"""Of each operation, whether the exponent is negated, how it is shifted, the function, and its largest value."""
+"""By operation: whether the exponent is negated, how it is shifted, the function, and its largest value."""
 LEAST, MOST = -32, 31
 """Scales."""
 

@@ -39,7 +39,7 @@ class Node:
 
 
 PLACES = 32
-"""Of the nodes of an ``Ecmp``."""
+"""The number of places that an ``Ecmp`` has for its nodes."""
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,8 @@ FIELDS = (
     "pipe", "timer_nanosec", "batch_count_cfg", "packets_per_batch_cfg", "ipg", "ibg", "pattern_value", "pattern_mask",
     "buffer",
 )  # fmt: skip
-"""Their data, and the pipe and the packet, which BF-Runtime has elsewhere. Counts are one less than what is made."""
+"""The data of a generator's applications, and the pipe and the packet, which BF-Runtime has elsewhere. Counts are one
+less than the number of packets made."""
 
 
 def _bytes(value: Value) -> bytes:

@@ -45,7 +45,7 @@ class StripedInvocation(Invocation):
     """A call that is divided among trees."""
 
     slices: list[Invocation] = field(default_factory=list)
-    """Its parts, once it has begun."""
+    """The invocations on the trees, once this one has begun."""
 
     @property
     @override

@@ -46,7 +46,8 @@ class RankTree:
 
     channels: tuple[RankChannel, ...]
     rate: float
-    """Their sending rate, bit/s with headers. A call is divided among the trees in proportion to their rates."""
+    """The rate at which ranks send over this tree, in bit/s with headers. A call is divided among the trees in
+    proportion to their rates."""
 
 
 @dataclass(frozen=True)
@@ -69,15 +70,15 @@ class RankConfig:
     """The first queue pair number of a ring of hosts, on which calls run in this generation; 0 if switches carry
     them. ``p4gen.manager.ranks.ranks`` numbers the others."""
     ips: tuple[int, ...] = ()
-    """Of a ring: the addresses of all ranks."""
+    """The addresses of all ranks, if the group's calls run on a ring."""
     leased: bool = False
     """Whether rank 0 asks the manager before each call (``HostManager.begin_call``)."""
     trees: tuple[RankTree, ...] = ()
-    """Of a group with several trees: all of them. Then ``channels`` has none."""
+    """All trees of a group with several. Then ``channels`` has none."""
 
     @property
     def qps(self) -> tuple[int, ...]:
-        """Its queue pairs' numbers on all trees."""
+        """The numbers of this rank's queue pairs on all trees."""
         every = (self.channels, *(tree.channels for tree in self.trees))
         pairs = range(self.spec.queue_pairs)
         return tuple(channel.qp + pair for channels in every for channel in channels for pair in pairs)
@@ -125,7 +126,7 @@ class GroupStatus:
     ring: bool = False
     """Whether calls currently run on a ring of the hosts."""
     trees: tuple[GroupTree, ...] = ()
-    """Of a group with several trees: all of them."""
+    """All trees of a group with several."""
 
     @property
     def switches(self) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ class RankCall:
     asked: bool = False
     """Whether the manager has answered in which generation it is to be made."""
     invocation: Invocation | None = None
-    """Its last invocation."""
+    """The last invocation of the call."""
     started: int | None = None
     """The time at which it began in an earlier generation."""
 

@@ -47,7 +47,7 @@ class Out:
         self.mask = (1 << bits.width) - 1 if bits is not None else 0
 
     def locate(self, f: Frame) -> Place | None:
-        """Its place, where finding it evaluates expressions."""
+        """The place of the argument, where finding it evaluates expressions."""
         target = self._target
         return target.locate(f) if target is not None and target.dynamic else None
 

@@ -90,7 +90,7 @@ class TablePlace:
     hits: int | None
     bound: int
     fixed: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] | None
-    """Of a table whose entries cannot change: their numbers and fields, in the order in which they are compared."""
+    """The numbers and fields of the entries, in the order in which they are compared, if the entries cannot change."""
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,7 @@ class Gen:
         self.entry: tuple[TablePlace, str] | None = None
         """The table and the entry (a pointer) whose action is being generated."""
         self.marks: dict[ir.Variable, Address] = {}
-        """Of variables that stand for a place with a mark (``layout.Shape``), their own mark."""
+        """The marks of variables that stand for a place with a mark (``layout.Shape``)."""
         self._last: list[Callable[[], None]] = []
 
     # --- nodes ---

@@ -50,7 +50,7 @@ class Row:
     index: tuple[ir.Variable, int] | None
     """The register index, and the size that it must be below."""
     twins: tuple[dict[ir.ExternInstance, Item], ...]
-    """Of each lane the registers that correspond to the first one's."""
+    """For each lane, its registers by the first lane's registers to which they correspond."""
 
 
 def row_at(g: Gen, statements: Sequence[ir.Stmt], start: int) -> tuple[int, Row | None]:

@@ -9,7 +9,7 @@ from p4gen.host.transport.clock import SECOND, US
 from p4gen.net.figures.drawing import Series, chart_svg
 
 LABELS: Final = 12
-"""Of the axis of time."""
+"""The number of labels on the axis of time."""
 
 
 class Sample(NamedTuple):

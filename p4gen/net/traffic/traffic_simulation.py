@@ -36,7 +36,7 @@ class FlowResult:
     sent: int
     resent: int
     lost: int
-    """Its data packets that links dropped."""
+    """The flow's data packets that links dropped."""
     naks: int
     """Number of NAKs that its sender received."""
     timeouts: int

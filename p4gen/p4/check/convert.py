@@ -36,7 +36,7 @@ def as_int(cx: Context, expr: ir.Expr, at: int, to: Bits) -> ir.Expr:
             cx.unit.reporter.warn(at, f"{what} does not fit: {expr.value} becomes {value} as {to}")
         return ir.Literal(to, expr.pos, value)
     match expr:
-        # Of sums, differences and products, the low bits depend on those of the operands only.
+        # The low bits of sums, differences and products depend only on the low bits of the operands.
         case ir.Cast(operand=operand) if isinstance(operand.type, Bits):
             same_sign = Bits(to.width, operand.type.signed)
             return ir.Cast(to, expr.pos, ir.Cast(same_sign, expr.pos, operand))

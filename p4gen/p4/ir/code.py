@@ -210,8 +210,8 @@ class Function:
     owner: str = ""
     """Name of the block instance that declares an action; empty at the top level."""
     reorders: bool = False
-    """Not of the program's text: it evaluates its arguments in the order of a call and passes them on in that of the
-    declaration."""
+    """Whether the compiler has made this function, to evaluate arguments in the order of a call and pass them on in the
+    order of the declaration."""
 
 
 ConstValue = int | bool | str

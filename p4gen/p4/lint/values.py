@@ -231,7 +231,7 @@ def join(states: Sequence[PathState], values: Values) -> PathState | None:
     if len(states) < 2:
         return states[0] if states else None
     first, *others = states
-    # Of wide headers and many registers, most are the very same objects on all paths: those need no comparison.
+    # Most values of wide headers and many registers are the very same objects on all paths: they need no comparison.
     env = _shared([s.env for s in states])
     for variable in {v: None for s in states for v in s.env if v not in env}:
         held = [values.held(variable, s) for s in states]

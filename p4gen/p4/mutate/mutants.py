@@ -49,13 +49,13 @@ class Mutant:
     after: str
     pos: Pos
     number: int = 1
-    """Its number among mutations with the same text, in the order of the program."""
+    """The number among mutations with the same text, in the order of the program."""
     exchanges: list[tuple[object, object]] = field(default_factory=list)
     ignored: tuple[Ignored, ...] = ()
 
     @property
     def key(self) -> tuple[str, str, str, str, str, int]:
-        """Its identity among the mutations of its program, independent of line numbers."""
+        """The identity of the mutation among those of its program, independent of line numbers."""
         return self.module, self.where, self.operator, self.before, self.after, self.number
 
     def apply(self, program: ir.Program) -> ir.Program:

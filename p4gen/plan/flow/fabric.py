@@ -44,13 +44,13 @@ class FatTree:
 
     pods: int
     leaves: int
-    """Of each pod."""
+    """Leaves of each pod."""
     spines: int
-    """Of each pod."""
+    """Spines of each pod."""
     cores: int
-    """Of each spine."""
+    """Core switches of each spine."""
     hosts: int
-    """Of each leaf."""
+    """Hosts of each leaf."""
     bandwidth: float = 100e9
     """Bit/s of a link in each direction."""
     scale_up: int = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +14,7 @@ class Model:
     hidden: int
     parameters: float
     tokens: int
-    """Of a sequence."""
+    """Tokens of a sequence."""
     batch: int
     """Sequences of an iteration."""
     tp: int
@@ -24,7 +23,7 @@ class Model:
     flops: float = 312e12
     """Floating-point operations of a GPU in a second."""
     bytes: int = 2
-    """Of an element."""
+    """Bytes of an element."""
 
 
 MODELS: Final = {
@@ -130,8 +129,3 @@ def training_job(
     activations = 4 * model.layers / pp * (batch / dp) * model.tokens * model.hidden * model.bytes
     gradients = model.parameters * model.bytes / (tp * pp)
     return parallel_job(name, tp, dp, compute, activations, gradients, iterations, pp=pp, start=start)
-
-
-def hosts_needed(jobs: Sequence[Job]) -> int:
-    """The number of GPUs of the largest job."""
-    return max((job.gpus for job in jobs), default=0)

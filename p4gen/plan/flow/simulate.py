@@ -61,7 +61,7 @@ class JobResult:
     calls: int
     """Number of collectives of its groups, without those inside servers."""
     granted: int
-    """Those that switches aggregated."""
+    """Number of these collectives that switches aggregated."""
 
     @property
     def jct(self) -> float:

@@ -272,7 +272,7 @@ class Workload:
     name: str
     fields: _WorkloadFields
     folder: Path
-    """Of its file."""
+    """The folder of the workload's file."""
 
     @property
     def policies(self) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ class PlacedConnection:
     """Number of its set of paths, the same at both switches. Sets are equal if they have equally many paths, and the
     same tiers."""
     index: int
-    """Of its state at the destination's switch."""
+    """The index of the connection's state at the destination's switch."""
     epoch: int
     tiers: tuple[Tier, ...] = ()
     """The tiers that choose among next hops, if the programs need to know them."""

@@ -44,7 +44,7 @@ class GroupRequest:
     every_switch: bool = False
     """Make every switch on the way a node."""
     memories: tuple[Memory, ...] = field(default=(), repr=False, metadata={"later": True})
-    """Of a group whose switches address the ranks' memory: that of each rank."""
+    """The memory of each rank, if the switches of the group address it."""
 
     def channels(self) -> tuple[Serves, ...]:
         """The patterns that it needs, in groups that share contexts and QPs. AllReduce is among them, as Barriers
@@ -95,7 +95,7 @@ class Channel:
 
     @property
     def key(self) -> ChannelKey:
-        """Its name in CommLib: its first pattern."""
+        """The name of the channel in CommLib: its first pattern."""
         return self.serves[0]
 
 
@@ -174,7 +174,7 @@ class PlacedGroup:
         )
 
     def contexts_on(self, switch: str) -> list[GroupContext]:
-        """Its contexts on one switch."""
+        """The contexts of the group on one switch."""
         return [context for key, context in self.contexts if key.switch == switch]
 
 
@@ -214,5 +214,5 @@ class PlacedTrees:
         return frozenset().union(*(part.links for part in self.parts))
 
     def contexts_on(self, switch: str) -> list[GroupContext]:
-        """Its contexts on one switch."""
+        """The contexts of the group on one switch."""
         return [context for part in self.parts for context in part.contexts_on(switch)]

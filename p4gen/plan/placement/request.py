@@ -52,7 +52,7 @@ class GroupSpec:
     slots: int | None = None
     """N for each pipe; the program's by default."""
     memories: tuple[Memory, ...] = field(default=(), metadata={"later": True})
-    """Of a group whose switches address the ranks' memory: that of each rank."""
+    """The memory of each rank, if the switches of the group address it."""
     fallback: bool = field(default=False, metadata={"later": True})
     """Whether its calls run on a ring of its hosts while there is no place for it."""
     duty: float = field(default=1.0, metadata={"later": True})

@@ -29,7 +29,7 @@ class Way(NamedTuple):
 
     nodes: tuple[str, ...]
     links: tuple[str, ...]
-    """Their names."""
+    """The names of the links."""
 
     @property
     def end(self) -> str:

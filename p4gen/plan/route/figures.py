@@ -26,12 +26,12 @@ class Setting:
 
     fabric: LeafSpine = field(default_factory=LeafSpine)
     workers: int = 200
-    """Of each job."""
+    """Workers of each job."""
     ina: float = 0.2
     """The share of the switches that aggregate."""
     jobs: int = 1
     tasks: int = 1
-    """Of each job."""
+    """Tasks of each job."""
     effort: Effort = field(default_factory=Effort)
 
     @property
@@ -47,7 +47,7 @@ class Mean:
     least: float
     """With one task its rate, with one job the slowest task's, with several the slowest job's."""
     total: float
-    """Of all tasks."""
+    """The total rate of all tasks."""
     gap: float | None
     seconds: float
     """Seconds of the slowest instance."""
@@ -296,7 +296,7 @@ def _figure_13(table: Table) -> list[Check]:
 
 _SEVERAL: Final = Setting(workers=100)
 _LARGE: Final = Setting(LeafSpine(72, 72, 72), 300)
-"""Of Figures 11 and 12: three times as large (§IV-C)."""
+"""The setting of Figures 11 and 12: three times as large (§IV-C)."""
 
 FIGURES: Final[Mapping[str, Figure]] = {
     "7a": Figure("one task of 200 workers", "one task", {"200 workers": Setting()}, USUAL, 30, _figure_7a),

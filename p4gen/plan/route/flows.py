@@ -19,7 +19,7 @@ class Allowed:
 
     spines: tuple[int, ...]
     pipelines: Mapping[int, frozenset[int]] | None = None
-    """Of aggregating spines; all by default."""
+    """The pipelines of aggregating spines; all by default."""
 
     @classmethod
     def everything(cls, instance: Instance) -> Allowed:

@@ -25,7 +25,7 @@ class LeafSpine:
     leaves: int = 24
     spines: int = 24
     hosts: int = 24
-    """Of each leaf."""
+    """Hosts of each leaf."""
     bandwidth: float = 100e9
     """Bit/s."""
     pipelines: int = 4

@@ -40,7 +40,7 @@ class TreePlan:
     """Switches that aggregate."""
     shape: Shape
     pipelines: int
-    """Of the switches' programs."""
+    """The number of pipelines of the switches' programs."""
     ports: int
     bound: float
     """No tree of the model is faster, in bit/s."""

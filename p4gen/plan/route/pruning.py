@@ -43,7 +43,7 @@ def prune(instances: Sequence[Instance], alpha: float = ALPHA) -> list[tuple[int
 
 
 def _next(instance: Instance, spines: Iterable[int], chosen: Sequence[int]) -> int:
-    """Of these spines the first one of the pipeline that fewest of the chosen ones enter."""
+    """The spine whose pipeline the fewest of the ``chosen`` spines enter; of several, the first."""
     entered = [instance.entry(spine) for spine in chosen]
     return min(spines, key=lambda spine: (entered.count(instance.entry(spine)), spine))
 

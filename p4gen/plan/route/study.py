@@ -130,9 +130,9 @@ class JointSummary:
     """An algorithm's means over instances, Gb/s, as in Figures 9 and 10."""
 
     least: float
-    """Of one job the slowest task's rate, of several the slowest job's."""
+    """The slowest task's rate of one job; with several jobs, the slowest job's."""
     total: float
-    """Of all tasks."""
+    """The total rate of all tasks."""
     worst_gap: float | None
     slowest: float
 

@@ -66,7 +66,7 @@ class Joint:
     algorithm: str
     plans: tuple[Plan, ...]
     rates: tuple[float, ...]
-    """Of each task, as shares of the bandwidth."""
+    """The rate of each task, as a share of the bandwidth."""
     bound: float | None = None
     """The largest value that any plans have; None if nothing was proven."""
     seconds: float = 0.0

@@ -202,7 +202,7 @@ def _smaller(g: Gen, call: ir.ExternCall) -> Value:
     left, right = argument(g, call, 0), argument(g, call, 1)
     signed = is_signed(expression(call, 0).type)
     below = g.fn.compare("slt" if signed else "ult", right, left)
-    # Of equal ones, which cannot be told apart, the first.
+    # Equal ones cannot be told apart: the first is taken.
     return g.fn.select(below, *((right, left) if call.method == "min" else (left, right)))
 
 

@@ -75,7 +75,7 @@ def _index(call: ir.ExternCall) -> ir.Expr | None:
 
 
 def _one_index(action: ir.Function) -> Iterator[Diagnostic]:
-    """Of each kind, an action has one address."""
+    """Report stateful calls of different indices in one action: an action has one address for each kind."""
     assigned = {id(n.variable) for n in walk(action.body) if isinstance(n, ir.Declare)}
     values, state = Values(), PathState()
     first: dict[str, tuple[Value, ir.ExternInstance, ir.ExternCall]] = {}
@@ -114,7 +114,7 @@ def _unknown(value: Value) -> bool:
 
 
 def _all_or_none(table: ir.Table) -> Iterator[Diagnostic]:
-    """Of each kind, every action of a table uses all that any of them uses, or none."""
+    """Report actions that use some, but not all, of the instances of a kind that other actions of the table use."""
     uses = [(ref, _calls(ref.action)) for ref in table.actions if not ref.default_only]
     for kind in ("register or meter", "counter"):
         every: dict[ir.ExternInstance, None] = {}

@@ -70,7 +70,7 @@ class Chip:
     arch: str
     stages: int
     phv_bits: int
-    """Of all containers that a stage can read."""
+    """Bits of all containers that a stage can read."""
     mirror_bits: int
     """Bits of the container for a mirror's session."""
     output_flags: bool

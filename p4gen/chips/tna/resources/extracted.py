@@ -19,7 +19,7 @@ class Headers:
     """The headers of a gress by path, such as ``.ipv4``."""
 
     known: frozenset[str] | None = None
-    """Those that the parser extracts or a control adds; None where the parser is not known."""
+    """The fields that the parser extracts or a control adds; None where the parser is not known."""
     state_of: Mapping[str, str] = field(default_factory=dict)
     """The state that extracts a header which no control adds, if there is one only."""
     behind: Mapping[str, frozenset[str]] = field(default_factory=dict)

@@ -68,7 +68,7 @@ class Node:
     table: ir.Table | None = None
     keys: Bits = field(default_factory=dict)
     accesses: Accesses = field(default_factory=Accesses)
-    """Of its actions."""
+    """The accesses of the node's actions."""
     instances: dict[ir.ExternInstance, Bits | None] = field(default_factory=dict)
     """The externs that it calls, and the bits of which the index is made; None for direct ones."""
     calls: list[tuple[ir.ExternInstance, int]] = field(default_factory=list)

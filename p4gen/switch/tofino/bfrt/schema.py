@@ -24,7 +24,7 @@ class FieldInfo:
     type: str
     """``bytes``, ``uint32``, ``bool``, ``string`` …; ``container`` for a group of fields."""
     bits: int
-    """Of a number; 0 for others."""
+    """The width of a number; 0 for other fields."""
     match: str = "Exact"
     repeated: bool = False
     mandatory: bool = False
