@@ -120,7 +120,7 @@ class Architecture(ABC):
     prelude: Path | None = None
     """The folder of the headers among ``includes`` that come with it; p4gen itself has ``core.p4``."""
     base: Architecture | None = None
-    """The architecture whose templates and facets it uses where it has none of its own."""
+    """The architecture whose templates and facets this one uses where it has none of its own."""
 
     def facet(self, kind: type[F]) -> F:
         """The architecture's facet, or that of the one it builds on; its module is imported only now.

@@ -42,9 +42,9 @@ def architecture(name: str) -> Architecture:
 def of_package(main: str | None, declared: str = "", blocks: Collection[str] | None = None) -> Architecture | None:
     """The architecture of programs whose ``main`` instantiates that package, None if p4gen knows none.
 
-    Several architectures may have one package: that counts whose name the package declares by ``@pkginfo``, otherwise
-    the first. With ``blocks``, which are those of a program, it must have these: a package of that name with other
-    blocks is another architecture's.
+    Several architectures may have a package of that name. The package's ``@pkginfo`` names the right one; without it,
+    the first counts. With ``blocks``, the blocks of a program, the architecture must have these: a package with other
+    blocks belongs to another architecture.
     """
     found = [arch for arch in registry.all().values() if main in (arch.main, *arch.mains)]
     if blocks is not None:

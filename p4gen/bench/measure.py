@@ -28,8 +28,7 @@ THREADS = 2
 BMV2_PACKETS = 10_000
 ROUNDS = 20
 _SLOW_SECONDS, _STRETCH = 2.0, 128
-"""Seconds for which an engine that takes packets one by one is measured, and the number of packets in each of its
-rounds."""
+"""For engines that take packets one by one: seconds of a measurement, and packets of a round."""
 
 INTERP, SINGLE, BATCHED, THREADED, BMV2, C = (
     "interp", "jit, packet by packet", "jit, batched", f"jit, batched, {THREADS} threads", "BMv2", "C loop",

@@ -55,7 +55,7 @@ def _row(rate: Rate) -> str:
 
 
 def ratios_to(first: Results, other: Results) -> dict[str, float]:
-    """By engine: its rate in ``other`` divided by its rate in ``first``, if both measured it."""
+    """By engine: the rate in ``other`` divided by the rate in ``first``, for engines in both."""
     pairs = {r.engine: (r.per_second, first.rate(r.engine).per_second) for r in other.rates}
     return {engine: ours / theirs for engine, (ours, theirs) in pairs.items() if ours and theirs}
 

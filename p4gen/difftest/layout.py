@@ -47,7 +47,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Served:
-    """A channel of a group: its contexts, one for each pipeline that it uses, and the lines that lead to them."""
+    """A channel of a group: its contexts, one for each pipeline in use, and the lines that lead to the contexts."""
 
     contexts: tuple[GroupContext, ...]
     lines: tuple[Line, ...]

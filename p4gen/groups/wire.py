@@ -24,7 +24,7 @@ def payload_share(spec: CollectiveSpec, ack_every: int) -> float:
 
 
 def pace(rate: float, spec: CollectiveSpec, ack_every: int) -> int:
-    """The rate, in bit/s, at which a rank sends its messages over a link of which it has ``rate`` bit/s: the ACKs of
-    messages in the other direction take the rest."""
+    """The rate at which a rank sends its messages, in bit/s, if it has ``rate`` bit/s of a link. ACKs of messages in
+    the other direction take the rest."""
     share = payload_share(spec, ack_every) * (spec.payload_bytes + HEADERS) / spec.payload_bytes
     return max(1, int(rate * share))

@@ -186,8 +186,8 @@ class Fabric:
         return HostAddresses(view.names.mac[host], view.names.ip[host], view.names.mac[switch_of(view.topology, host)])
 
     def program(self, hosts: Sequence[str]) -> ServingSpec | None:
-        """The program that defines the calls of a ring of hosts: that of the first of their switches that serves
-        groups, otherwise that of any switch that does; None if there is none."""
+        """The program that defines the calls of a ring of hosts: the program of the first of the hosts' switches that
+        serves groups, otherwise of any switch that does; None if no switch does."""
         view = self.view
         near = [switch_of(view.topology, host) for host in hosts if host in view.topology.hosts]
         return next((view.specs[name] for name in (*near, *view.specs) if name in view.specs), None)

@@ -68,8 +68,8 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The action of a packet: the member's id, or which of the entry's own actions it is (from 0), and the hash that
-    chose it, where one did."""
+    """The action of a packet: the id of the member, or the position of the action in the entry (from 0), and the hash
+    if a hash has chosen it."""
 
     choice: Choice
     member: int

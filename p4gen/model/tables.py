@@ -67,7 +67,7 @@ class Installed:
 
 
 def actions_of(table: ir.Table) -> tuple[ir.ActionRef, ...]:
-    """Every action that the table can run: those that it lists and those of its entries."""
+    """Every action that the table can run: its listed actions and the actions of its entries."""
     listed = list(table.actions)
     for call in (table.default_action, *(e.action for e in table.entries)):
         if call.ref not in listed:

@@ -46,8 +46,8 @@ _LINK_CHECK_S = 0.2
 class PacketPorts(Carrier):
     """Carries frames between interfaces and a switch until stopped; has the interface of ``UnixPorts``.
 
-    ``interfaces`` are by port number. Frames are given to ``send_batch``, if there is one; without it, or if it returns
-    None, one by one to ``send``. ``link`` is called when an interface loses its link or gets it back. Raises
+    ``interfaces`` are by port number. ``send_batch`` gets the frames of a batch. If it is missing, or returns None,
+    ``send`` gets them one by one. ``link`` is called when an interface loses its link or gets it back. Raises
     ``InputError`` if an interface does not exist or CAP_NET_RAW is missing.
     """
 

@@ -1,8 +1,8 @@
 """Folds: how a switch reduces the lanes that it has stored, one of each source, in the order of their ranks.
 
 A program that adds contributions as they arrive has one lane at a time; ``Reduction`` describes that. A program that
-stores them first has all lanes of a slot at once: it takes the first into accumulators, combines each other one with
-them, and sends what they make at the end. Every number format does it in these steps:
+stores them first has all lanes of a slot at once: it moves the first lane into accumulators, combines every other lane
+with them, and sends the result at the end. Every number format does it in these steps:
 
 - integers, and numbers of binary32: the accumulator is a lane (``held``), as in a program that does not store;
 - formats with several elements in a lane: an accumulator for each of them. Sums are in the wider format

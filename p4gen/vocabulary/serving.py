@@ -81,7 +81,7 @@ class ServingSpec(ProgramSpec):
 
     @property
     def single_switch(self) -> bool:
-        """Whether the ranks of a group have one switch between them, beside those that only forward."""
+        """Whether a group has a single switch that does more than forward."""
         return False
 
 

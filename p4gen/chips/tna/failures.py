@@ -156,7 +156,7 @@ class _Names:
         return next((self.places[c] for c in candidates if c in self.places), None)
 
     def modules_of(self, fields: Iterable[tuple[str, str]]) -> list[tuple[str, int]]:
-        """The modules that use fields, those that use most of them first."""
+        """The modules that use these fields, and how many; modules with the most fields come first."""
         counts: Counter[str] = Counter()
         for gress, name in fields:
             counts.update(self.users.get((gress, f".{name.partition('.')[2]}"), ()))

@@ -3,8 +3,8 @@
 A filter of samples follows its input: after a time t it keeps e^(-t/T) of the distance to it, where T is the time
 constant for a rising or a falling input. A filter of rates adds its input to the rest of the sum after e^(-t/T). The
 result is shifted right by the scale. Without a configuration, a filter returns its input, and early detection never
-drops. These are open-p4studio's parameters; it is an assumption that the chip computes this, and its tests do not check
-it.
+drops. The parameters are open-p4studio's. That the chip computes this is an assumption, which open-p4studio's tests do
+not check.
 """
 
 from __future__ import annotations

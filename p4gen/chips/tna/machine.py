@@ -78,7 +78,8 @@ class TofinoModel(Settings, GeneratingRunner):
 
     @override
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
-        """Packets that the generator has made go first, and those that the packet makes it send go last."""
+        """Process a packet. Outputs of packets from the generator come first; outputs of packets that this packet makes
+        the generator send come last."""
         return self.generate(trace) + self._run(port, packet, trace) + self.generate(trace)
 
     @override

@@ -49,7 +49,7 @@ class Ecmp:
     members: tuple[Node | None, ...]
 
     def choose(self, number: int) -> Node | None:
-        """The node in the place of the hash, or, if that is free, one of those that are there."""
+        """The node in the place that the hash selects; if that place is free, one of the nodes in other places."""
         at = number % PLACES
         own = self.members[at] if at < len(self.members) else None
         there = [node for node in self.members if node is not None]

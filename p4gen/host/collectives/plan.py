@@ -119,7 +119,7 @@ class GroupConfig:
         """Op and dtype of a call. Raises ``InputError`` when the program on the tree does not support them."""
         if self.op is Op.DYNAMIC:
             if op is Op.DYNAMIC:
-                raise InputError(f"op dynamic: each call says one of {', '.join(single_ops())}")
+                raise InputError(f"op dynamic: each call must name one of {', '.join(single_ops())}")
             if not dtype.number_format.integer:
                 raise InputError(f"elements are {dtype}; programs with op dynamic work on integers")
             return op or Op.SUM, dtype

@@ -41,7 +41,7 @@ class RingConfig:
     """The connection to rank - 1; there it is ``right``."""
     right: Connection
     star: Mapping[int, Connection]
-    """Connections by rank: rank 0 has one to every other rank, all others have one to rank 0."""
+    """Connections by rank: rank 0 has a connection to every other rank, the others have one to rank 0."""
     op: Op = Op.SUM
     """The operation of calls that do not name one."""
     overflow: Overflow | None = None
@@ -271,7 +271,7 @@ class Ring(Collectives):
         dtype_of(values)  # raises the errors that a switch's program would cause
         op = self.config.op if op is None else op
         if op is Op.DYNAMIC:
-            raise InputError(f"op dynamic: each call says one of {', '.join(single_ops())}")
+            raise InputError(f"op dynamic: each call must name one of {', '.join(single_ops())}")
         return op
 
     # --- running invocations ---

@@ -70,9 +70,10 @@ class SendWr(NamedTuple):
     """A SEND, or with ``rkey`` an RDMA WRITE to ``remote_address``; ``immediate`` is 32 bits, None for none. With
     ``solicited`` the last packet is marked as an event that the receiver waits for (InfiniBand 9.2.3).
 
-    With ``operation`` it is a READ from there, which fills ``data``; or an atomic operation on the eight bytes there, a
-    little-endian number: ``swap_or_add`` is added to it, or takes its place if it equals ``compare``, and ``data``
-    gets what it was. ``data`` is then writable, of an atomic operation eight bytes."""
+    With ``operation`` it is a READ from that address, which fills ``data``, or an atomic operation on the eight bytes
+    there, a little-endian number: ``swap_or_add`` is added to the number, or replaces it if it equals ``compare``, and
+    ``data`` gets the old number. ``data`` must be writable; for an atomic operation it has eight bytes.
+    """
 
     wr_id: int
     data: memoryview | bytes = b""

@@ -161,7 +161,7 @@ class Leases:
         return True
 
     def _others_first(self, record: Record) -> bool:
-        """Whether other groups wait, longer than this one, for switches that it wants."""
+        """Whether another group has waited longer than this one for a switch that this one wants."""
         mine = _switches(record.home)
         before = self._waiting[: self._waiting.index(record)] if record in self._waiting else self._waiting
         return any(mine & _switches(other.home) for other in before if other is not record)

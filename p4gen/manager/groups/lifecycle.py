@@ -146,7 +146,7 @@ class Lifecycle:
     def _several_instead(
         self, record: Record, spec: GroupSpec, avoid: Mapping[str, str], faster: Faster | None
     ) -> bool:
-        """Whether a group gets several trees in place of its present tree, beside which only one of them fits."""
+        """Whether a group gets several trees in place of its present tree, and only one of them fits beside it."""
         try:
             return record.placed is not None and bool(self._ledger.plan(spec, avoid, record, faster).placed.rates)
         except NoPlaceError:
@@ -191,8 +191,8 @@ class Lifecycle:
                 self._threads[switch].activate(key)
 
     def uninstall(self, key: Key, placed: PlacedTrees | None) -> Answers:
-        """Ask all its switches to remove a placement. Call it together with freeing its resources, so that requests of
-        later users of these resources are queued after it at each switch."""
+        """Ask all switches of a placement to remove it. Call this together with freeing its resources: each switch then
+        gets the requests of later users of these resources afterwards."""
         return self.remove(key, placed.switches if placed is not None else ())
 
     def remove(self, key: Key, switches: Iterable[str]) -> Answers:

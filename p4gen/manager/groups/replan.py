@@ -6,12 +6,12 @@ after the other, without the ledger's lock. A group is moved as ``MoveGroup`` wo
 proposes has room and gives each flow at least ``GAIN`` times the rate of its present tree beside all others. Calls that
 are under way are repeated.
 
-Groups cannot displace each other for ever. A group that moves to a link leaves the other flows there at least the rate
-that it gets itself, which is more than it had. So with each move the sorted list of all groups' rates grows, the lowest
-first, and there are finitely many such lists. A group that moves from one tree to several stays there until a link or a
-switch fails, so there are finitely many such moves, too. A link that comes and goes moves a group at most once in
-``pause``. A group with leases moves only from switches that are promised for more time than there is to switches that
-are not, including its own share.
+Groups cannot displace each other for ever. A group that moves to a link gets a higher rate than before, and leaves the
+other flows there at least that rate. So with each move the sorted list of all groups' rates grows, the lowest first,
+and there are finitely many such lists. A group that moves from one tree to several stays there until a link or a switch
+fails, so there are finitely many such moves, too. A link that comes and goes moves a group at most once in ``pause``. A
+group with leases moves only from switches that are promised for more time than there is to switches that are not,
+including its own share.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ class Replan:
         return False
 
     def _consider_home(self, record: Record, home: IncTree) -> bool:
-        """Give a group with leases a home that has time for it, if its present one has not. Returns whether it has to
-        wait until its lease has ended."""
+        """Give a group with leases a home that has time for it, if its present home has none. Returns whether the group
+        has to wait until its lease has ended."""
         ledger = self._ledger
         with ledger.changed:
             if record.spec.root is not None or record.state is not GroupState.ACTIVE or record.home is not home:

@@ -131,7 +131,8 @@ class SwitchThread(Worker):
 
     def connect(self, changes: Mapping[int, HeldConnection | None]) -> Future[Any]:
         """Change the connections that the switch holds (None: remove). The future raises ``AgentError``; then the
-        switch holds none of them or, if it does not answer, will hold those that are wanted when it answers again."""
+        switch holds none of these connections. If it does not answer, it will hold the wanted ones when it answers
+        again."""
         return self._submit(lambda: self._connect(changes))
 
     def restart(self) -> Future[Any]:

@@ -26,8 +26,8 @@ def _variables(node: object) -> set[ir.Variable]:
 
 
 def _can_share(at: int, params: Sequence[ir.Param], args: Sequence[ir.Arg]) -> bool:
-    """Whether argument ``at`` of a sub-block or function can be passed by reference instead of copied: a composite that
-    is a whole variable, or a fixed part of one, to which no other argument refers."""
+    """Whether argument ``at`` of a sub-block or function can be passed by reference instead of copied: it must be a
+    composite, a whole variable or a fixed part of one, and no other argument may refer to it."""
     expr = args[at].expr
     if params[at].direction == "out" or not is_composite(params[at].variable.type):
         return False

@@ -146,7 +146,7 @@ def _numbers(group: RunningGroup, channel: Channel, states: Sequence[RankState],
 def _slots(
     simulation: Running, group: RunningGroup, channel: Channel, psn: int, waiting: Sequence[int]
 ) -> Iterator[SlotState]:
-    """The slots at which a PSN is stuck: those that lack a packet which no other switch lacks.
+    """The slots at which a PSN is stuck: a packet is missing there, and at no other switch.
 
     If all slots are complete, those nearest to the ``waiting`` ranks.
     """

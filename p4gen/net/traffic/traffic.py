@@ -60,7 +60,7 @@ class Traffic:
         if unknown:
             raise InputError(f"{topology.name} has no host {', '.join(unknown)}")
         if len(self.hosts) < 2 or len(set(self.hosts)) != len(self.hosts):
-            raise InputError(f"{what}: there must be two different hosts at least, each named once")
+            raise InputError(f"{what}: at least two different hosts are needed, each named once")
         if self.pattern.flows:
             if not 0 < self.size <= MAX_FLOW:
                 raise InputError(f"{what}: a flow has 1 to {MAX_FLOW:,} bytes")
@@ -115,7 +115,8 @@ class TrafficConfig:
     """The epoch of all connections in switches."""
 
     def spec_of(self, switch: str) -> ProgramSpec:
-        """The spec of a switch's program: its own one, that of the core, or that of switches with hosts."""
+        """The spec of a switch's program: the switch's own spec if it has one, else the spec of the core or of switches
+        with hosts."""
         if switch in self.programs:
             return self.programs[switch]
         leaf = any(switch_of(self.topology, host) == switch for host in self.topology.hosts)

@@ -2,8 +2,8 @@
 
 The first rule is that one pass of a packet accesses each register array once: at most one read, then at most one write
 at the same index. Paths through the control flow are followed with symbolic values (``values``), so "the same index"
-means provably equal, not written alike. Two accesses that no packet can reach both, because one requires that a value
-equals a constant and the other that it does not, do not conflict.
+means provably equal, not written alike. Two accesses do not conflict if no packet can reach both: for instance if one
+requires that a value equals a constant, and the other that it does not.
 
 The second rule is for programs with several pipelines: each has a bank of every register, and a pass accesses only the
 bank of its own pipeline, which the metadata's field ``pipeline`` names.

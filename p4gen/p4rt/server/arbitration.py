@@ -115,7 +115,7 @@ class Arbiter:
         if primary is None or election_id is None or primary.election != election_id:
             raise StatusError(Code.PERMISSION_DENIED, f"election id {election_id} is not the primary controller's")
         if known.waiting:
-            raise StatusError(Code.PERMISSION_DENIED, "requests of the primary before are not finished yet")
+            raise StatusError(Code.PERMISSION_DENIED, "requests of the previous primary are not finished yet")
         return known
 
     def update(self, controller: Controller, message: Any) -> bool:

@@ -39,9 +39,9 @@ def write_member(pipeline: Pipeline, kind: int, message: Any) -> Undo:
     if kind == DELETE:
         return _delete_member(pipeline, profile, number, where)
     if kind == INSERT and before is not None:
-        raise StatusError(Code.ALREADY_EXISTS, f"{where} is there already")
+        raise StatusError(Code.ALREADY_EXISTS, f"{where} already exists")
     if kind == MODIFY and before is None:
-        raise not_found(f"{where} is not there")
+        raise not_found(f"{where} does not exist")
     if not message.HasField("action"):
         raise invalid(f"{where}: an action is missing")
     if kind == INSERT and profile.size and len(members) >= profile.size:
@@ -71,12 +71,12 @@ def _put_member(pipeline: Pipeline, profile: ProfileInfo, number: int, message: 
 def _delete_member(pipeline: Pipeline, profile: ProfileInfo, number: int, where: str) -> Undo:
     before = pipeline.members[profile.id].get(number)
     if before is None:
-        raise not_found(f"{where} is not there")
+        raise not_found(f"{where} does not exist")
     for group in pipeline.groups[profile.id].values():
         if any(m.member_id == number for m in group.members):
             raise StatusError(Code.FAILED_PRECONDITION, f"{where} is part of group {group.group_id}")
     if any(action.action_profile_member_id == number for action in pipeline.references(profile.id)):
-        raise StatusError(Code.FAILED_PRECONDITION, f"{where} is what a table entry refers to")
+        raise StatusError(Code.FAILED_PRECONDITION, f"{where} is used by a table entry")
     _put_member(pipeline, profile, number, None)
     return lambda: _put_member(pipeline, profile, number, before)
 
@@ -97,10 +97,10 @@ def write_group(pipeline: Pipeline, kind: int, message: Any) -> Undo:
     if kind == DELETE:
         return _delete_group(pipeline, profile, number, where)
     if kind == INSERT and before is not None:
-        raise StatusError(Code.ALREADY_EXISTS, f"{where} is there already")
+        raise StatusError(Code.ALREADY_EXISTS, f"{where} already exists")
     if kind == MODIFY:
         if before is None:
-            raise not_found(f"{where} is not there")
+            raise not_found(f"{where} does not exist")
         if before.max_size != message.max_size:
             raise invalid(f"{where}: its max_size is {before.max_size} and cannot be changed")
     _check_sizes(profile, message, where)
@@ -150,9 +150,9 @@ def _put_group(pipeline: Pipeline, profile: ProfileInfo, number: int, message: A
 def _delete_group(pipeline: Pipeline, profile: ProfileInfo, number: int, where: str) -> Undo:
     before = pipeline.groups[profile.id].get(number)
     if before is None:
-        raise not_found(f"{where} is not there")
+        raise not_found(f"{where} does not exist")
     if any(action.action_profile_group_id == number for action in pipeline.references(profile.id)):
-        raise StatusError(Code.FAILED_PRECONDITION, f"{where} is what a table entry refers to")
+        raise StatusError(Code.FAILED_PRECONDITION, f"{where} is used by a table entry")
     _put_group(pipeline, profile, number, None)
     return lambda: _put_group(pipeline, profile, number, before)
 

@@ -35,9 +35,9 @@ def _write(pipeline: Pipeline, kind: int, what: str, number: int, message: Any) 
         raise invalid(f"{what}: its id must not be 0")
     before = store.get(number)
     if kind == INSERT and before is not None:
-        raise StatusError(Code.ALREADY_EXISTS, f"{what} {number} is there already")
+        raise StatusError(Code.ALREADY_EXISTS, f"{what} {number} already exists")
     if kind in (MODIFY, DELETE) and before is None:
-        raise not_found(f"{what} {number} is not there")
+        raise not_found(f"{what} {number} does not exist")
     _put(pipeline, what, number, None if kind == DELETE else message)
     return lambda: _put(pipeline, what, number, before)
 

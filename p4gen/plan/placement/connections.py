@@ -189,7 +189,7 @@ def place_connection(
 
 
 def same_place(placed: PlacedConnection, view: View) -> bool:
-    """Whether its next hops are those of the present routes, and other tiers choose as they did."""
+    """Whether the connection's next hops are those of the present routes, and other tiers choose paths as before."""
     spec = placed.spec
     if view.next_ports(placed.source_switch, spec.destination) != placed.ports:
         return False

@@ -2,8 +2,8 @@
 
 "Capacity is a combination of unallocated space and oversubscribed blocks weighted by duty cycle." A *block* is what a
 group of the program's own size takes at a switch: a context, and the program's slots. A group communicates for a share
-of the time, its *duty*, and a lease takes whichever blocks are free. So the groups that are at home at a switch have
-enough of it if their duties, each times the blocks that the group takes, add up to no more than its blocks.
+of the time, its *duty*, and a lease takes whichever blocks are free. So a switch is enough for the groups at home there
+if the sum of their duties, each multiplied by the group's blocks, is at most the number of the switch's blocks.
 """
 
 from __future__ import annotations

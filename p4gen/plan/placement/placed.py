@@ -153,7 +153,7 @@ class PlacedGroup:
 
     @property
     def contexts(self) -> Iterator[tuple[NodeKey, GroupContext]]:
-        """All its contexts, those of a switch in the order in which they were made."""
+        """All contexts of the group. Contexts of one switch are in the order in which they were made."""
         return (pair for channel in self.channels for pair in channel.contexts.items())
 
     @property

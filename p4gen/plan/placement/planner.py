@@ -98,8 +98,8 @@ def check(spec: GroupSpec, view: View) -> None:
 
 @dataclass(frozen=True)
 class Plan:
-    """A placed group, and the pools after it. ``leased``: the group is to have its tree by leases; the placement only
-    shows that it fits beside groups that keep their resources."""
+    """A placed group, and the pools after it. With ``leased``, the group gets its tree by leases; the placement only
+    shows that there is room beside groups that keep their resources."""
 
     placed: PlacedTrees
     pools: Pools

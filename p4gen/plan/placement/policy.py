@@ -32,8 +32,8 @@ class SwitchRoom:
     slots_free: tuple[int, ...]
     """Free slots in the memory of each pipeline."""
     blocks: int = 0
-    """Number of groups of the program's own size that fit at the same time, beside those that keep their resources:
-    these blocks are shared by leases (``p4gen.plan.placement.duty``)."""
+    """Number of groups of the program's own size that fit at the same time beside groups that keep their resources.
+    Leases share these blocks (``p4gen.plan.placement.duty``)."""
     duty: float = 0.0
     """The sum of the duties of all groups that have leases here, each times the blocks that it takes, without the group
     that is to be placed."""
@@ -97,8 +97,8 @@ class Candidate:
     slots: int | None = None
     """Slots of each pipe, if the request does not say how many; the program's by default."""
     leased: bool = False
-    """Whether the group shares its switches' resources with others and has them for one call at a time. It must only
-    fit beside groups that keep theirs; its slots are those of the request or the program."""
+    """Whether the group shares its switches' resources with others and has them for one call at a time. There must be
+    room for it only beside groups that keep their resources. Its slots are those of the request or the program."""
     within_time: bool = False
     """For a leased candidate: whether the proposal holds only if no switch of its tree is promised for more time than
     there is."""

@@ -139,8 +139,8 @@ class History:
 
 
 class NoRoomError(InputError):
-    """Switches lack resources. ``epochs``: those that lack only epochs, which loading their program again
-    would free."""
+    """Switches lack resources. ``epochs``: switches that lack only epochs; loading their programs again would free
+    them."""
 
     def __init__(self, *reasons: Diagnostic | str, epochs: Iterable[str] = ()) -> None:
         super().__init__(*reasons)

@@ -21,7 +21,7 @@ _SECOND: Final = 1e12
 def trees_by_tier(view: FabricView, spec: GroupSpec, without: Mapping[str, str]) -> Iterator[tuple[int, IncTree]]:
     """The trees of a group with each switch as their root, lowest tiers first, that go no higher than the root's tier.
 
-    ``without`` are names of links that they must not use, beside those that are down. Each tree comes once.
+    The trees use no link in ``without``, and none that is down. Each tree comes once.
     """
     topology = view.topology
     per_pipeline = {name: room.spec.ports // room.spec.pipelines for name, room in view.switches.items()}

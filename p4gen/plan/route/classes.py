@@ -73,9 +73,9 @@ def class_bound(
 ) -> Bound | None:
     """A bound of all plans over what is ``allowed``; None if none was found within ``limit`` seconds.
 
-    In this relaxation each task is of one of its ``choices``, the first of which is the least that there can be, or is
-    slower than all these and has no flows. Flows need not be whole where they are not aggregated; pipelines in use are.
-    As rates within a class differ, a link has room for all flows over one more than their classes.
+    In this relaxation each task is in one of its ``choices``, of which the first is the least possible one, or is
+    slower than all of them and has no flows. Flows need not be whole where they are not aggregated; pipelines in use
+    are. As rates within a class differ, a link has room for all flows over one more than their classes.
     """
     classed = _Classed(tasks, choices, allowed, bound=True)
     found = classed.program.minimise(limit, gap)
@@ -88,8 +88,8 @@ def class_bound(
 def class_plans(
     tasks: Tasks, choices: Choices, limit: float, allowed: Sequence[Allowed], gap: float = 1e-4
 ) -> Joint | None:
-    """The best plans over what is ``allowed`` whose tasks have the best rate of one of their classes; those rates are
-    raised then, or lowered, as links have room. None if none were found within ``limit`` seconds."""
+    """The best plans over what is ``allowed`` in which each task has the best rate of one of its classes. The rates are
+    then raised or lowered to what links have room for. None if none were found within ``limit`` seconds."""
     classed = _Classed(tasks, choices, allowed, bound=False)
     found = classed.program.minimise(limit, gap)
     if found is None:

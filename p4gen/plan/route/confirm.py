@@ -27,7 +27,7 @@ HIGH: Final = 1.02
 USUAL: Final = {"II": (256, 8), "III": (64, 4)}
 """Lanes and packets of a message, by mode: smaller ones where windows must not wait long for their turn."""
 _WORTH: Final = 1.10
-"""The ratio of a plan's rate to that of shortest paths to one root, from which on these are run, too."""
+"""The tree of shortest paths to one root is run, too, if the plan's rate is at least this many times as high."""
 _GAIN: Final = 1.08
 """The plan's goodput over theirs, at least."""
 
@@ -87,8 +87,8 @@ class MeasuredTogether(Trial):
 
 @dataclass(frozen=True)
 class Confirmed:
-    """A fabric, its best plan as it was run, the tree of shortest paths to one root where that is slower, and several
-    trees where these are faster."""
+    """A fabric and the runs on it: of its best plan, of the tree of shortest paths to one root where that tree is
+    slower, and of several trees where they are faster."""
 
     seed: int
     pipelines: int

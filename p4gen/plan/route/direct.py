@@ -43,8 +43,8 @@ def direct(instance: Instance) -> Plan:
 
 
 def _entered(instance: Instance, most: int) -> Iterator[frozenset[int]]:
-    """Pipelines of the server's leaf that may be entered: all, or ``most`` of them. Only those sets are tried behind
-    which there are the most spines, of those that aggregate, of the others, or of a mixture."""
+    """Pipelines of the server's leaf that may be entered: all, or ``most`` of them. A set is tried only if no other set
+    has at least as many spines of both kinds behind it: aggregating ones and others."""
     spines: dict[int, Counter[bool]] = {}
     for spine in range(instance.fabric.spines):
         spines.setdefault(instance.entry(spine), Counter())[spine in instance.aggregating_spines] += 1

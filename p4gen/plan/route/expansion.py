@@ -137,8 +137,8 @@ class _Task:
         return product
 
     def _through(self, into: list[tuple[int, float, Terms]]) -> tuple[int, float, Terms]:
-        """One flow, if any of these columns is not 0: its column, and its load, which is at least that of each input
-        divided by the most flows that it may be of."""
+        """Add a flow that exists if any of these columns is not 0. Returns its column and its load. The load is at
+        least the load of each input divided by the greatest number of flows in the input."""
         used = self._program.used([(column, bound) for column, bound, _ in into])
         product = self._times(used)
         for _, bound, load in into:

@@ -26,8 +26,8 @@ MOST_WORK: Final = 4000
 
 
 class Aro:
-    """A plan's trees for the group that it was made for, together or one of them. Otherwise the tree of a quick search,
-    where it promises more than that of the lowest common switch; then the latter's.
+    """For the group of the plan, the plan's trees, together or one of them. For other groups, the tree of a quick
+    search, where it promises more than the tree of the lowest common switch; then that tree.
 
     ``plan`` is a file of `p4gen route tree --out`, by default the one that ``P4GEN_PLAN`` names.
     """

@@ -24,8 +24,9 @@ def prune(instances: Sequence[Instance], alpha: float = ALPHA) -> list[tuple[int
     """APP's choice for each task: ⌊alpha n⌋ of the n aggregating spines, but at least one of any.
 
     The paper takes the spines first whose pipelines' scores vary least; a score is the number of flows that can reach a
-    pipeline. On a leaf-spine fabric all spines have the same scores. So they are taken in turn by the pipeline of the
-    server's leaf that they enter, from one list for all tasks, which is filled again when no spine is left for a task.
+    pipeline. On a leaf-spine fabric all spines have the same scores. So spines are taken in turn by the pipeline of the
+    server's leaf that they enter. There is one list for all tasks, which is filled again when no spine is left for a
+    task.
     """
     found: list[tuple[int, ...]] = []
     listed: list[int] = []

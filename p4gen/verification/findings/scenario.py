@@ -45,7 +45,8 @@ class Replayed(SwitchTest):
     clocks: ClassVar[tuple[str, ...]] = ()
     """Registers that only measure time. When ticks arrive they are as in a new switch."""
     steps: ClassVar[tuple[tuple[int, tuple[str, ...], tuple[tuple[int, str], ...]], ...]]
-    """By step: the port, the frames that arrive at it, and (port, frame) of those that leave, in hexadecimal digits."""
+    """By step: a port, the frames that arrive there, and a (port, frame) for each frame that leaves; frames are in
+    hexadecimal digits."""
 
     def replay(self) -> None:
         """Set the registers, send the frames of each step, and compare the output."""

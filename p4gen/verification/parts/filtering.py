@@ -63,9 +63,9 @@ class Filtered(Monitor):
       neither the missing one nor an acknowledgement of it has, the switch sends the NAK itself, once.
 
     A switch that is not ``exact`` keeps a summary of the packets that have arrived. There, a NAK for a packet that
-    arrived after a larger one may pass if the packet is older than the first that arrived, or not newer than a gap of a
-    path that has had another one since. And a NAK for a packet that is lost behind the switch is blocked if a newer one
-    was late.
+    arrived after a larger one may pass in two cases: the packet is older than the first that arrived, or it is not
+    newer than a gap on a path that has had another gap since. And a NAK for a packet that is lost behind the switch is
+    blocked if a newer one was late.
 
     All answers of a connection leave over the same link. Both ends of a connection must have the same QP number, and no
     packet may be delayed or corrupted.

@@ -47,7 +47,7 @@ class Turn:
     ticks: tuple[int, ...]
 
     def after(self, other: Turn) -> Turn:
-        """The turn that does the other one first, then this one."""
+        """The turn that consists of ``other`` and then this turn."""
         return Turn(*(tuple(mine[i] for i in others) for mine, others in zip(self._all(), other._all(), strict=True)))
 
     def back(self) -> Turn:

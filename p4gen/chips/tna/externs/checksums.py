@@ -3,13 +3,14 @@
 Checksums are ones' complement sums of 16 bits, a new one for each pass. ``verify`` is true where the checksum is
 *wrong*: p4c's comment in the architecture says "whether the checksum is valid or not", but the bit is the hardware's
 error bit, and p4c itself writes ``err = checksum.verify() || err`` (``parde/check_parser_multi_write.cpp``), as all
-programs use it. ``get`` gives the sum itself, so that ``update`` in a deparser, which gives the complement of a sum as
-headers have it, can take it as one of its fields: a parser that subtracts the old checksum and the fields that may
-change is left with the sum of the rest. ``subtract_all_and_deposit`` gives the same after everything that is extracted
+programs use it. ``get`` returns the sum itself, ``update`` in a deparser the complement of a sum, as headers have it.
+So ``update`` can take the result of ``get`` as a field: a parser subtracts the old checksum and the fields that may
+change, and the sum of the rest is left. ``subtract_all_and_deposit`` gives the same after everything that is extracted
 behind the call was subtracted too. Fields of invalid headers are left out.
 
 Several writes of ``verify`` to one place are combined with *or*, by the chip and not by the program; this is not
-modelled. The parser's priority has no effect: nothing waits in front of the parser."""
+modelled. The parser's priority has no effect: nothing waits in front of the parser.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Chip:
     egress_parser_bytes: int | None
     """Bytes that the parser of egress may take; None where there is no limit."""
     parser_joins: bool
-    """Whether what a parser writes to a field joins what it wrote before, by *or*, and never replaces it."""
+    """Whether a parser joins a new value of a field with the old one by *or*, and never replaces the old one."""
     actions: int = 4
     """Actions on one register."""
     constants: int = 4

@@ -67,7 +67,8 @@ class _Write:
     width: int
 
     def joins(self, before: _Write) -> bool:
-        """Whether the parser, which joins what it writes to a field by *or*, gives this value after that one."""
+        """Whether this value results if the parser writes it after ``before``: the parser joins values of a field by
+        *or*."""
         if self.constant is None:
             return before.constant == 0
         if before.constant is not None:
@@ -76,7 +77,7 @@ class _Write:
 
 
 def _again(parser: ir.Parser, chip: Chip) -> Iterator[Diagnostic]:
-    """Fields that are assigned again behind a state that assigns them, where that changes more than the parser can.
+    """Report fields that are assigned in a state and again in a later one, where the parser cannot make the change.
 
     p4c refuses it if every state behind the first one, apart from the end, leads to such an assignment; otherwise it
     warns, and the chip gives the *or* of both.
@@ -97,7 +98,7 @@ def _again(parser: ir.Parser, chip: Chip) -> Iterator[Diagnostic]:
                     or not _survives(first, states, parser)
                 ):
                     continue
-                if again.joins(first) or (first.constant == 0 and not _reaches(states, first.state, following)):
+                if first.constant == 0 and not _reaches(states, first.state, following):
                     continue
                 refused = _all_reach(first.state, states, following, frozenset())
                 message = (

@@ -177,8 +177,8 @@ class _Body:
             yield Diagnostic(nested[0].pos, message)
 
     def _locals(self) -> Iterator[Diagnostic]:
-        """Variables that are read more than once, so that p4c does not put what they hold in their place: numbers as
-        wide as those of the word, or whole words."""
+        """Variables that are read more than once, so that p4c does not replace them with their values: numbers as wide
+        as those of the word, or whole words."""
         word = strip(self.word.type)
         numbers = {strip(f.type) for f in word.fields} if isinstance(word, Struct) else {word}
         widths = {n.width for n in numbers if isinstance(n, Bits)}
@@ -226,7 +226,8 @@ class _Body:
                 yield node
 
     def _comparisons(self) -> Iterator[Diagnostic]:
-        """Different comparisons; one, its negation, and it with its sides exchanged, are the same."""
+        """Report too many different comparisons. A comparison, its negation, and the one with exchanged sides count
+        once."""
         values, state = Values(), PathState()
         found: dict[Value, ir.Expr] = {}
         for e in self._conditions():

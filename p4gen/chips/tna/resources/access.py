@@ -137,7 +137,7 @@ def masked(expr: ir.Expr, scope: Scope) -> Bits:
 
 
 def read(expr: ir.Expr | None, scope: Scope) -> Accesses:
-    """The bits that computing an expression reads, and those that calls in it write."""
+    """The bits that are read to compute an expression, and the bits that calls in it write."""
     found = Accesses()
     _read(expr, scope, found)
     return found
@@ -212,7 +212,8 @@ def call(function: ir.Function, args: Iterable[ir.Arg], scope: Scope) -> Accesse
 def body(statement: ir.Stmt | None, scope: Scope) -> Accesses:
     """The bits that a statement reads and writes, without tables and blocks that it applies.
 
-    Bits that it reads after it has written them do not count as read: p4c puts the value in their place.
+    A bit that the statement has written before it reads the bit does not count as read: p4c puts the value in their
+    place.
     """
     found = Accesses()
     for one in simple(statement):

@@ -82,7 +82,7 @@ def _shared(place: Place, touched: Mapping[Leaf, int], headers: Headers) -> int:
 
 
 def _overlaid(found: list[_Header], headers: Headers) -> int:
-    """Containers for headers, of which those that exclude each other share theirs."""
+    """The number of containers for headers. Headers that exclude each other share containers."""
     groups: list[list[_Header]] = []
     for header in sorted(found, key=lambda h: -h.containers):
         path = header.path.rstrip(".")

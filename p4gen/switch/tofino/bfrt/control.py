@@ -69,7 +69,8 @@ class BfrtControlPlane(ControlPlane):
 
     @override
     def entries(self, table: str) -> list[Entry]:
-        """Without those that are kept, in the order in which the switch gives them."""
+        """The entries of ``table``, in the order in which the switch returns them, without the entries that ``keep``
+        has added."""
         info = self._match_table(table)
         rows = self._rows(info, hardware=False)
         kept = [self._key(info, entry) for entry in self._kept if self._match_table(entry.table) is info]
