@@ -109,8 +109,8 @@ class Architecture(ABC):
     """Whether the choice of a condition holds over several stages. Otherwise, what stands behind a block waits for all
     of its tables."""
     results: tuple[int, int, str] = (0, 1, "")
-    """What the actions on registers need to give a packet numbers of 32 bits: how many of that there are, how many
-    numbers each gives, and what it is."""
+    """The units that actions on registers need to give numbers of 32 bits to a packet: how many units there are, how
+    many numbers each gives, and what the unit is."""
     stages: int = 0
     """The stages of a pipe; 0: any number."""
     egress_bytes: int = 0

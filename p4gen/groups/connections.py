@@ -74,7 +74,7 @@ class ConnectionLimits:
     path_sets: int
     """Numbers of sets of paths begin at 0."""
     tiers: bool = False
-    """Whether the program changes requests so that all tiers choose the paths that it wants; it must know the tiers."""
+    """Whether the program changes requests so that all tiers choose the paths intended; it must know the tiers."""
     restores: bool = False
     """Whether the program undoes such changes of requests to the switch's hosts."""
 
@@ -110,8 +110,8 @@ class ConnectionEntries(Facet, Generic[OwnSpec]):
     """The program of switches without hosts, at which no connection starts or ends: the same, or one that only
     routes."""
     queue_registers: Callable[[OwnSpec], tuple[str, ...]] = lambda _spec: ()
-    """Of programs that want the lengths of queues (``wants_queue_lengths``): the registers of one cell that hold them
-    in bytes, one for each of a route's next hops, in order."""
+    """The registers that hold the lengths of queues in bytes, for programs that want them (``wants_queue_lengths``):
+    one register of one cell for each of a route's next hops, in order."""
 
 
 def connection_limits(spec: ProgramSpec) -> ConnectionLimits:

@@ -25,7 +25,7 @@ class GroupEntries(Facet, Generic[OwnSpec]):
     last_edge_id: Callable[[OwnSpec], int]
     """The largest id that an edge can have; ids begin at 1."""
     holds: Callable[[OwnSpec, Sequence[Entry], GroupContext], bool] = lambda _spec, _entries, _group: True
-    """Whether the entries that a switch has contain the context in its epoch, so that its state counts."""
+    """Whether a switch's entries contain the context in its epoch; only then its state counts."""
     refusals: Callable[[OwnSpec, Sequence[Sequence[ChannelKey]]], Iterable[str]] = lambda _spec, _channels: ()
     """Why a program cannot serve groups with such channels, whatever their place, a sentence each."""
     ticked: Callable[[GroupContext, Edge], bool] = lambda _group, _edge: True

@@ -16,8 +16,8 @@ from p4gen.vocabulary.collective import Reliability
 
 ACK_EVERY: Final = 32
 RECOVERIES: Final = tuple(recovery for recovery in Recovery if recovery is not Recovery.ORACLE)
-"""The recoveries of NICs on trees. ``oracle`` is not one: it needs a host that has sent what is lost, and results come
-from switches."""
+"""The recoveries of NICs on trees. ``oracle`` is not among them: a host must have sent the lost packet, but results
+come from switches."""
 
 _RECOVERY: Final = {
     Reliability.GBN: Recovery.GO_BACK_N,

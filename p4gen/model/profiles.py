@@ -23,7 +23,7 @@ Choice = tuple[ir.ActionRef, tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class GroupMember:
-    """A member of a group: its id, the number of its shares, and the port whose failure takes it out."""
+    """A member of a group: its id, its weight, and the port whose failure takes the member out of use."""
 
     member_id: int
     weight: int = 1

@@ -8,7 +8,7 @@ with them, and sends the result at the end. Every number format does it in these
 - formats with several elements in a lane: an accumulator for each of them. Sums are in the wider format
   (``NumberFormat.wide``) and are rounded at the end, once; minima and maxima are of the elements themselves.
 
-A lane that is the only one leaves as it is, bit for bit: a Broadcast does not change what is not a number.
+A single lane leaves as it is, bit for bit, so a Broadcast does not change a NaN.
 """
 
 from __future__ import annotations

@@ -210,8 +210,8 @@ class Leases:
         return Granted(record, key, placed, self._lifecycle.start_install(key, placed, gone))
 
     def _in_the_way(self, record: Record) -> tuple[list[Record], frozenset[str]] | None:
-        """The idle leases that have to end for this one, and the switches whose epochs are used up and which are empty
-        then. None if calls of other groups are in the way."""
+        """The idle leases that have to end for this one; and the switches that are empty then and whose epochs are used
+        up. None if calls of other groups are in the way."""
         mine = _switches(record.home)
         idle = [each for each in self._ledger.records.values() if each is not record and self._idle(each)]
         near = [each for each in idle if each.placed is not None and mine & {*each.placed.switches}]

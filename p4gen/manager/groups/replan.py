@@ -10,8 +10,8 @@ Groups cannot displace each other for ever. A group that moves to a link gets a 
 other flows there at least that rate. So with each move the sorted list of all groups' rates grows, the lowest first,
 and there are finitely many such lists. A group that moves from one tree to several stays there until a link or a switch
 fails, so there are finitely many such moves, too. A link that comes and goes moves a group at most once in ``pause``. A
-group with leases moves only from switches that are promised for more time than there is to switches that are not,
-including its own share.
+group with leases moves only away from switches that have promised more time than there is, and only to switches that
+have not, its own share included.
 """
 
 from __future__ import annotations

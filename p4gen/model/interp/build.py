@@ -76,7 +76,7 @@ class Build:
         return handler(self, node)
 
     def body(self, statements: Iterable[ir.Stmt]) -> Exec:
-        """Compile statements into one that runs them in order until one signals."""
+        """Compile statements into one function that runs them in order until a statement signals."""
         compiled = tuple(map(self.stmt, statements))
         if len(compiled) == 1:
             return compiled[0]

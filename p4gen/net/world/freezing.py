@@ -56,7 +56,7 @@ class Method(NamedTuple):
 
 
 class Box(NamedTuple):
-    """A value that is not plain: its type, and the plain values from which to make it."""
+    """A value that is not plain, as its type and the plain values from which it is made again."""
 
     kind: type
     items: tuple[Any, ...]

@@ -98,8 +98,8 @@ class _Writer:
         return self.info
 
     def _actions(self) -> list[ir.Function]:
-        """The live actions, each control's in p4c's order: first those declared outside it, of which it has a copy, in
-        the order of use, then its own."""
+        """The live actions of each control, in p4c's order: first the actions declared outside, of which the control
+        has copies, in the order of use; then the control's own."""
         found: dict[ir.Function, None] = {}
         for used in self.used:
             of_tables = [r.action for t in self.tables if t in used.tables for r in t.actions]

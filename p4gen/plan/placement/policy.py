@@ -35,8 +35,8 @@ class SwitchRoom:
     """Number of groups of the program's own size that fit at the same time beside groups that keep their resources.
     Leases share these blocks (``p4gen.plan.placement.duty``)."""
     duty: float = 0.0
-    """The sum of the duties of all groups that have leases here, each times the blocks that it takes, without the group
-    that is to be placed."""
+    """The sum of the duties of all groups with leases here, each multiplied by the group's blocks, without the group to
+    be placed."""
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 There is no list of free resources: everything that no live group holds is free, so nothing can leak.
 
-A switch's registers outlive the groups that used them, and a word that is left there is taken for a new group's if its
-epoch is the same. So a context takes an epoch that its words have not seen since the program was loaded (docs/modes.md:
-epochs are 1 to 255). The first free range is searched first; if all 255 are used there, the rest of the switch is.
+A switch's registers outlive the groups that used them, and a word of an old group counts as a new group's if it has the
+same epoch. So a context takes an epoch that its words have not seen since the program was loaded (docs/modes.md: epochs
+are 1 to 255). The first free range is searched first; if all 255 are used there, the rest of the switch is.
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ def tree_along(
     paths: Mapping[str, Sequence[tuple[str, ...]]],
     ports_per_pipeline: Mapping[str, int],
 ) -> IncTree:
-    """The IncTree whose edges take these paths. For each switch that is a node, ``paths`` has those down to its
+    """The IncTree whose edges take these paths. For each switch that is a node, ``paths`` has the paths down to its
     children and to ranks, from the switch to the other end. Switches between the ends only forward."""
     return IncTree(tuple(ranks), tuple(_Builder(topology, ranks, paths, ports_per_pipeline).walk(root)))
 

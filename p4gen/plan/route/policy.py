@@ -26,7 +26,7 @@ MOST_WORK: Final = 4000
 
 
 class Aro:
-    """For the group of the plan, the plan's trees, together or one of them. For other groups, the tree of a quick
+    """For the group of the plan: the plan's trees, together or one of them. For other groups, the tree of a quick
     search, where it promises more than the tree of the lowest common switch; then that tree.
 
     ``plan`` is a file of `p4gen route tree --out`, by default the one that ``P4GEN_PLAN`` names.

@@ -79,8 +79,8 @@ def relaxation(tasks: Tasks, fastest: Sequence[float], limit: float, allowed: Se
 
 
 def _through(program: Program, rate: int, into: list[tuple[int, float]]) -> int:
-    """A column for the volume that leaves a pipeline: at least each volume that enters, divided by the most flows that
-    it may be of."""
+    """A column for the volume that leaves a pipeline: at least each volume that enters, divided by the greatest number
+    of flows that the volume may consist of."""
     through = program.column(0, 1)
     program.at_most([(through, 1.0), (rate, -1.0)])
     for column, most in into:
@@ -96,8 +96,8 @@ def everything(tasks: Tasks) -> list[Allowed]:
 def fitting(
     tasks: Tasks, rates: Sequence[float], limit: float, allowed: Sequence[Allowed], *, groups_of_one: bool = False
 ) -> tuple[tuple[Plan, ...], bool] | None:
-    """Plans over what is allowed that load the fullest link as little as possible at these rates, but not less than it
-    can carry; and whether it can carry that. None if no plans were found.
+    """The plans over what is allowed that load the fullest link the least at these rates (loads that it can carry count
+    as equal), and whether the link can carry its load. None if no plans were found.
 
     Interchangeable spines are one, as in ``route``, unless there are to be ``groups_of_one``. Dividing their flows may
     load a link a little more, as tasks' rates differ.

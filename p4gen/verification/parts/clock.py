@@ -32,7 +32,7 @@ class StillClock:
             self.waiting = (*others, (action, time - self.now))
 
     def settle(self) -> None:
-        """Make all calls that are due now, and those that they request for now."""
+        """Make all calls that are due now, and all calls for now that these request."""
         while self._due:
             action, arg = self._due.popleft()
             action(arg)

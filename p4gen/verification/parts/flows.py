@@ -258,8 +258,8 @@ class FlowScope(Scope):
 
     @property
     def _judged(self) -> bool:
-        """Whether monitors judge NAKs one by one. The packets that have arrived tell which NAKs are needed, and without
-        a fault a retransmission shows that one was not."""
+        """Whether monitors judge NAKs one by one. The packets that have arrived tell which NAKs are needed. Without a
+        fault, a retransmission shows that a NAK was not needed."""
         budget = self.budget
         return bool(budget.losses or budget.duplicates) and not (budget.delays or budget.corruptions)
 

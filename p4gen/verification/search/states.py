@@ -11,7 +11,7 @@ from p4gen.errors import InputError
 from p4gen.verification.search.kernel import Longs, Words
 
 PARTS: Final = 16
-"""The table consists of this many tables, which grow one after the other: so growing needs little room."""
+"""The set consists of this many tables, which grow one after the other, so that growth needs little memory."""
 LEAST: Final = 1024
 """Entries of a part at the beginning."""
 FULLEST: Final = 0.8

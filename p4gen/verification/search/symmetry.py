@@ -7,9 +7,9 @@ state or frame would need two different images, or if only one of two steps viol
 parts has ended, then the parts cannot be exchanged, and the search ends with an error. So turns map reachable states to
 reachable states, transitions to transitions, and violations to violations.
 
-Of the states that turns map onto each other, a search with symmetry keeps one: the one with the least weight. The
-weight is a sum over the places of a row, of hashes of the parts' states, so it does not depend on the order in which
-they were met.
+Turns map states onto each other. Of such states, a search with symmetry keeps the one with the least weight. The weight
+is a sum over the places of a row, of hashes of the parts' states, so it does not depend on the order in which they were
+met.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Turn:
 
 @dataclass(frozen=True)
 class Way:
-    """Events from the beginning, the effect of the last one, and for each part the one whose place it takes in the kept
-    state."""
+    """The events from the beginning, the effect of the last event, and for each part the part whose place it takes in
+    the stored state."""
 
     events: tuple[int, ...]
     effect: Effect | None

@@ -92,7 +92,7 @@ def _report(program: ir.Program, chip: Chip, file: Path) -> Report:
 
 
 def _failed(manifest: Path) -> str:
-    """A remark about a program on which p4c gave up: its reports have only what it had done by then."""
+    """A remark on the reports about a program on which p4c gave up: they contain only what p4c had done by then."""
     whole = not manifest.is_file() or _load(manifest).get("compilation_succeeded") is not False
     return "" if whole else ", whose compilation failed"
 

@@ -161,7 +161,7 @@ class _Builder:
     def __init__(self, gress: Gress) -> None:
         self.gress = gress
         self.copies: dict[Leaf, Bits] = {}
-        """Fields that hold a copy of another one, or a constant: p4c reads that in their place."""
+        """Fields that hold a copy of another field, or a constant: p4c reads the original in their place."""
 
     def control(self, control: ir.Control, here: _Here) -> None:
         self.statements(control.locals, here)

@@ -1,9 +1,9 @@
 """Stages: list scheduling of both gresses' nodes, the longest chains first.
 
-A node comes at least a stage after those that write bits that it matches, reads or writes. A table with more RAMs than
-a stage has goes on in the next. Nodes that share a memory are in one stage. On a chip that cannot remember over several
-stages how a condition was decided, nodes after a block of conditions come in the stage of the block's last node, or
-later.
+A node comes at least one stage after every node that writes bits which it matches, reads or writes. A table with more
+RAMs than a stage has goes on in the next. Nodes that share a memory are in one stage. On a chip that cannot remember
+over several stages how a condition was decided, nodes after a block of conditions come in the stage of the block's last
+node, or later.
 """
 
 from __future__ import annotations

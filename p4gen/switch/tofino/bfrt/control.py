@@ -164,8 +164,8 @@ class BfrtControlPlane(ControlPlane):
             self._write(DELETE, node, *(Row({"$MULTICAST_NODE_ID": one}) for one in old))
 
     def _make_nodes(self, table: TableInfo, replicas: Iterable[Replica]) -> list[int]:
-        """Nodes for replicas: one for each replication id, as a node has one, and more for a port that is there twice,
-        as a node sends one copy to a port. Returns their ids."""
+        """Nodes for replicas. A node has one replication id, and sends one copy to a port. So each replication id has a
+        node of its own, and further nodes for ports that occur several times. Returns their ids."""
         nodes: list[tuple[int, list[int]]] = []
         for replica in replicas:
             for rid, ports in nodes:
