@@ -93,6 +93,6 @@ def _cut(rng: random.Random, frame: bytes) -> bytes:
 def has_opcode(frame: bytes, opcodes: Sequence[int]) -> bool:
     """Whether a frame is a RoCEv2 datagram with one of these opcodes."""
     if frame[ROCE.bytes("ethernet.ether_type")] == ETHERTYPE_VLAN.to_bytes(2):
-        frame = frame[VLAN.size :]  # after the tag follows what frames without one have there
+        frame = frame[VLAN.size :]  # the tag is followed by what untagged frames have there
     at = ROCE.at("bth.opcode")
     return frame[ROCE.bytes("udp.dst_port")] == _PORT and len(frame) > at and frame[at] in opcodes

@@ -237,7 +237,7 @@ class Communicator(Collectives):
 
     def _next_step(self) -> None:
         """Begin the next step of the current invocation, or the next invocation if there is one."""
-        while self._queue and self._step is None:  # who is told of an end may have made another call
+        while self._queue and self._step is None:  # the callback of an end may have made another call
             job = self._queue[0]
             if job.invocation.started is None:
                 job.invocation.started = self._nic.clock.now

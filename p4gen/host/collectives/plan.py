@@ -225,7 +225,7 @@ class Planner:
             unconfirmed.clear()
             yield self._barrier()
         if len(phases) == self.config.size:
-            # Every rank sends to every other, so a rank that has completed it knows that all have begun it.
+            # Every rank sends to every other: a rank that has completed these phases knows that all have begun them.
             unconfirmed.clear()
         unconfirmed.update(p.channel for p in phases)
         yield Step(phases)

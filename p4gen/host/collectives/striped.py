@@ -153,7 +153,7 @@ class StripedCommunicator(Collectives):
 
     def _next(self) -> None:
         """End calls whose parts have ended, and begin the next one."""
-        while self._queue and not self._beginning:  # who is told of an end may make another call
+        while self._queue and not self._beginning:  # the callback of an end may make another call
             whole = self._queue[0]
             made = whole.invocation
             if not made.slices and self._broken is None:

@@ -185,7 +185,7 @@ class QueuePair:
         if opcode == _CNP:
             return
         if opcode in _RESPONSES:
-            return  # the NIC that waits for it requests it again
+            return  # the NIC that waits for the response requests it again
         if opcode != _ACKNOWLEDGE:
             self.requester.on_loss(psn)
         elif frame[SYNDROME_AT] < FIRST_NAK:

@@ -204,7 +204,7 @@ class Requester:
                 begins = bool(self._unsent) and self._unsent[0].first == seq
                 message = self._current = self._unsent.popleft() if begins else self._find(seq)
             if message.wr.operation is not None:
-                self.next = message.end  # one request, whose PSNs are its responses
+                self.next = message.end  # one request, whose PSNs are those of its responses
         if self._sent_at is not None:
             self._sent_at[seq] = now
         stats = self.stats
@@ -426,7 +426,7 @@ class Requester:
         if self._responses and self.outstanding(seq):
             message = self._find(seq)
             if message.wr.operation is not None:
-                seq = max(message.first, self.una)  # one request asks for everything that is missing of it
+                seq = max(message.first, self.una)  # one request asks for all missing responses
         if self.outstanding(seq) and seq not in self._queued:
             self._queued.add(seq)
             self._again.append(seq)
@@ -434,7 +434,7 @@ class Requester:
     def _not_ready(self, seq: int, rnr: RnrNak) -> None:
         self.stats.rnr_naks += 1
         if self._clock.now < self._quiet_until and self.next == seq:
-            return  # what was under way is refused, too: that is one refusal
+            return  # packets under way are refused, too: they count as one refusal
         if self._c.rnr_retry is not None and self._rnr_retries >= self._c.rnr_retry:
             self._qp.fail(Status.RNR_RETRY_EXCEEDED)
             return

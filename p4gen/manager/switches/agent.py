@@ -357,7 +357,7 @@ class IncAgent(Agent):
             except RequestError as error:
                 if error.code is not Code.NOT_FOUND:
                     raise
-                # BMv2's server answers so when one of them does not exist.
+                # BMv2's server gives this answer when one of the groups does not exist.
                 found |= self._read(client, encoded.EVERYTHING[1:])
         return found
 

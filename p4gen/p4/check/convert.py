@@ -129,7 +129,7 @@ def _aggregate(cx: Context, expr: ir.Aggregate, to: Type, at: int) -> ir.Expr | 
     else:
         return None
     if not isinstance(have, Tuple | SequenceType) or (isinstance(have, SequenceType) and isinstance(to, SequenceType)):
-        return None  # a list whose type is written has no other one
+        return None  # a list with a written type has no other type
     given = list(expr.elements)
     if given and isinstance(given[-1].type, DefaultType):
         rest = given.pop()

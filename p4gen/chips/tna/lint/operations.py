@@ -94,7 +94,7 @@ class _Control:
             case ir.Evaluate(expr=ir.FunctionCall(callee=callee, args=args)) if (
                 self.action is not None and callee.is_action
             ):
-                # p4c puts an action that another one calls in its place.
+                # p4c inlines an action that another action calls.
                 inner: dict[ir.Variable, Place | dict[Leaf, int]] = dict(scope)
                 for param, arg in zip((*callee.params, *callee.data), args, strict=False):
                     inner[param.variable] = (place_of(arg.expr, scope) if arg.expr is not None else None) or {}

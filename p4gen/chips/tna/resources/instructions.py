@@ -38,7 +38,7 @@ class InstructionMemory:
         idle = False
         for writes in actions:
             if not writes and not idle:
-                # Only the first action that does nothing goes there: the driver tells others by their words.
+                # Only the first action that does nothing goes there: the driver distinguishes others by their words.
                 idle = True
                 words.extend([[]] if not words else [])
                 taken.add(0)

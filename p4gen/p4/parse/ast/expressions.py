@@ -11,7 +11,7 @@ _C = TypeVar("_C")
 @dataclass_transform(frozen_default=True)
 def node(cls: type[_C]) -> type[_C]:
     """A frozen node, compared by identity."""
-    # Without a docstring, a dataclass is given its signature as one, which takes as long as all else.
+    # A dataclass without a docstring gets its signature as one; computing that takes as long as all the rest.
     cls.__doc__ = cls.__doc__ or cls.__name__
     return dataclass(frozen=True, slots=True, eq=False)(cls)
 
