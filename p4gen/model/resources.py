@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from typing_extensions import override
+
 from p4gen.model.control import Control, resolve_action
 from p4gen.model.entries import Action, CounterValue, Entry, Indirect
 from p4gen.model.errors import ControlError
@@ -50,6 +52,7 @@ class Resources(Control):
                 return resolve_action(state, action, default=False)
         raise ControlError(f"action profile {profile.name}: no table uses it, so it has no actions")
 
+    @override
     def _installed(self, state: TableState, fields: tuple[KeyField, ...], entry: Entry) -> Installed:
         profile, indirect = profile_of(self._state, state.table), entry.action
         if profile is None:

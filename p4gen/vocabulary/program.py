@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic_core import PydanticCustomError
+from typing_extensions import override
 
 from p4gen.arch import Architecture, Feature, architecture, architectures
 from p4gen.arch.ports import CPU_PORT, DROP_PORT
@@ -213,6 +214,7 @@ class ProgramSpec(BaseModel):
             raise SpecConflictError("ports", f"{self.ports} ports do not divide among {self.pipelines} pipelines")
         return self
 
+    @override
     def model_post_init(self, _context: Any, /) -> None:
         """A family other than the default counts as given, so that a spec written without defaults is read as it is."""
         if self.family != DEFAULT_FAMILY:

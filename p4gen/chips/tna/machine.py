@@ -104,6 +104,7 @@ class _Run(Passes[_Arrival, _Departure]):
         super().__init__(model.state, next(iter(model.program.blocks.values())).pos, trace)
         self._model = model
 
+    @override
     def _arrival(self, port: int, packet: bytes) -> _Arrival:
         return _Arrival(packet, port)
 
@@ -115,6 +116,7 @@ class _Run(Passes[_Arrival, _Departure]):
 
     # --- ingress ---
 
+    @override
     def _ingress(self, arrival: _Arrival) -> None:
         pipeline = self._pipeline(arrival.port)
         if pipeline is None:
@@ -224,6 +226,7 @@ class _Run(Passes[_Arrival, _Departure]):
 
     # --- egress ---
 
+    @override
     def _egress(self, packet: _Departure) -> None:
         pipeline = self._pipeline(packet.copy.port)
         if pipeline is None:

@@ -171,6 +171,7 @@ class TofinoState(ModelState):
 
     # --- freezing ---
 
+    @override
     def _freeze_memory(self) -> tuple[Any, ...]:
         entries = [e for table in self.tables.values() for e in (*table.entries(), table.default)]
         hits = tuple((e.packets, e.bytes, e.last_hit, freeze_bucket(e.meter)) for e in entries)
@@ -201,6 +202,7 @@ class TofinoState(ModelState):
         self.loopback.update(loopback)
         self.generator.restore(generator)
 
+    @override
     def _restore_switch(self, configuration: Any, memory: tuple[Any, ...]) -> None:
         pipes, hits, settings, chance = memory
         if list(map(_shape, pipes)) != [_shape(_freeze(pipe, [])) for pipe in self.pipes]:

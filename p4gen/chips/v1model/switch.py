@@ -175,6 +175,7 @@ class _Run(Passes[_Arrival, _Departure]):
         self._pipeline = pipeline
         self._holds = holds
 
+    @override
     def _arrival(self, port: int, packet: bytes) -> _Arrival:
         if port == HELD:
             data, preserved = pickle.loads(packet)  # noqa: S301 - written below
@@ -204,6 +205,7 @@ class _Run(Passes[_Arrival, _Departure]):
         fields[field_of["checksum_error"]] = int(ctx.checksum_error)
         return headers, meta, standard
 
+    @override
     def _ingress(self, arrival: _Arrival) -> None:
         pipeline, field_of, size = self._pipeline, self._pipeline.field, len(arrival.data)
         ctx = Context(data=arrival.data, ingress_length=size, length=size, trace=self._trace)
@@ -286,6 +288,7 @@ class _Run(Passes[_Arrival, _Departure]):
 
     # --- egress ---
 
+    @override
     def _egress(self, packet: _Departure) -> None:
         pipeline, field_of, ctx = self._pipeline, self._pipeline.field, packet.ctx
         headers, meta, standard = packet.headers, packet.meta, packet.standard

@@ -279,11 +279,13 @@ class Member(Follower):
 
     # --- on the loop: generations ---
 
+    @override
     def _unfit(self, config: RankConfig) -> str:
         if config.spec.takes_part:
             return ""
         return f"group {self.group} is of {config.spec.family}, and this host has offered it no memory"
 
+    @override
     def _create(self, config: RankConfig) -> None:
         self._config = group_config(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)
         self._unconfirmed = 0
@@ -297,6 +299,7 @@ class Member(Follower):
         else:
             self._communicator = Communicator(self._nic.nic, self._config, self._complete)
 
+    @override
     def _destroy(self) -> None:
         self._failure = ""
         assert self._communicator is not None
@@ -304,6 +307,7 @@ class Member(Follower):
         self._communicator = None
         self._under_way.clear()
 
+    @override
     def _go_on(self, again: int) -> None:
         if again > len(self._kept):
             self._failure = f"call {self.completed - again} must be repeated, but its input is no longer kept"
@@ -316,14 +320,17 @@ class Member(Follower):
         if self._asks:
             self._ask()
 
+    @override
     def _fail_waiting(self, reason: str) -> None:
         while self._queue:
             call = self._queue.popleft()
             call.fail(f"{call.collective} of group {self.group}: {reason}")
         self._kept.clear()
 
+    @override
     def _pairs(self) -> Iterable[QueuePair]:
         return () if self._communicator is None else self._communicator.pairs
 
+    @override
     def _waits(self) -> bool:
         return bool(self._queue)

@@ -204,19 +204,23 @@ class MemoryMember(Follower):
 
     # --- on the loop: generations ---
 
+    @override
     def _unfit(self, config: RankConfig) -> str:
         if not config.spec.uses_memory:
             return f"group {self.group} is of {config.spec.family}, whose switches know no memory of ranks"
         return self._mine.unfit(config)
 
+    @override
     def _create(self, config: RankConfig) -> None:
         self._mine.connect(config, self._timeout_ps)
 
+    @override
     def _destroy(self) -> None:
         self._failure = ""
         self._line.clear()
         self._mine.disconnect()
 
+    @override
     def _go_on(self, again: int) -> None:
         if again > len(self._kept):
             self._fail(f"call {self.completed - again} must be repeated, but its input is no longer kept")
@@ -226,14 +230,17 @@ class MemoryMember(Follower):
         if self._line:
             self._make()
 
+    @override
     def _fail_waiting(self, reason: str) -> None:
         while self._queue:
             self._queue.popleft().fail(reason)
         self._kept.clear()
         self._mine.close()
 
+    @override
     def _pairs(self) -> Iterable[QueuePair]:
         return self._mine.pairs
 
+    @override
     def _waits(self) -> bool:
         return bool(self._queue)

@@ -14,6 +14,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Final, Protocol
 
+from typing_extensions import override
+
 from p4gen.errors import P4genError
 from p4gen.families import collective
 from p4gen.groups.connections import Tally
@@ -171,11 +173,13 @@ class SwitchThread(Worker):
 
     # --- the thread ---
 
+    @override
     def _otherwise(self) -> tuple[float, Callable[[], Any]]:
         if self.stale_since is None:
             return HEARTBEAT, self._heartbeat
         return self._retry_at - time.monotonic(), self._retry
 
+    @override
     def _leave(self) -> None:
         if self._agent is not None:
             self._agent.close()

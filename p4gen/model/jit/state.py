@@ -199,6 +199,7 @@ class NativeState(ModelState):
 
     # --- freezing ---
 
+    @override
     def _configuration(self) -> Configuration:
         self.flush()
         if self._frozen is None or self._frozen[0] != self._version:
@@ -206,11 +207,13 @@ class NativeState(ModelState):
             self._frozen = self._version, replace(super()._configuration(), tables=tables)
         return self._frozen[1]
 
+    @override
     def _freeze_memory(self) -> tuple[Any, ...]:
         block = self.block.array.copy()
         block[CONFIG : CONFIG + 8] = 0  # numbers of configurations are this switch's own
         return (block.tobytes(),)
 
+    @override
     def _restore_switch(self, configuration: Configuration, memory: tuple[Any, ...]) -> None:
         block, *_ = memory
         if len(block) < self.layout.fixed or self.block.get(MAGIC, 8) != int.from_bytes(block[:8], "little"):

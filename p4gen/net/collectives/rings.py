@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing_extensions import override
+
 from p4gen.host.collectives.plan import Connection
 from p4gen.host.collectives.ring import Ring, RingConfig
 from p4gen.host.transport.verbs import Peer, QpConfig, Recovery
@@ -16,6 +18,7 @@ _LEFT, _RIGHT, _STAR = 0x1000, 0x1001, 0x1100
 class RingSimulation(Simulation):
     """A simulation whose ranks are ``Ring`` members. Its group has an IncTree too, which is not used."""
 
+    @override
     def _members(self, placed: PlacedGroup, pace: int | None) -> list[Ring]:
         hosts = placed.request.ranks
         return [Ring(self.network.nics[host], self._ring(hosts, rank, pace)) for rank, host in enumerate(hosts)]

@@ -150,6 +150,7 @@ class TrafficSimulation(Job[HostTask, TrafficResult]):
     # --- running ---
 
     @property
+    @override
     def until(self) -> int | None:
         """The time of the next sample, ps; None without samples."""
         return self._sample_at if self.config.interval else None

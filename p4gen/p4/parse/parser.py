@@ -6,6 +6,8 @@ So the parser keeps the kinds of declared names by scope as it goes.
 
 from __future__ import annotations
 
+from typing_extensions import override
+
 from p4gen.p4.parse import ast
 from p4gen.p4.parse.lexer import lex
 from p4gen.p4.parse.source import Reported, Reporter, Source
@@ -76,6 +78,7 @@ class _Parser(TableParser):
             self.fail("variables cannot be declared outside parsers, controls, actions and functions")
         return self.function_rest(annotations, type_)
 
+    @override
     def function_rest(self, annotations: tuple[Annotation, ...], returns: ast.TypeRef) -> ast.FunctionDecl:
         at = self.at
         name = self.name("the name of a function")

@@ -190,6 +190,7 @@ class NativeTofino(NativeState, TofinoState):
         self.chip = chip_of(program)
         self.generator = Generator(self.chip, self._now, self.ports_down)
 
+    @override
     def _memory(self, program: ir.Program) -> tuple[Any, ...]:
         arrays = {e.name: NativeArray(word_of(e), size_of(e)) for e in instances(program, "Register")}
         entries = {e.name: NativeEntries(word_of(e)) for e in instances(program, "DirectRegister")}
@@ -238,6 +239,7 @@ class NativeTofino(NativeState, TofinoState):
 
     # --- what the control plane sets ---
 
+    @override
     def _write_tail(self) -> None:
         super()._write_tail()
         places, block = self.layout.settings, self.block
@@ -252,6 +254,7 @@ class NativeTofino(NativeState, TofinoState):
         returns = [port & 0x7F in self.chip.recirculation or port in self.loopback for port in range(PORTS)]
         block.array[places[RETURNS] : places[RETURNS] + PORTS] = np.array(returns, np.uint8)
 
+    @override
     def _replication(self) -> list[tuple[int, list[tuple[int, int]], int]]:
         listed = [(g.group_id, list(map(_replica, g.replicas)), 0) for g in self.groups.values()]
         listed += [
@@ -262,9 +265,11 @@ class NativeTofino(NativeState, TofinoState):
             for number, ports in self.exclusions.items()
         ]
 
+    @override
     def _settings(self) -> Any:
         return self.freeze_settings()
 
+    @override
     def _put_settings(self, settings: Any) -> None:
         self.restore_settings(settings)
 
@@ -274,9 +279,11 @@ class NativeTofino(NativeState, TofinoState):
             self._tail_changed()  # what the generator has done since is not in the block
         return super().snapshot()
 
+    @override
     def _freeze_memory(self) -> tuple[Any, ...]:
         return (*super()._freeze_memory(), self.freeze_settings())
 
+    @override
     def _restore_switch(self, configuration: Configuration, memory: tuple[Any, ...]) -> None:
         self.restore_settings(memory[1])
         super()._restore_switch(configuration, memory)
