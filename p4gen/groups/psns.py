@@ -11,8 +11,8 @@ from p4gen.rocev2.psn import PSN_MASK
 def stream_psn(source_qp: int, destination_qp: int, first_psn: int) -> int:
     """The PSN of the first packet that queue pair ``source_qp`` sends to ``destination_qp``.
 
-    Both ends of a connection derive it from its QPs and from ``first_psn``, which differs from one placement of a group
-    to the next; so the two directions, and the connections of a group, begin with unrelated PSNs, as connections that
-    a connection manager has established do (InfiniBand 12.6).
+    Both ends of a connection derive it from the connection's QPs and from ``first_psn``, which differs from one
+    placement of a group to the next. So the two directions, and the connections of a group, begin with unrelated PSNs,
+    as connections that a connection manager has established do (InfiniBand 12.6).
     """
     return zlib.crc32(struct.pack(">III", source_qp, destination_qp, first_psn)) & PSN_MASK

@@ -1,10 +1,10 @@
 """RoCEv2's invariant CRC, over raw bytes: it uses no layout of p4gen's, so that it can check code that does.
 
 InfiniBand Architecture Specification, volume 1, §7.8.1 and annex A17.3.3: CRC-32 (polynomial 0x04C11DB7, the one of
-Ethernet) over eight bytes of ones in place of the LRH, the IP header, the UDP header, the BTH, the rest, with every
-field that may change on the way read as ones: IPv4's type of service, time to live and header checksum (IPv6's
-traffic class, flow label and hop limit), UDP's checksum, and the BTH's byte resv8a (FECN, BECN, reserved). The
-CRC goes onto the wire least significant byte first.
+Ethernet) over eight bytes of ones in place of the LRH, the IP header, the UDP header, the BTH and the rest. Every field
+that may change on the way counts as ones: IPv4's type of service, time to live and header checksum (IPv6's traffic
+class, flow label and hop limit), UDP's checksum, and the BTH's byte resv8a (FECN, BECN, reserved). The CRC goes onto
+the wire least significant byte first.
 """
 
 from __future__ import annotations

@@ -134,13 +134,14 @@ def free_port() -> int:
 def started(
     command: Sequence[str], address: str, log: Path, *, what: str, causes: Mapping[str, str], timeout: float = START_S
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that listens at ``address`` (host:port or unix:path), ended when the block ends.
+    """A process that listens at ``address`` (host:port or unix:path); it is ended at the end of the block.
 
-    It should end by itself when its standard input is closed, so that it does not outlive this process if it is killed.
+    The process should end when its standard input is closed: then it does not outlive this process, even if this one is
+    killed.
 
-    Its output goes to ``log``. When it is not ready within ``timeout`` seconds, or ends before, raises ``FailedError``
-    with the command, the exit status, the last lines of the log, and the first of ``causes`` (from a text that its log
-    may have to its meaning) that applies.
+    Its output goes to ``log``. Raises ``FailedError`` when it ends early or is not ready within ``timeout`` seconds.
+    The message has the command, the exit status, the last lines of the log, and the likely cause: ``causes`` maps texts
+    in the log to their meanings.
     """
     with log.open("wb") as output:
         # A separate session, so that Ctrl-C goes to this process only, which then ends the other.

@@ -67,8 +67,9 @@ class Rules:
     in_order: bool = False
     """Hosts, and switches that are receivers, see from a later packet that one is missing."""
     repeats_requested: tuple[str, int, bool] | None = None
-    """A switch whose host receives what it asks for without a timer if the loss is plain; the number of paths that PSNs
-    take in turn; and whether losses between the switch and the host count (``monitors.RepeatsRequested``)."""
+    """The arguments of ``monitors.RepeatsRequested``: a switch, whose host receives the packets that it requests
+    without a timer if the loss is plain; the number of paths that PSNs take in turn; and whether losses between switch
+    and host count."""
     filters: tuple[str, int, bool] | None = None
     """A switch that filters its host's NAKs; the number of paths that PSNs take in turn; and whether it knows all
     packets that have arrived (``filtering.Filtered``)."""

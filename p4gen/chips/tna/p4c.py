@@ -103,8 +103,8 @@ def compiling(arch: str) -> Callable[[CompilerCall], tuple[str, P4cOutput] | Non
 def compile_for_tofino(compiler: str, arch: str, call: CompilerCall) -> None:
     """Compile a program; the log is ``p4c.log`` in the folder of the output.
 
-    Raises ``FailedError`` with the first errors, and the log's place, if the compiler does not end in time, ends with
-    another status than 0, does not say in its ``manifest.json`` that it succeeded, or needs stages that are not there.
+    Raises ``FailedError``, with the first errors and the place of the log, if the compiler does not end in time, exits
+    with a status other than 0, reports no success in its ``manifest.json``, or needs more stages than there are.
     """
     call.out.mkdir(parents=True, exist_ok=True)
     manifest, log = call.out / "manifest.json", call.out / LOG

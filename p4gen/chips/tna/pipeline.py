@@ -1,10 +1,11 @@
 """The blocks of a pipe, compiled, and the passes of a packet through its gresses.
 
-Parser errors and the drop rule are those of p4testgen's Tofino target: a packet that ends before a header is complete
-has ``PARSER_ERROR_PARTIAL_HDR``, one that no ``select`` case matches ``PARSER_ERROR_NO_MATCH``; an explicit transition
-to ``reject`` ends the parser without an error, as ``accept`` does. Ingress drops a packet that has an error, unless its
-control refers to ``parser_err``, and one without a matching case in any case; egress drops none. Errors that ``verify``
-names have the bit of that name, if there is one. Packets are not padded, and parsers do not see the FCS."""
+Parser errors and the drop rule are those of p4testgen's Tofino target. A packet that ends before a header is complete
+has ``PARSER_ERROR_PARTIAL_HDR``, a packet that no ``select`` case matches ``PARSER_ERROR_NO_MATCH``. An explicit
+transition to ``reject`` ends the parser without an error, as ``accept`` does. Ingress drops a packet that has an error,
+unless its control refers to ``parser_err``, and one without a matching case in any case; egress drops none. Errors that
+``verify`` names have the bit of that name, if there is one. Packets are not padded, and parsers do not see the FCS.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A channel: a queue pair of a group. It runs phases one after the other, with a window of W messages.
 
 Receives are posted when a collective is called, not only when its turn comes, because a neighbour may be one collective
-ahead. The exception is refined synchronisation in Mode II: there, the ACK of a Broadcast's result could overtake an
-AllReduce contribution that is not yet acknowledged, and as ACKs are cumulative, that contribution would never be
+ahead. The exception is refined synchronisation in Mode II. There, the ACK of a Broadcast's result could overtake an
+AllReduce contribution that is not yet acknowledged. ACKs are cumulative, so that contribution would never be
 acknowledged. So the receiver answers "not ready" until everything before is complete.
 
 Message 0 of a phase is its control message, the others have M packets each.

@@ -4,8 +4,8 @@ Hosts in real time share processors with switches and other processes. What take
 take a tenth of a second on a busy one, and a timer that is too short retransmits everything, which increases the load.
 As in RFC 6298, round trips are measured, except those of retransmitted packets, and a timeout makes the next one
 longer; how long at most depends on how late the host's own timers are. Unlike there, the shortest of several round
-trips counts, not their mean: in Mode II an acknowledgement waits for all ranks, so a loss at one rank and its timeout
-are part of the others' round trips, and with a mean all timeouts would grow longer and longer.
+trips counts, not their mean. In Mode II an acknowledgement waits for all ranks, so a loss at one rank and its timeout
+are part of the others' round trips. With a mean, all timeouts would grow longer and longer.
 """
 
 from __future__ import annotations

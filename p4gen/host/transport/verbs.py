@@ -71,8 +71,9 @@ class SendWr(NamedTuple):
     ``solicited`` the last packet is marked as an event that the receiver waits for (InfiniBand 9.2.3).
 
     With ``operation`` it is a READ from that address, which fills ``data``, or an atomic operation on the eight bytes
-    there, a little-endian number: ``swap_or_add`` is added to the number, or replaces it if it equals ``compare``, and
-    ``data`` gets the old number. ``data`` must be writable; for an atomic operation it has eight bytes.
+    there, a little-endian number. The operation adds ``swap_or_add`` to the number, or replaces the number by it if the
+    number equals ``compare``; ``data`` gets the old number. ``data`` must be writable; for an atomic operation it has
+    eight bytes.
     """
 
     wr_id: int

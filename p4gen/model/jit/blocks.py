@@ -68,8 +68,8 @@ class TablePlace:
     action at the offsets ``data``. ``slots`` is the size of the hash index (a power of two), 0 for a table that is
     searched in order. ``masks`` is where the masks of the one lpm field are, ``lpm`` the field's position.
     ``counters``, ``meters`` and ``hits`` (times of the last hits) belong to the entries by number. With an action
-    profile, an entry has at ``bound`` where its shares are in the block, how many, and their weights' sum (8 bytes
-    each); a share is the weights' sum up to it (8 bytes) and an entry that holds its action.
+    profile, an entry has at ``bound`` the place of its shares in the block, their number, and the sum of their weights
+    (8 bytes each). A share consists of the sum of the weights up to it (8 bytes) and an entry that holds its action.
     """
 
     table: ir.Table

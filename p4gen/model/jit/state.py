@@ -1,7 +1,7 @@
 """A switch's state in one block of memory, as a ``ModelState`` that the control plane and the interpreter can use.
 
-Registers, counters, meters and the random generator *are* the block; tables, the replication engine, action profiles
-and value sets have their Python form as well, which is written to the block before the next packet after a change.
+Registers, counters, meters and the random generator *are* the block. Tables, the replication engine, action profiles
+and value sets have a Python form as well. After a change, it is written to the block before the next packet.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Symbolic values for lint: which expressions are certainly equal at two points of a path.
 
-A value is a tuple. The initial contents of a place (a variable or a field of one) are a value of their own; an
-assignment gives the place the value of the right-hand side; where paths with different values join, the place gets a
-new one.
+A value is a tuple. The initial contents of a place (a variable or a field of one) are a value of their own. An
+assignment gives the place the value of the right-hand side. Where paths with different values join, the place gets a
+new value.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ Shares = Mapping[tuple[int, int], int]
 def divided_by_rates(
     flows_of: Sequence[Mapping[tuple[int, Group], int]], rates: Sequence[float], limit: float = 5.0
 ) -> tuple[Plan, ...]:
-    """Plans in which the flows of tasks to each group are divided among its spines, so that no link carries more than
-    its bandwidth, or than the fullest group needs; as far as such a division is found within ``limit`` seconds for each
-    group."""
+    """Divide the flows of tasks to each group among the group's spines, so that no link carries more than its
+    bandwidth, or than the fullest group needs. If none is found for a group within ``limit`` seconds, the best one
+    found may exceed this."""
     found: list[Counter[tuple[int, int]]] = [Counter() for _ in flows_of]
     groups: dict[Group, dict[tuple[int, int], int]] = {}
     for task, flows in enumerate(flows_of):

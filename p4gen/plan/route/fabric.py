@@ -1,9 +1,9 @@
 """The possible places of a group's IncTree on one of p4gen's topologies: ranks, switches that aggregate, and ways
 between them.
 
-The rules are those of ARO (§III), with the behaviour of p4gen's switches: a switch that aggregates and lies on a flow's
-way adds the flow; a way is a shortest path; and internal edges join the switches' pipelines, so that one flow leaves
-each switch.
+The rules are those of ARO (§III), with the behaviour of p4gen's switches. A switch that aggregates and lies on a flow's
+way adds the flow. A way is a shortest path. Internal edges join a switch's pipelines, so that one flow leaves each
+switch.
 """
 
 from __future__ import annotations

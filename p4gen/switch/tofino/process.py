@@ -94,10 +94,10 @@ def running_tofino(
 ) -> Iterator[RunningSwitch]:
     """The model and its driver with ``program`` while the block runs. Files and logs are in ``directory``.
 
-    In the block, the calling thread is in the network namespace of the switch. Raises ``MissingToolError`` when
-    something that the target needs is missing, and ``FailedError`` when a process does not start or ends in the block,
-    with its command, exit status, last lines of its log and the likely cause. No process, interface or namespace
-    outlives the block.
+    In the block, the calling thread is in the network namespace of the switch. Raises ``MissingToolError`` when a tool
+    of the target is missing. Raises ``FailedError`` when a process does not start or ends in the block; the message has
+    its command, exit status, last lines of its log and the likely cause. No process, interface or namespace outlives
+    the block.
     """
     sde = find()
     assert program.tofino is not None

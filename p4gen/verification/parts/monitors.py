@@ -130,9 +130,9 @@ class Gaps(Monitor):
 
 
 class RepeatsRequested(Monitor):
-    """A packet that a host asks for in a NAK arrives at the switch without a timer, if its loss is plain: it has not
-    arrived, and a later packet of the same path has; or, with ``last_hop``, it has arrived before all later ones, and
-    the host lacks it.
+    """A packet that a host requests by a NAK arrives at the switch without a timer, if its loss is plain. A loss is
+    plain if the packet has not arrived, and a later packet of the same path has. With ``last_hop`` it is also plain if
+    the packet has arrived before all later ones, and the host lacks it.
 
     The record is, by QP, the PSNs that have arrived, in order, and the one that was asked for last. Both ends of a
     connection must have the same QP number.

@@ -203,8 +203,8 @@ def _note(found: Any, wrong: int, position: Any, event: Any, effect: Any, kind: 
 def expand(shape: Any, known: Any, frontier: Any, which: Any, found: Any) -> Any:
     """Expand the rows of ``frontier`` at the positions ``which``, as long as there is room.
 
-    Returns the numbers of expanded rows, of new rows, of questions, of rows to expand again, and of problems; then the
-    numbers of states and transitions that the expanded ones stand for, as turns map them onto each other.
+    Returns the numbers of expanded rows, new rows, questions, rows to expand again, and problems; then the numbers of
+    states and transitions for which the expanded rows stand, because turns map states onto each other.
     """
     ns, nh, nl = shape.switches, shape.hosts, shape.links
     base = ns + nh

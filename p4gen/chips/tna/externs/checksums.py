@@ -1,10 +1,10 @@
 """``Checksum``, ``ParserCounter``, ``ParserPriority`` and ``port_metadata_unpack``.
 
 Checksums are ones' complement sums of 16 bits, a new one for each pass. ``verify`` is true where the checksum is
-*wrong*: p4c's comment in the architecture says "whether the checksum is valid or not", but the bit is the hardware's
-error bit, and p4c itself writes ``err = checksum.verify() || err`` (``parde/check_parser_multi_write.cpp``), as all
-programs use it. ``get`` returns the sum itself, ``update`` in a deparser the complement of a sum, as headers have it.
-So ``update`` can take the result of ``get`` as a field: a parser subtracts the old checksum and the fields that may
+*wrong*. p4c's comment in the architecture says "whether the checksum is valid or not", but the bit is the hardware's
+error bit. p4c itself writes ``err = checksum.verify() || err`` (``parde/check_parser_multi_write.cpp``), and all
+programs use it so. ``get`` returns the sum itself, ``update`` in a deparser the complement of a sum, as headers have
+it. So ``update`` can take the result of ``get`` as a field: a parser subtracts the old checksum and the fields that may
 change, and the sum of the rest is left. ``subtract_all_and_deposit`` gives the same after everything that is extracted
 behind the call was subtracted too. Fields of invalid headers are left out.
 
