@@ -200,12 +200,12 @@ class Architecture(ABC):
     @property
     @abstractmethod
     def ingress_port(self) -> str:
-        """The port on which it arrived."""
+        """The port on which the packet arrived."""
 
     @property
     @abstractmethod
     def egress_port(self) -> str:
-        """In egress: the port by which it leaves."""
+        """In egress: the port by which the packet leaves."""
 
     @property
     @abstractmethod
@@ -224,7 +224,7 @@ class Architecture(ABC):
 
     @property
     def time_us(self) -> str:
-        """In ingress: when it arrived, in microseconds of some clock, 48 bits."""
+        """In ingress: the packet's time of arrival, in microseconds of some clock, 48 bits."""
         raise self.unsupported(Feature.TIME)
 
     @property
@@ -233,56 +233,58 @@ class Architecture(ABC):
         """Condition: the checksum that the template ``checksum`` verifies was wrong."""
 
     def recirculated(self, *, is_not: bool = False) -> str:
-        """Condition: it has been recirculated, or with ``is_not`` that it has not."""
+        """Condition: the packet has been recirculated; with ``is_not``: it has not."""
         raise self.unsupported(Feature.RECIRCULATION)
 
     @property
     def cloned_on_arrival(self) -> str:
-        """Condition, in egress: it is a clone that ``clone`` made."""
+        """Condition, in egress: the packet is a clone that ``clone`` made."""
         raise self.unsupported(Feature.CLONE)
 
     @property
     def cloned_on_departure(self) -> str:
-        """Condition, in egress: it is a clone that ``clone_again`` made."""
+        """Condition, in egress: the packet is a clone that ``clone_again`` made."""
         raise self.unsupported(Feature.EGRESS_CLONE)
 
     @property
     def tick_port(self) -> str:
-        """Condition: it arrived on the port of ticks."""
+        """Condition: the packet arrived on the port of ticks."""
         raise self.unsupported(Feature.TICKS)
 
     # --- statements: where a packet goes ---
 
     @abstractmethod
     def send(self, port: str) -> str:
-        """In ingress: it leaves by ``port``."""
+        """Statement, in ingress: send the packet to ``port``."""
 
     def send_back(self) -> str:
-        """In ingress: it leaves by the port on which it arrived."""
+        """Statement, in ingress: send the packet to the port on which it arrived."""
         return self.send(self.ingress_port)
 
     def multicast(self, group: str) -> str:
-        """In ingress: a copy of it leaves for each replica of ``group``."""
+        """Statement, in ingress: send a copy of the packet for each replica of ``group``."""
         raise self.unsupported(Feature.MULTICAST)
 
     @abstractmethod
     def drop(self, stage: Stage = "ingress") -> str:
-        """It leaves by no port. Its clones do."""
+        """Statement: drop the packet, but not its clones."""
 
     def clone(self, session: str) -> str:
-        """In ingress: a clone of it as it arrived goes to the ports of ``session``, with the metadata that is kept."""
+        """Statement, in ingress: send a clone of the packet, as it arrived, to the ports of ``session``, with the
+        metadata that is kept."""
         raise self.unsupported(Feature.CLONE)
 
     def clone_again(self, session: str) -> str:
-        """In egress: a clone of it as it is now goes to egress, by ``session``, with the metadata that is kept."""
+        """Statement, in egress: send a clone of the packet, as it is now, to egress by ``session``, with the metadata
+        that is kept."""
         raise self.unsupported(Feature.EGRESS_CLONE)
 
     def recirculate(self) -> str:
-        """In egress: it arrives again, as it leaves here, with the metadata that is kept."""
+        """Statement, in egress: let the packet arrive again as it leaves here, with the metadata that is kept."""
         raise self.unsupported(Feature.RECIRCULATION)
 
     def truncate(self, size: str) -> str:
-        """In egress: what leaves, and is not recirculated, has at most ``size`` bytes."""
+        """Statement, in egress: cut the packet to ``size`` bytes, unless it is recirculated."""
         raise self.unsupported(Feature.TRUNCATION)
 
     def session_of(self, port: str) -> str:

@@ -59,7 +59,7 @@ class Served:
         return tuple((group.pipeline, edge) for group in self.contexts for edge in group.edges)
 
     def with_epoch(self, epoch: int, first_psn: int) -> Served:
-        """The same channel with another epoch and first PSN."""
+        """This channel with another epoch and first PSN."""
         contexts = (replace(group, epoch=epoch, first_psn=first_psn) for group in self.contexts)
         return replace(self, contexts=tuple(contexts))
 

@@ -76,7 +76,7 @@ class Header:
 
     @cached_property
     def invariant(self) -> tuple[str, ...]:
-        """Its fields in P4 as RoCEv2's invariant CRC takes them: variant ones as ones."""
+        """The fields in P4 as RoCEv2's invariant CRC takes them: all bits of variant fields are ones."""
         return tuple(f"{f.bits}w{f.ones}" if f.variant else f"hdr.{self.name}.{f.name}" for f in self.fields)
 
     @cached_property

@@ -30,7 +30,7 @@ class Field:
 
     @property
     def about(self) -> str:
-        """Its meaning, or what its parts mean."""
+        """The meaning of the field, or the meanings of its parts."""
         return self.meaning or ", ".join(part.about for part in (self.parts.fields if self.parts else ()))
 
 

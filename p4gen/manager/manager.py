@@ -290,12 +290,12 @@ class IncManager(Manager):
 
     @override
     def resize_group(self, name: str, slots: int) -> GroupStatus:
-        """Without room for both generations at once, the new one takes the place of the old one."""
+        """If there is no room for both generations at once, the old one goes before the new one is made."""
         return self._again(name, lambda spec: replace(spec, slots=slots))
 
     @override
     def move_group(self, name: str, root: str | None = None) -> GroupStatus:
-        """Without room for both generations at once, the new one takes the place of the old one."""
+        """If there is no room for both generations at once, the old one goes before the new one is made."""
         return self._again(name, lambda spec: replace(spec, root=root))
 
     def _again(self, name: str, changed: Callable[[GroupSpec], GroupSpec]) -> GroupStatus:

@@ -164,7 +164,8 @@ class IPv4(_Header):
     @classmethod
     @override
     def unpack(cls, data: bytes, offset: int = 0) -> Self:
-        """Also raises ``HeaderError`` for another version, or a header length below 5."""
+        """Parse an IPv4 header with its options. Raises ``HeaderError`` also for another version, or a header length
+        below 5."""
         header = super(IPv4, cls).unpack(data, offset)
         if header.version != 4:
             raise HeaderError(f"IPv4: version is {header.version}")

@@ -61,7 +61,7 @@ class RocePacket:
         return b"".join((self.bth.pack(), *(header.pack() for header in ordered if header is not None), self.payload))
 
     def ip_packet(self) -> bytes:
-        """From the IPv4 header to the last byte before the ICRC."""
+        """The bytes from the IPv4 header to the last one before the ICRC."""
         return self.ip.pack() + self.udp.pack() + self.transport()
 
     def to_bytes(self) -> bytes:

@@ -20,7 +20,7 @@ def losses(spec: ProgramSpec, counters: Callable[[str], Sequence[CounterValue]])
 
 
 def dropped(spec: ProgramSpec, counters: Callable[[str], Sequence[CounterValue]]) -> Counter[str]:
-    """The same, with packets that are dropped but not lost."""
+    """Number of packets dropped but not lost, by ``module.reason``; otherwise as ``losses``."""
     return _counted(_reasons(spec, losses=False), counters)
 
 

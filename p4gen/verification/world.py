@@ -137,15 +137,15 @@ class Scope(ABC):
 
     @abstractmethod
     def sound(self) -> Self | None:
-        """The same with the sound program; None if the scope's own is meant to be sound."""
+        """This scope with the sound program; None if the scope's own program is meant to be sound."""
         ...
 
     def with_engine(self, engine: EngineName) -> Self:
-        """The same on another engine."""
+        """This scope on another engine."""
         return replace(self, engine=engine)
 
     def with_fault(self, fault: Mutation) -> Self:
-        """The same with a fault in the program."""
+        """This scope with a fault in the program."""
         return replace(self, fault=fault)
 
 

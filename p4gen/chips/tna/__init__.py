@@ -111,7 +111,7 @@ class Tofino(Architecture):
     @property
     @override
     def recirculation_ports(self) -> tuple[int, ...]:
-        """The same port within each pipe."""
+        """The recirculation ports: the same port within each pipe."""
         return tuple(pipe << PIPE_SHIFT | self.recirculation_port for pipe in range(PIPES))
 
     @override

@@ -99,17 +99,17 @@ class V1Model(Architecture):
 
     @override
     def drop(self, stage: Stage = "ingress") -> str:
-        """Also cancels a multicast that was decided before."""
+        """``mark_to_drop``, which also cancels an earlier ``multicast``."""
         return f"mark_to_drop({self.METADATA});"
 
     @override
     def clone(self, session: str) -> str:
-        """From ingress to egress, with a list of fields."""
+        """A clone from ingress to egress that keeps a list of fields."""
         return f"clone_preserving_field_list(CloneType.I2E, {session}, KEPT);"
 
     @override
     def clone_again(self, session: str) -> str:
-        """From egress to egress, with a list of fields."""
+        """A clone from egress to egress that keeps a list of fields."""
         return f"clone_preserving_field_list(CloneType.E2E, {session}, KEPT);"
 
     @override

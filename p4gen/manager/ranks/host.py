@@ -70,7 +70,8 @@ class Host:
         return found
 
     def memory_member(self, group: str) -> MemoryMember:
-        """This host's rank of a group to which it has offered memory. Raises ``FailedError`` for another one."""
+        """This host's rank of a group to which it has offered memory. Raises ``FailedError`` for a group of another
+        kind."""
         found = self.follower(group, 0)
         if not isinstance(found, MemoryMember):
             raise FailedError(f"{self.name} has offered no memory to group {group}")

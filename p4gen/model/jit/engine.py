@@ -139,7 +139,7 @@ class Engine(HoldingRunner):
 
     @override
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
-        """With a trace, the interpreter runs, on this state."""
+        """Process a packet in machine code; with a ``trace``, by the interpreter on the same state."""
         if trace is not None:
             return self._traced(port, packet, trace)
         self.state.flush()

@@ -386,11 +386,11 @@ class Context:
         return self.builder.name if self.builder is not None else ""
 
     def inner(self) -> Context:
-        """The same context with a new scope inside it."""
+        """This context with a new scope inside its scope."""
         return replace(self, scope=Scope(self.scope))
 
     def with_scope(self, scope: Scope) -> Context:
-        """The same context with another scope."""
+        """This context with another scope."""
         return replace(self, scope=scope)
 
     def pos(self, at: int) -> Pos:

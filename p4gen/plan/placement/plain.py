@@ -97,7 +97,7 @@ def _ends(
     connections: Sequence[Connection],
     epoch: int,
 ) -> dict[str, list[ConnectionHere]]:
-    """By switch, the connections of its hosts with those of other switches."""
+    """By switch, the connections between its hosts and hosts of other switches."""
     hosts = {address: host for host, address in names.ip.items()}
     found: dict[str, list[ConnectionHere]] = {}
     for connection in connections:

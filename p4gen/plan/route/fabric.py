@@ -99,7 +99,7 @@ class Fabric:
 
     @cached_property
     def ways(self) -> Mapping[str, tuple[Way, ...]]:
-        """From each leaf in ``forwarding``, and each switch that aggregates, to the latter."""
+        """The ways to switches that aggregate, from each leaf in ``forwarding`` and from each of these switches."""
         found: dict[str, list[Way]] = {start: [] for start in (*self.forwarding, *sorted(self.inc))}
         for end in sorted(self.inc):
             away = self.topology.distances(end, self.down)

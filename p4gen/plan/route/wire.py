@@ -58,6 +58,6 @@ def timeout(plan: TreePlan, spec: CollectiveSpec) -> int:
 
 
 def timeout_of(rate: float, trip: float, spec: CollectiveSpec) -> int:
-    """The same for flows of this rate in bit/s, at a round trip in s."""
+    """The retransmission timer, in ps, for flows of ``rate`` bit/s with a round trip of ``trip`` s."""
     window_bits = 8 * spec.window * spec.message * (spec.payload_bytes + HEADERS)
     return 50 * US + int((4 * window_bits / rate + 4 * trip) * SECOND)

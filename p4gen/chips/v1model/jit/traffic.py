@@ -142,7 +142,7 @@ class Traffic(Pieces):
         return self._meta_size + 8
 
     def _hold(self, g: Gen, total: Value) -> None:
-        """If packets are held back, the one of ``total`` bytes behind the output leaves with its user metadata."""
+        """If packets are held back: send the packet of ``total`` bytes behind the output on, with its user metadata."""
         fn = g.fn
         with fn.when(fn.compare("ne", word(fn, EXCHANGE, x.HOLD), const(0, 64)), rare=True):
             # OUT_AT is in bits while a deparser writes, and in bytes now.

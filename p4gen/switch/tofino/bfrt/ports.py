@@ -67,5 +67,5 @@ class PortMap:
         return match
 
     def replica(self, replica: Replica) -> Replica:
-        """The same replica, with its device port."""
+        """``replica`` with its device port in place of its front port."""
         return Replica(self.inside(replica.port), replica.rid)
