@@ -19,8 +19,8 @@ from typing import Any, Literal
 from typing_extensions import override
 
 from p4gen.model import ControlError, EngineName, Model, Trace
-from p4gen.model.between import SETTLE, Between
 from p4gen.model.entries import Entry, Exact, Match
+from p4gen.model.recirculation import SETTLE, Recirculation
 from p4gen.p4 import ir
 from p4gen.p4.mutate.mutants import Ignored
 from p4gen.ptf.family import Suite
@@ -104,7 +104,7 @@ class MemoryPort:
     def settle(self, request: bytes = SETTLE) -> int:
         """Carry out a request; everything sent has been handled. Returns the most passes that one frame has caused
         since the last call."""
-        outputs, passes = self.dataplane.between.answer(request)
+        outputs, passes = self.dataplane.recirculation.answer(request)
         self.dataplane.sent(outputs)
         return passes
 
@@ -120,7 +120,7 @@ class MemoryDataplane:
     _outputs: int = 0
 
     def __post_init__(self) -> None:
-        self.between = Between(self.switch)
+        self.recirculation = Recirculation(self.switch)
 
     @classmethod
     def of(cls, switch: TestedSwitch, ports: Iterable[int]) -> MemoryDataplane:
@@ -133,7 +133,7 @@ class MemoryDataplane:
 
     def send(self, _device: int, port: int, frame: bytes) -> None:
         """Process a frame, and queue the output."""
-        self.sent(self.between.leaving(self.switch.process(port, bytes(frame))))
+        self.sent(self.recirculation.hold_back(self.switch.process(port, bytes(frame))))
 
     def sent(self, outputs: Iterable[tuple[int, bytes]]) -> None:
         """Queue what the switch sends."""

@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 
 from p4gen.families import parse_spec
 from p4gen.groups import SwitchConfig
-from p4gen.model.between import GO, HOLD, REFUSED, ROUND, SETTLE
 from p4gen.model.control_plane import ControlPlane
+from p4gen.model.recirculation import GO, HOLD, REFUSED, ROUND, SETTLE
 from p4gen.ptf import markers
 from p4gen.ptf.family import conformance_of
 from p4gen.ptf.framework import ptf

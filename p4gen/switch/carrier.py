@@ -11,7 +11,7 @@ class Carrier:
     """A loop that waits for descriptors, ``_woken`` among them."""
 
     def __init__(self) -> None:
-        self.between: Callable[[], None] | None = None
+        self.before_waiting: Callable[[], None] | None = None
         """Called by ``run`` whenever it is about to wait."""
         self._stopping = False
         self._woken, self._waker = socket.socketpair()

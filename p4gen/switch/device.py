@@ -12,7 +12,7 @@ import numpy as np
 
 from p4gen.errors import InputError
 from p4gen.model import Clock, Digest, EngineName, Model, Trace
-from p4gen.model.between import Between
+from p4gen.model.recirculation import Recirculation
 from p4gen.p4.compile import Compiled, compile_text
 from p4gen.p4.info.text import differences
 from p4gen.packetio import Frames
@@ -74,7 +74,7 @@ class Device:
         self._clock, self._seed, self._engine = clock, seed, engine
         self._compiled: dict[bytes, Compiled] = {}
         self._model: Model | None = None
-        self._between: Between | None = None
+        self._recirculation: Recirculation | None = None
         self._subscribers = _Subscribers()
         self._down: set[int] = set()
 
@@ -101,7 +101,7 @@ class Device:
         """Make a loaded program the running one."""
         assert isinstance(backend, Model)
         with self.lock:
-            self._model, self._between = backend, Between(backend)
+            self._model, self._recirculation = backend, Recirculation(backend)
 
     def packet_out(self, frame: bytes) -> None:
         """Process a frame from a controller. Raises ``InputError`` without a CPU port."""
@@ -150,8 +150,8 @@ class Device:
                 return []
             trace = Trace() if self.trace is not None else None
             outputs = model.process(port, frame, trace)
-            if self._between is not None:
-                outputs = self._between.leaving(outputs)
+            if self._recirculation is not None:
+                outputs = self._recirculation.hold_back(outputs)
             digests, messages = model.digests(), model.log_messages()
             self._count(port, frame, outputs)
         # Without the lock: the callee may hold a lock of its own and wait for this one.
@@ -166,9 +166,9 @@ class Device:
         return [output for output in outputs if output[0] != self.cpu_port]
 
     def fence(self, message: bytes) -> tuple[Outputs, int]:
-        """``Between.answer`` of the running program; without one there is no output and no pass."""
+        """``Recirculation.answer`` of the running program; without one there is no output and no pass."""
         with self.lock:
-            return self._between.answer(message) if self._between is not None else ([], 0)
+            return self._recirculation.answer(message) if self._recirculation is not None else ([], 0)
 
     def send_batch(self, frames: Frames) -> Frames | None:
         """Process ``frames`` one after the other. Returns the output in order: ``send`` for all of them in one call.

@@ -79,7 +79,7 @@ class Observer:
                 self._wanted_capture = self._capturing = self._turn_capture(self._wanted_capture)
             self.settled.set()
 
-    def settle_or_say(self) -> None:
+    def settle_or_log(self) -> None:
         """Like ``settle``, but log a file that cannot be written, and go on."""
         try:
             self.settle()

@@ -115,8 +115,8 @@ class PacketPorts(Carrier):
             if time.monotonic() - checked > _LINK_CHECK_S:
                 self._check_links()
                 checked = time.monotonic()
-            if self.between is not None:
-                self.between()
+            if self.before_waiting is not None:
+                self.before_waiting()
             self.step(_LINK_CHECK_S)
 
     def step(self, timeout: float | None) -> None:

@@ -107,7 +107,7 @@ def run_switch(options: Options) -> Statistics:
         device.log = lambda line: LOGGER.info("log_msg: %s", line)
         carrier = _ports(options, observer, device)
         stack.callback(carrier.close)
-        carrier.between = observer.settle_or_say
+        carrier.before_waiting = observer.settle_or_log
         device.inject = carrier.inject
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup

@@ -8,7 +8,7 @@ without a peer are counted and dropped, as on a link that is down.
 ``<dir>/fence.sock`` is not a port: a message to it is returned once everything sent to any port before has been handled
 and all output has been passed to the peers. So the sender knows when the output is complete, whatever the program does.
 Behind the message is the most passes through ingress that one of these frames has caused, 2 bytes. Some messages are
-requests, too (``p4gen.model.between``).
+requests, too (``p4gen.model.recirculation``).
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ class UnixPorts(Carrier):
     def run(self) -> None:
         """Carry frames until ``stop`` is called, from any thread or a signal handler."""
         while not self._stopping:
-            if self.between is not None:
-                self.between()
+            if self.before_waiting is not None:
+                self.before_waiting()
             self.step(None)
 
     def step(self, timeout: float | None) -> None:

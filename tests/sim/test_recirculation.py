@@ -8,8 +8,8 @@ import pytest
 
 from p4gen.errors import InputError
 from p4gen.model import EngineName, Model
-from p4gen.model.between import GO, HOLD, ROUND, SETTLE, Between
 from p4gen.model.passes import HELD
+from p4gen.model.recirculation import GO, HOLD, ROUND, SETTLE, Recirculation
 from p4gen.net.collectives.simulation import SimConfig, Simulation
 from p4gen.net.world.loop import EventLoop
 from p4gen.net.world.nodes import SwitchNode
@@ -113,19 +113,19 @@ def test_held_packets_leave_by_a_port_of_their_own(engine: EngineName) -> None:
 def test_packets_wait_between_passes_on_request(engine: EngineName) -> None:
     """A packet that recirculates twice takes three passes, at once or one at a time."""
     model = Model(compile_text(PROGRAM, "round.p4").program, engine=engine)
-    between = Between(model)
+    recirculation = Recirculation(model)
 
     def send() -> int:
-        return len(between.leaving(model.process(1, bytes([2, 0, 0, 0]))))
+        return len(recirculation.hold_back(model.process(1, bytes([2, 0, 0, 0]))))
 
-    assert (send(), between.answer(SETTLE)) == (1, ([], 3))
-    assert between.answer(HOLD) == ([], 0)
-    assert (send(), send(), between.answer(ROUND)) == (0, 0, ([], 1))
+    assert (send(), recirculation.answer(SETTLE)) == (1, ([], 3))
+    assert recirculation.answer(HOLD) == ([], 0)
+    assert (send(), send(), recirculation.answer(ROUND)) == (0, 0, ([], 1))
     assert send() == 0
-    outputs, most = between.answer(ROUND)
+    outputs, most = recirculation.answer(ROUND)
     assert ([port for port, _ in outputs], most) == ([2, 2], 1)
-    assert [port for port, _ in between.answer(GO)[0]] == [2]
-    assert (send(), between.answer(SETTLE)) == (1, ([], 3))
+    assert [port for port, _ in recirculation.answer(GO)[0]] == [2]
+    assert (send(), recirculation.answer(SETTLE)) == (1, ([], 3))
 
 
 def config(delay: int, **fields: Any) -> SimConfig:

@@ -37,7 +37,7 @@ def observer(device: Device, tmp_path: Path) -> Iterator[Observer]:
 
 @pytest.fixture
 def control(observer: Observer, tmp_path: Path) -> Iterator[Path]:
-    server = ControlSocket(tmp_path / "control", observer, observer.settle_or_say)  # here nobody else carries frames
+    server = ControlSocket(tmp_path / "control", observer, observer.settle_or_log)  # here nobody else carries frames
     yield tmp_path / "control"
     server.close()
 
@@ -104,7 +104,7 @@ def test_noise_at_the_socket_does_no_harm(control: Path) -> None:
 
 def test_a_trace_that_cannot_be_written_is_said(device: Device, tmp_path: Path) -> None:
     observer = Observer(device, tmp_path / "no" / "trace.txt", None, logging.getLogger("test"))
-    server = ControlSocket(tmp_path / "control", observer, observer.settle_or_say)
+    server = ControlSocket(tmp_path / "control", observer, observer.settle_or_log)
     with pytest.raises(FailedError, match="No such file or directory"):
         ask(tmp_path / "control", "trace on")
     assert ask(tmp_path / "control", "status")["trace"] is False

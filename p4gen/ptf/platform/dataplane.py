@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from ptf.dataplane import DataPlanePacketSourceIface, DataPlanePortIface
 
-from p4gen.model.between import REFUSED, SETTLE
+from p4gen.model.recirculation import REFUSED, SETTLE
 from p4gen.ptf import markers
 from p4gen.switch.dataplane import Dataplane, open_dataplane
 from p4gen.switch.veth import VethDataplane

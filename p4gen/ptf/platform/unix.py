@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final
 
 from ptf.dataplane import DataPlanePacketSourceIface, DataPlanePortIface
 
-from p4gen.model.between import SETTLE
+from p4gen.model.recirculation import SETTLE
 from p4gen.vocabulary import ticks
 
 MAX_FRAME: Final = 65536
@@ -68,8 +68,8 @@ class UnixPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[
 
     def settle(self, request: bytes = SETTLE) -> int:
         """Wait until the switch has handled everything sent through any port, has carried out the request
-        (``p4gen.model.between``), and what came of it can be read. Returns the most passes that one of these frames has
-        caused.
+        (``p4gen.model.recirculation``), and what came of it can be read. Returns the most passes that one of these
+        frames caused.
 
         Raises ConnectionError when the switch has gone.
         """

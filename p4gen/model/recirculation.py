@@ -20,15 +20,15 @@ REFUSED: Final = 0xFFFF
 """In place of a number of passes: the switch cannot hold packets."""
 
 
-class Between:
+class Recirculation:
     """The packets of a model that wait between two passes."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
         self._waiting: list[bytes] = []
 
-    def leaving(self, outputs: Outputs) -> Outputs:
-        """The outputs that leave the switch; packets that recirculate wait."""
+    def hold_back(self, outputs: Outputs) -> Outputs:
+        """Let packets that recirculate wait. Returns the outputs that leave the switch."""
         self._waiting += [packet for port, packet in outputs if port == HELD]
         return [output for output in outputs if output[0] != HELD]
 
@@ -43,5 +43,5 @@ class Between:
                 return outputs, REFUSED
         for _ in range({ROUND: 1, GO: MAX_PASSES}.get(request, 0)):
             packets, self._waiting = self._waiting, []
-            outputs += [each for packet in packets for each in self.leaving(self._model.process(HELD, packet))]
+            outputs += [each for packet in packets for each in self.hold_back(self._model.process(HELD, packet))]
         return outputs, self._model.most_passes()
