@@ -410,7 +410,7 @@ def test_with_op_dynamic_each_call_chooses() -> None:
     assert desk.sent()[0] == said(Collective.ALLREDUCE, 1, op=Op.MIN)
     desk.rank.broadcast(np.zeros(2, np.uint32), 1)
     assert desk.sent((BROADCAST, 1)) == []  # it waits for its turn
-    with pytest.raises(InputError, match="each call says"):
+    with pytest.raises(InputError, match="each call must name one of"):
         desk.rank.all_reduce(np.zeros(2, np.int32), Op.DYNAMIC)
     with pytest.raises(InputError, match="float32"):
         desk.rank.all_reduce(np.zeros(2, np.float32))

@@ -221,7 +221,7 @@ def test_what_it_refuses() -> None:
         rings[0].reduce_scatter(np.zeros(4, np.int32))
     with pytest.raises(InputError, match="int64"):
         rings[0].all_reduce(np.zeros(4, np.int64))
-    with pytest.raises(InputError, match="each call says"):
+    with pytest.raises(InputError, match="each call must name one of"):
         rings[0].all_reduce(np.zeros(4, np.int32), Op.DYNAMIC)
     config = rings[1].config
     with pytest.raises(ValueError, match="one to rank 0"):
