@@ -10,7 +10,7 @@ from managed import AWAY, SPINES, ManagedTest
 from p4gen.manager.api import Code, ConnectionSpec, ManagerError
 from p4gen.papers.themis.spec import Blocked, Cm
 from p4gen.ptf.scenario import Output
-from p4gen.rocev2.cm import RELIABLE, Kind, Message, Sent, gid_of
+from p4gen.rocev2.cm import RELIABLE, Datagram, Kind, Message, gid_of
 from p4gen.rocev2.headers import BTH
 from p4gen.rocev2.packet import RocePacket, parse
 
@@ -170,7 +170,7 @@ class _CmTest(ManagedTest):
         req = Message.of(
             Kind.REQ, 0x1234, local_id=0x77, local_qpn=0x300, transport=RELIABLE, path_mtu=5, private=0xCAFE, **gids
         )
-        return Sent(a, b, req).packet(self.ethernet(self.hosts[source]), tos=0x68)
+        return Datagram(a, b, req).packet(self.ethernet(self.hosts[source]), tos=0x68)
 
     def routed(self, packet: RocePacket, outputs: list[Output]) -> None:
         """The message itself leaves as any other packet does."""
