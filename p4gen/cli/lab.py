@@ -11,7 +11,7 @@ import click
 
 from p4gen import runs
 from p4gen.builder import build
-from p4gen.cli.labrequest import LabRequest, of_members, timer
+from p4gen.cli.labrequest import LabRequest, collectives, timer
 from p4gen.cli.options import (
     arguments_of,
     json_option,
@@ -30,7 +30,6 @@ from p4gen.labs import prerequisites
 from p4gen.labs.job import LabJob, Wanted
 from p4gen.labs.launch import LabResult, launch
 from p4gen.labs.prompt.welcome import display_path
-from p4gen.labs.runs.peercalls import COLLECTIVES
 from p4gen.labs.scratch import scratch_folder
 from p4gen.model import ENGINES
 from p4gen.switch import targets
@@ -69,7 +68,7 @@ _TIMEOUT = {targets.EMBEDDED: "50ms", targets.BMV2: "300ms"}
 )
 @click.option(
     "--collective",
-    type=click.Choice((*COLLECTIVES, *of_members())),
+    type=click.Choice(tuple(collectives())),
     help="Run it, and end; alltoall over connections only, dispatch only where ranks write to each other.",
 )
 @click.option(

@@ -18,14 +18,10 @@ from p4gen.groups.connections import connection_entries
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import MS
 from p4gen.inputs import drawn, parsed, quote
+from p4gen.labs.calls import CallOrder, LabMembers, members_of
 from p4gen.labs.job import Wanted
 from p4gen.labs.network import bandwidths, faults
 from p4gen.labs.network.impairments import check_withstood, links_at
-from p4gen.labs.runs.calls import check_calls, room
-from p4gen.labs.runs.membercalls import LabMembers, members_of
-from p4gen.labs.runs.peercalls import ALLTOALL, COLLECTIVES, PeerCall
-from p4gen.labs.runs.ready import member_call
-from p4gen.net.collectives.config import Call
 from p4gen.net.world.faults import parse_place
 from p4gen.plan.placement.network import contexts_needed
 from p4gen.plan.placement.placed import GroupRequest
@@ -48,13 +44,13 @@ _REPEAT = {targets.EMBEDDED: 10, targets.BMV2: 3}
 """Calls of each size that --measure makes by default; 1 MB takes BMv2 some seconds."""
 
 
-def of_members() -> dict[str, list[str]]:
-    """Collectives that only families have whose ranks offer switches their memory, with the modes that have each."""
-    found: dict[str, list[str]] = {}
+def collectives() -> dict[str, list[str]]:
+    """The collectives of all families' labs, with the modes that have each."""
+    found: dict[str, list[str]] = {str(each): [] for each in Collective}
     for family in families().values():
         for name in family.facet(LabMembers).collectives if family.answers(LabMembers) else ():
             found.setdefault(name, []).extend(family.modes)
-    return {name: found[name] for name in sorted(found.keys() - set(COLLECTIVES))}
+    return found
 
 
 @dataclass(frozen=True)
@@ -100,24 +96,21 @@ class LabRequest:
             for name in ("measure", "spray", "fallback", "duty", "replan"):
                 if o[name]:
                     raise click.UsageError(f"--{name} goes with other programs: ranks of {spec.family} offer memory")
-            return
-        if modes := of_members().get(o["collective"]):
-            raise click.UsageError(f"--collective {o['collective']} goes with --mode {' or '.join(modes)}")
-        if o["set"]:
-            raise click.UsageError("--set goes with programs whose hosts offer switches their memory")
-        if spec.takes_part:
-            if o["collective"] == ALLTOALL:
-                raise InputError(
-                    f"{spec.program}: its switches do not take part in an alltoall; --mode themis runs it without them"
-                )
+        elif spec.takes_part:
             if o["spray"]:
                 raise click.UsageError("--spray goes with programs that know connections, as with --mode themis")
-            return
-        if connection_entries(spec) is None:
-            collective(spec)
-        for name in ("measure", "policy", "fallback", "duty", "replan"):
-            if o[name]:
-                raise click.UsageError(f"--{name} goes with programs that take part in collectives")
+        else:
+            if connection_entries(spec) is None:
+                collective(spec)
+            for name in ("measure", "policy", "fallback", "duty", "replan"):
+                if o[name]:
+                    raise click.UsageError(f"--{name} goes with programs that take part in collectives")
+        name, known = o["collective"], members_of(spec).collectives
+        if name and name not in known:
+            modes = " or ".join(collectives()[name])
+            raise click.UsageError(
+                f"--collective {name} goes with --mode {modes}; {spec.program} has {', '.join(known)}"
+            )
 
     def check_policy(self, topology: TopologySpec) -> None:
         """Whether there is such a policy, and the plan is one for this topology."""
@@ -182,16 +175,10 @@ class LabRequest:
         hosts = wanted.ranks or topology.rank_hosts
         if wanted.others and not spec.takes_part:
             raise click.UsageError("--ranks several times goes with programs that take part in collectives")
-        if spec.uses_memory:
-            call = member_call(spec, wanted, len(hosts))
-            if self.options["size"] and call.collective not in members_of(spec).sized:
-                raise click.UsageError(f"--size does not go with {call.collective}, which has options (--set)")
-        elif spec.takes_part:
-            for each in (hosts, *wanted.others):
-                check_calls([Call(Collective(wanted.collective), wanted.size, wanted.root)], collective(spec), each)
-        else:
-            PeerCall(wanted.collective, wanted.size, wanted.root).check(len(hosts))
-            room(wanted.collective, wanted.size, len(hosts))
+        for each in (hosts, *wanted.others):
+            CallOrder.wanted(spec, wanted, len(each))
+        if self.options["size"] and wanted.collective not in members_of(spec).sized:
+            raise click.UsageError(f"--size does not go with {wanted.collective}, which has options (--set)")
 
     def _ranks(self, text: str, topology: TopologySpec) -> tuple[str, ...]:
         if text == "all":

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import random
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any, Final
 
-from p4gen.errors import InputError
+from p4gen.errors import InputError, P4genError
 from p4gen.host.collectives.alltoall import AllToAllConfig
 from p4gen.host.collectives.plan import Connection
 from p4gen.host.collectives.ring import RingConfig
 from p4gen.host.transport.clock import MS
 from p4gen.host.transport.verbs import Peer, QpConfig, Recovery
+from p4gen.labs.arrays import ALLTOALL
+from p4gen.labs.calls import CallOrder
 from p4gen.labs.job import JOIN_S
 from p4gen.labs.nodes import Nodes
-from p4gen.manager.api import ConnectionSpec, ConnectionState, ConnectionStatus, ManagerError, Status
+from p4gen.labs.parties import Party, settled
+from p4gen.manager.api import ConnectionSpec, ConnectionState, ConnectionStatus, GroupStatus, ManagerError, Status
 from p4gen.plan.placement.placer import switch_of
 from p4gen.records import to_plain
 from p4gen.switch import targets
@@ -31,7 +32,6 @@ _RNR_TIMER: Final = 14
 """1.28 ms: ranks do not begin a call at exactly the same time."""
 _FIRST_QP: Final = 0x100
 _PORTS: Final = range(0xC000, 0x10000)
-_TOLD: Final = 3
 _AT_ONCE: Final = 8
 """Requests to the manager at the same time."""
 _SETTLE_S: Final = 0.3
@@ -39,86 +39,83 @@ _SETTLE_S: Final = 0.3
 _Ends = tuple[Connection, Connection]
 
 
-@dataclass(frozen=True)
-class PeerGroup:
-    """Hosts in order of rank, and the connections of a ring or an AlltoAll of them."""
-
-    name: str
-    ranks: tuple[str, ...]
-    numbers: tuple[int, ...] = ()
-    """Connections at the manager."""
-    refused: tuple[str, ...] = field(default=(), repr=False)
-    """Why others are not registered."""
-
-    @property
-    def not_registered(self) -> list[str]:
-        """The same as lines, the first few of them."""
-        lines = [f"not registered: {reason}" for reason in self.refused[:_TOLD]]
-        left = len(self.refused) - len(lines)
-        return [*lines, f"and {left} more"] if left else lines
-
-
 class Connections:
-    """The connections of ``lab``'s hosts. All methods raise ``P4genError`` with the reason."""
+    """The connections of ``lab``'s hosts (``p4gen.labs.parties.Parties``). All methods raise ``P4genError`` with the
+    reason."""
 
     def __init__(self, lab: Nodes) -> None:
         self._lab = lab
-        self._groups: dict[str, PeerGroup] = {}
+        self._parties: dict[str, Party] = {}
         self._spraying = lab.job.wanted.spray
         self._chance = random.Random(f"{lab.job.wanted.seed} connections")  # noqa: S311 - to be repeatable
         self._qps: Counter[str] = Counter()
 
-    def group(self, ranks: Sequence[str], *, ring: bool) -> PeerGroup:
-        """The ring, or the AlltoAll, of these hosts; its connections are created and registered if it is new."""
+    def check_run(self) -> None:
+        """See ``Parties``: calls go on without a manager."""
+
+    def of(self, ranks: Sequence[str], call: CallOrder, named: GroupStatus | None = None) -> Party:
+        """See ``Parties``: the AlltoAll, or the ring, of these hosts."""
         self._lab.check_hosts(ranks)
         if len(set(ranks)) != len(ranks):
             raise InputError("a host can be only one rank")
-        kind = "ring" if ring else "alltoall"
+        kind = call.collective if call.collective == ALLTOALL else "ring"
         name = kind if tuple(ranks) == self._lab.topology.rank_hosts else f"{kind} {' '.join(ranks)}"
-        if name not in self._groups:
+        if name not in self._parties:
             if self._lab.without_manager:
                 raise InputError("the manager is dead, and new connections need it: restart manager")
-            self._groups[name] = self._open(name, tuple(ranks), ring=ring)
-        return self._groups[name]
+            self._parties[name] = self._open(name, tuple(ranks), ring=kind == "ring")
+        return self._parties[name]
 
-    def close(self, group: PeerGroup) -> None:
-        """Destroy a group's queue pairs, and release its connections."""
-        self._groups.pop(group.name, None)
-        self._ask(group.ranks, "close", [{"name": group.name}] * len(group.ranks))
-        self._at_once(self._lab.manager.release_connection, group.numbers)
+    def give_up(self, party: Party) -> list[str]:
+        """See ``Parties``."""
+        name = party.name
+        try:
+            self.close(party)
+        except P4genError as error:
+            return [f"the connections of {name} cannot be used any more, and are not all released: {error.reason}"]
+        return [f"the connections of {name} are closed: their ends are out of step; the next run creates new ones"]
+
+    def close(self, party: Party) -> None:
+        """Destroy a party's queue pairs, and release its connections."""
+        self._parties.pop(party.name, None)
+        self._ask(party.ranks, "leave", [{"group": party.name}] * len(party.ranks))
+        self._at_once(self._lab.manager.release_connection, party.numbers)
 
     def close_all(self) -> None:
-        """Close all groups."""
-        for group in list(self._groups.values()):
-            self.close(group)
+        """Close all parties."""
+        for party in list(self._parties.values()):
+            self.close(party)
 
     def spray(self, *, spray: bool) -> list[ConnectionStatus]:
         """Have all connections sprayed, also those that are created later; or take them back to ECMP."""
         self._spraying = spray
-        numbers = [number for group in self._groups.values() for number in group.numbers]
+        numbers = [number for party in self._parties.values() for number in party.numbers]
         return self._spray(numbers)
 
     def _spray(self, numbers: Iterable[int]) -> list[ConnectionStatus]:
         manager = self._lab.manager
         return self._at_once(lambda number: manager.spray_connection(number, spray=self._spraying), numbers)
 
-    def settle(self, noticed: Callable[[Status], bool], timeout: float = 30.0) -> list[ConnectionStatus]:
-        """Wait until the manager has noticed an event and has changed the paths of connections. Returns the connections
-        then, or after ``timeout`` seconds."""
-        deadline = time.monotonic() + timeout
-        before: list[ConnectionStatus] | None = None
-        while True:
-            status = self._lab.manager.status()
-            found = self._lab.manager.connections()
-            changing = any(each.state is ConnectionState.CHANGING for each in found)
-            if (noticed(status) and not changing and found == before) or time.monotonic() > deadline:
-                return found
-            before = found
-            time.sleep(_SETTLE_S)
+    def states(self) -> Sequence[ConnectionStatus]:
+        """See ``Parties``."""
+        return self._lab.manager.connections()
+
+    def changes(self, before: Sequence[ConnectionStatus], noticed: Callable[[Status], bool]) -> list[str]:
+        """See ``Parties``: a line for each kind of change."""
+        if not before:
+            return []
+        earlier = {status.number: (status.state, status.generation) for status in before}
+        kinds: dict[str, list[int]] = {}
+        for status in settled(self._lab, noticed, self._lab.manager.connections, _is_changing, _SETTLE_S):
+            if earlier.get(status.number) != (status.state, status.generation):
+                over = f" over {' '.join(status.paths)}" if status.state is ConnectionState.SPRAYED else ""
+                why = f": {status.reason}" if status.reason else ""
+                kinds.setdefault(f"{status.state}{over}, generation {status.generation}{why}", []).append(status.number)
+        return [f"{len(numbers)} connections are {kind}" for kind, numbers in kinds.items()]
 
     # --- new connections ---
 
-    def _open(self, name: str, ranks: tuple[str, ...], *, ring: bool) -> PeerGroup:
+    def _open(self, name: str, ranks: tuple[str, ...], *, ring: bool) -> Party:
         count = len(ranks)
         wanted: list[ConnectionSpec] = []
         configs: list[dict[str, Any]] = []
@@ -128,7 +125,7 @@ class Connections:
             for rank in range(count):
                 mine = {to: near for to, (near, _) in enumerate(star, 1)} if rank == 0 else {0: star[rank - 1][1]}
                 config = RingConfig(rank, count, around[(rank - 1) % count][1], around[rank][0], mine)
-                configs.append({"name": name, "ring": to_plain(config)})
+                configs.append({"group": name, "ring": to_plain(config)})
         else:
             ends = {
                 (a, b): self._connect(ranks[a], ranks[b], wanted, both=True)
@@ -138,13 +135,14 @@ class Connections:
             for rank in range(count):
                 peers = {b: near for (a, b), (near, _) in ends.items() if a == rank}
                 peers |= {a: far for (a, b), (_, far) in ends.items() if b == rank}
-                configs.append({"name": name, "alltoall": to_plain(AllToAllConfig(rank, count, peers))})
-        self._ask(ranks, "open", configs)
+                configs.append({"group": name, "alltoall": to_plain(AllToAllConfig(rank, count, peers))})
+        self._ask(ranks, "enter", configs)
         found = self._at_once(self._register, wanted)
         numbers = tuple(each for each in found if isinstance(each, int))
         if not self._spraying:
             self._spray(numbers)
-        return PeerGroup(name, ranks, numbers, tuple(each for each in found if isinstance(each, str)))
+        refused = tuple(each for each in found if isinstance(each, str))
+        return Party(name, ranks, f" over {name}, {len(numbers)} connections", numbers=numbers, refused=refused)
 
     def _register(self, spec: ConnectionSpec) -> int | str:
         """The number of a connection, or why it is not registered: then it works, but is not sprayed."""
@@ -193,3 +191,7 @@ class Connections:
     def _at_once(ask: Any, values: Iterable[Any]) -> list[Any]:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             return list(pool.map(ask, values))
+
+
+def _is_changing(status: ConnectionStatus) -> bool:
+    return status.state is ConnectionState.CHANGING

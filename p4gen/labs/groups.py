@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import replace
 from typing import Final
 
-from p4gen.errors import FailedError, InputError
-from p4gen.families import collective as collective_spec
+from p4gen.errors import FailedError, InputError, P4genError
+from p4gen.families import serving
+from p4gen.groups.group import Memory
+from p4gen.labs.calls import CallOrder
 from p4gen.labs.job import JOIN_S
-from p4gen.labs.memorygroups import MemoryGroups
 from p4gen.labs.nodes import Nodes
+from p4gen.labs.parties import Party, settled
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus, Status
 from p4gen.plan.placement.served import served
+from p4gen.records import from_plain
 
 _LOOK_S: Final = 0.2
 """Seconds between checks whether all awaited processes are running."""
 _SETTLE_S: Final = 0.15
 """Seconds without a change after which groups count as settled."""
+LEAST_PACKETS: Final = 255
+"""Packets of each rank that memory has room for, unless a call takes more: with the fence 256."""
 
 
 class Groups:
-    """Groups of ``lab``'s hosts, created at its manager. All methods raise ``P4genError`` with the reason."""
+    """Groups of ``lab``'s hosts, created at its manager (``p4gen.labs.parties.Parties``). All methods raise
+    ``P4genError`` with the reason."""
 
     def __init__(self, lab: Nodes) -> None:
         self._lab = lab
         self._known: dict[str, GroupStatus] = {}
         """The manager's last known groups."""
-        self.memory = MemoryGroups(lab)
-        """What groups have whose switches address the ranks' memory."""
+        self._room: dict[str, int] = {}
+        """Packets of each rank for which there is room in the memory that ranks of groups have offered."""
 
     def init(
         self, name: str, ranks: Sequence[str], root: str | None = None, packets: int = 0, *, number: int = 0
@@ -39,16 +45,13 @@ class Groups:
         have joined. ``packets``: what the memory that ranks offer has room for, at least. ``number``:
         which of the scenario's groups it is."""
         self._lab.check_hosts(ranks)
-        if self._lab.job.uses_memory:
-            status = self.memory.create(name, ranks, root, packets)
-            self.join(status)
-            return status
-        sync, collectives = served(collective_spec(self._lab.job.spec), ranks)
         scenario = self._lab.job.wanted
         wanted = GroupSpec(name, tuple(ranks), root, fallback=scenario.fallback, duty=scenario.duty(number))
+        sync, collectives = served(serving(self._lab.job.spec), ranks)
         # If it can serve none, the manager says why.
         wanted = replace(wanted, sync=sync, collectives=collectives) if collectives else wanted
-        status = self._lab.manager.init_group(wanted)
+        offers = self._lab.job.uses_memory
+        status = self._with_memory(wanted, packets) if offers else self._lab.manager.init_group(wanted)
         self.join(status)
         return status
 
@@ -65,11 +68,6 @@ class Groups:
         for future in asked:
             future.result(0)
 
-    def dead_switches(self, status: GroupStatus) -> list[FailedError]:
-        """Reports of a group's switches that have ended."""
-        processes = (self._lab.switches[name] for name in status.switches)
-        return [process.failure(f"{process.name} has ended") for process in processes if not process.running]
-
     def all(self) -> list[GroupStatus]:
         """All groups: from the manager, or as last known if it was killed on request."""
         if not self._lab.without_manager:
@@ -83,14 +81,42 @@ class Groups:
         if self._lab.without_manager and spec.wants_ticks:
             raise InputError("the manager is dead, and its agents send the ticks that this mode needs: restart manager")
 
-    def of(self, ranks: Sequence[str], packets: int = 0) -> GroupStatus:
-        """An existing group of exactly these ranks, or a new one. The memory that ranks offer has room for ``packets``,
-        which are 0 if they offer none."""
-        self._lab.check_hosts(ranks)
+    def of(self, ranks: Sequence[str], call: CallOrder, named: GroupStatus | None = None) -> Party:
+        """The group that was ``named``, or an existing one of exactly these ranks, or a new one. The memory that ranks
+        offer has room for the call."""
+        packets = call.plan(self._lab.job.spec, len(ranks)).packets
+        status = named or self._existing(ranks, packets) or self.init(self._new_name(ranks), ranks, packets=packets)
+        room = self._room.get(status.spec.name, 0)
+        if room < packets:
+            raise InputError(
+                f"the call takes {packets:,} packets of each rank; the memory of group {status.spec.name} has room for "
+                f"{room:,}: name the hosts instead, and a group with more of it is created"
+            )
+        self.join(status)
+        return party(status)
+
+    def give_up(self, party: Party) -> list[str]:
+        """See ``Parties``. Switches that have ended are reported, too."""
+        name, lab = party.name, self._lab
+        processes = [lab.switches[switch] for switch in (party.group.switches if party.group is not None else ())]
+        dead = [process.failure(f"{process.name} has ended") for process in processes if not process.running]
+        lines = [diagnostic.message for error in dead for diagnostic in error.diagnostics]
+        unusable = f"group {name} cannot be used any more"
+        if lab.without_manager:
+            return [*lines, f"{unusable}, its ranks are out of step: restart manager, then destroy {name}"]
+        try:
+            lab.manager.destroy_group(name)
+        except P4genError as error:
+            return [*lines, f"{unusable} and could not be destroyed: {error.reason}"]
+        return [*lines, f"group {name} is destroyed: its ranks are out of step; the next run creates it again"]
+
+    def _existing(self, ranks: Sequence[str], packets: int) -> GroupStatus | None:
+        fitting = (status for status in self.all() if status.spec.ranks == tuple(ranks))
+        return next((status for status in fitting if self._room.get(status.spec.name, 0) >= packets), None)
+
+    def _new_name(self, ranks: Sequence[str]) -> str:
+        """A name for a group. Raises ``InputError`` without a manager, with the groups that there are."""
         groups = self.all()
-        for status in groups:
-            if status.spec.ranks == tuple(ranks) and self.memory.room(status.spec.name) >= packets:
-                return status
         if self._lab.without_manager:
             known = ", ".join(f"{status.spec.name} ({' '.join(status.spec.ranks)})" for status in groups) or "none"
             raise InputError(f"the manager is dead, and a new group needs it; existing groups: {known}")
@@ -98,7 +124,26 @@ class Groups:
         taken = {status.spec.name for status in groups}
         while name in taken:
             name += "x"
-        return self.init(name, ranks, packets=packets)
+        return name
+
+    def _with_memory(self, wanted: GroupSpec, packets: int) -> GroupStatus:
+        """Have all hosts offer their memory, and the manager create the group with it."""
+        if any(status.spec.name == wanted.name for status in self._lab.manager.groups()):
+            raise InputError(f"there is a group {wanted.name} already: destroy it first")
+        if len(set(wanted.ranks)) != len(wanted.ranks):
+            raise InputError("a host can be only one rank")
+        hosts, room = [self._lab.hosts[name] for name in wanted.ranks], max(packets, LEAST_PACKETS)
+        fields = {"group": wanted.name, "size": len(hosts), "packets": room, "timeout": JOIN_S}
+        try:
+            asked = [host.ask("enter", rank=rank, **fields) for rank, host in enumerate(hosts)]
+            memories = tuple(from_plain(Memory, future.result(JOIN_S + 5)) for future in asked)
+            status = self._lab.manager.init_group(replace(wanted, memories=memories))
+        except P4genError:
+            for future in [host.ask("leave", group=wanted.name) for host in hosts]:
+                future.exception(JOIN_S)
+            raise
+        self._room[wanted.name] = room
+        return status
 
     def wait_for(self, name: str, state: GroupState, after: int = 0, timeout: float = JOIN_S) -> GroupStatus:
         """Wait until a group is in a state, in a generation after ``after``. Raises ``FailedError`` when it is not in
@@ -123,16 +168,35 @@ class Groups:
                 )
             time.sleep(0.02)
 
-    def settle(self, noticed: Callable[[Status], bool], timeout: float = 30.0) -> list[GroupStatus]:
-        """Wait until the manager has noticed an event and has finished what follows for its groups. Returns the groups
-        then, or after ``timeout`` seconds."""
-        deadline = time.monotonic() + timeout
-        before: list[GroupStatus] | None = None
-        while True:
-            status = self._lab.manager.status()
-            groups = list(status.groups)
-            moving = any(group.state is GroupState.INSTALLING for group in groups)
-            if (noticed(status) and not moving and groups == before) or time.monotonic() > deadline:
-                return groups
-            before = groups
-            time.sleep(_SETTLE_S)
+    def states(self) -> Mapping[str, GroupStatus]:
+        """See ``Parties``: by name."""
+        return {status.spec.name: status for status in self._lab.manager.groups()}
+
+    def changes(self, before: Mapping[str, GroupStatus], noticed: Callable[[Status], bool]) -> list[str]:
+        """See ``Parties``."""
+        if not before:
+            return []
+        groups = settled(self._lab, noticed, self._lab.manager.groups, _is_changing, _SETTLE_S)
+        lines = []
+        for status in groups:
+            name, was = status.spec.name, before.get(status.spec.name)
+            if was is None or (was.state, was.generation) != (status.state, status.generation):
+                now = tree_text(status) if status.state is GroupState.ACTIVE else status.reason
+                lines.append(f"group {name} is {status.state}, generation {status.generation}: {now}")
+        return lines
+
+
+def party(status: GroupStatus) -> Party:
+    """A group as hosts that make calls together."""
+    return Party(status.spec.name, status.spec.ranks, f", group {status.spec.name}: {tree_text(status)}", status)
+
+
+def tree_text(status: GroupStatus) -> str:
+    """A group's tree, or trees: each switch, and the one above it; whether its calls now run on a ring."""
+    shapes = [each.tree for each in status.trees] or [status.tree]
+    trees = [" ".join(f"{switch}→{up}" if up else f"{switch} (root)" for switch, up in tree.items()) for tree in shapes]
+    return ", ".join(filter(None, (" and ".join(trees), "on a ring" if status.ring else "")))
+
+
+def _is_changing(status: GroupStatus) -> bool:
+    return status.state is GroupState.INSTALLING

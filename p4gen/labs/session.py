@@ -23,6 +23,7 @@ from p4gen.labs.network import wires
 from p4gen.labs.network.hostnet import MANAGER_SOCKET
 from p4gen.labs.network.impairments import Impairments
 from p4gen.labs.network.network import Network
+from p4gen.labs.parties import Parties
 from p4gen.labs.prerequisites import interface
 from p4gen.labs.processes import START_S, Process, end_all, wait_for
 from p4gen.labs.scratch import add_address
@@ -69,6 +70,11 @@ class Lab:
         """Whether the manager was killed on request, so that runs go on without it."""
         self._wires: HostClient | None = None
         self._impairments: Impairments | None = None
+
+    @property
+    def parties(self) -> Parties:
+        """Those of its hosts that make calls together: groups, or ends of connections."""
+        return self.groups if self.job.grouped else self.connections
 
     # --- start and end ---
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from p4gen.labs.runs import suite
+from p4gen.labs.runs import groupsteps
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus
 from p4gen.p4 import p4c
 from p4gen.vocabulary.topology import load_topology
@@ -82,11 +82,11 @@ def test_the_link_to_cut_is_one_of_the_tree() -> None:
     spine = load_topology("leaf-spine")
     spec = GroupSpec("g", ("h0", "h2"))
     group = GroupStatus(spec, GroupState.ACTIVE, 1, tree={"spine0": None, "leaf0": "spine0", "leaf1": "spine0"})
-    link = suite.tree_link(spine, group)
+    link = groupsteps.tree_link(spine, group)
     assert set(link.ends) == {"leaf0", "spine0"}
-    assert suite.connected_without(spine, link)
+    assert groupsteps.connected_without(spine, link)
     star = load_topology("star-4")
     group = GroupStatus(GroupSpec("g", ("h1", "h2")), GroupState.ACTIVE, 1, tree={"s0": None})
-    link = suite.tree_link(star, group)
+    link = groupsteps.tree_link(star, group)
     assert set(link.ends) == {"h1", "s0"}
-    assert not suite.connected_without(star, link)
+    assert not groupsteps.connected_without(star, link)

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from patience import until
 
 from p4gen.cli.app import cli
-from p4gen.errors import InputError
+from p4gen.errors import FailedError, InputError
+from p4gen.labs.calls import CallOrder, members_of
 from p4gen.labs.network.impairments import check_withstood
+from p4gen.labs.parties import Party
 from p4gen.labs.prompt.prompt import Prompt
 from p4gen.labs.prompt.terminal import Session
-from p4gen.labs.runs import peerruns
-from p4gen.labs.runs.membercalls import MemberCall, members_of
+from p4gen.labs.runs.run import Run
 from p4gen.labs.session import Lab
-from p4gen.manager.api import GroupSpec
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.vocabulary.program import Icrc
 from p4gen.vocabulary.topology import load_topology
@@ -137,7 +139,7 @@ def test_scenarios(tmp_path: Path, machine: Traces, seed: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "cause"),
     [
-        ("--mode multiwrite --collective allreduce", "has no allreduce; there are allgather, dispatch"),
+        ("--mode multiwrite --collective allreduce", "multiwrite_r32_x8_subset_p1024 has allgather, dispatch"),
         ("--mode multiwrite --collective allgather --size 100", "it has to be a positive multiple of 4096"),
         ("--mode multiwrite --collective allgather --set tokens=4", "allgather has no option tokens; it has none"),
         ("--mode multiwrite --collective dispatch --size 4K", "--size does not go with dispatch"),
@@ -146,7 +148,7 @@ def test_scenarios(tmp_path: Path, machine: Traces, seed: int) -> None:
         ("--mode multiwrite --measure", "--measure goes with other programs"),
         ("--mode multiwrite --icrc patch --suite --corrupt 1%", "takes corrupt headers for right ones"),
         ("--mode III --collective dispatch", "--collective dispatch goes with --mode multiwrite"),
-        ("--mode themis --collective allreduce --set tokens=4", "--set goes with programs whose hosts offer"),
+        ("--mode themis --collective allreduce --set tokens=4", "allreduce has no option tokens; it has root"),
     ],
 )
 def test_command_lines_that_are_refused(arguments: str, cause: str, tmp_path: Path) -> None:
@@ -206,7 +208,7 @@ run allgather 8K g
 @pytest.fixture
 def prompt() -> Prompt:
     topology = load_topology("star-4")
-    job = SimpleNamespace(spec=MultiwriteSpec(), uses_memory=True, takes_part=False)
+    job = SimpleNamespace(spec=MultiwriteSpec())
     return Prompt(cast(Session, SimpleNamespace(lab=SimpleNamespace(job=job, topology=topology), console=None)))
 
 
@@ -228,34 +230,41 @@ def test_what_the_prompt_completes(prompt: Prompt, line: str, text: str, words: 
 
 def test_calls_are_the_familys() -> None:
     spec = MultiwriteSpec(payload=128)
-    call = MemberCall.of(spec, 4, "dispatch", None, {"tokens": "3", "hidden": "100"})
+    call = CallOrder.of(spec, 4, "dispatch", None, {"tokens": "3", "hidden": "100"})
     assert (call.size, call.plan(spec, 4).packets) == (300, 3)
     drawn = call.plan(spec, 4).draw(np.random.default_rng(1))
     assert drawn.tokens.shape == (4, 3, 100)
-    assert MemberCall.of(spec, 4, "allgather", 1024, {}).plan(spec, 4).packets == 2
+    assert CallOrder.of(spec, 4, "allgather", 1024, {}).plan(spec, 4).packets == 2
     with pytest.raises(InputError, match="allgather has no option tokens; it has none"):
-        MemberCall.of(spec, 4, "allgather", 1024, {"tokens": "3"})
+        CallOrder.of(spec, 4, "allgather", 1024, {"tokens": "3"})
     with pytest.raises(InputError, match="top: 'x' is not a size"):
-        MemberCall.of(spec, 4, "dispatch", None, {"top": "x"})
+        CallOrder.of(spec, 4, "dispatch", None, {"top": "x"})
     assert list(members_of(spec).collectives) == ["allgather", "dispatch"]
 
 
 def test_ctrl_c_ends_the_group_because_a_call_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupted() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(peerruns, "counts_of", lambda *_: [])
-    monkeypatch.setattr(peerruns, "_one", interrupted)
-    nobody = cast(Lab, SimpleNamespace(traced=list, switch_drops=dict))
-    call, ended = MemberCall.of(MultiwriteSpec(), 2, "allgather", 8192, {}), []
+    answer: Future[dict[str, Any]] = Future()
+    ended: list[Party] = []
 
-    def end() -> str:
-        ended.append(True)
-        return "it is destroyed"
+    def give_up(party: Party) -> list[str]:
+        ended.append(party)
+        answer.set_exception(FailedError("the group is destroyed"))
+        return []
 
+    counters: dict[str, Any] = {"groups": {}, "faults": {}, "refused": {}, "undelivered": 0, "kernel_drops": 0}
+    host = SimpleNamespace(ask=lambda *_, **__: answer, call=lambda _: counters)
+    lab = SimpleNamespace(hosts={"h0": host}, parties=SimpleNamespace(give_up=give_up), check_running=lambda _: None)
+    lab.traced, lab.switch_drops = list, dict
+    party = Party("g", ("h0",), "")
+    run = Run(cast(Lab, lab), party, [CallOrder.of(MultiwriteSpec(), 2, "allgather", 8192, {})], seed=1)
+    monkeypatch.setattr(run._outcome, "result", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        peerruns.over(nobody, GroupSpec("g", ("h0", "h1")), [call], end, seed=1, deadline=1, progress=None)
-    assert ended
+        run.result()
+    until(run._outcome.done)
+    assert ended == [party]  # once: the run knows why the host has failed
 
 
 def test_patched_icrcs_hide_corruption() -> None:

@@ -19,14 +19,12 @@ from pydantic import TypeAdapter, ValidationError
 from p4gen.cli.app import cli
 from p4gen.errors import FailedError, InputError, MissingToolError
 from p4gen.host.transport.clock import MS
-from p4gen.labs import prerequisites, scratch
+from p4gen.labs import calls, prerequisites, scratch
 from p4gen.labs.hosts.hosts import HostClient
 from p4gen.labs.job import LabJob, Wanted
 from p4gen.labs.network import faults, mininet
 from p4gen.labs.network.hostnet import MANAGER_SOCKET
 from p4gen.labs.processes import Process
-from p4gen.labs.runs import calls
-from p4gen.net.collectives.config import Call
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.switch.running import Program
 from p4gen.vocabulary.topology import Name, TopologySpec, load_topology, packaged
@@ -83,7 +81,10 @@ def test_wrong_input(arguments: list[str], cause: str, tmp_path: Path) -> None:
         (["--suite", "--measure"], "not both"),
         (["--suite", "--size", "4K"], "its own sizes and ranks"),
         (["--collective", "barrier", "--size", "4K"], "a barrier has no data"),
-        (["--collective", "alltoall", "--size", "4K"], "do not take part in an alltoall"),
+        (
+            ["--collective", "alltoall", "--size", "4K"],
+            "--collective alltoall goes with --mode themis-s or themis-d or themis; modeii",
+        ),
         (["--spray", "off"], "--spray goes with programs that know connections"),
         (["--mode", "themis", "--measure"], "--measure goes with programs that take part in collectives"),
         (["--mode", "themis", "--policy", "lowest-common-switch"], "--policy goes with programs that take part"),
@@ -97,11 +98,13 @@ def test_options_that_do_not_go_together(arguments: list[str], cause: str) -> No
 
 
 def test_the_memory_that_there_is_bounds_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "_room", lambda: 32 << 20)
-    calls.check_calls([Call(size=1 << 20)], EpicSpec(), HOSTS)
+    monkeypatch.setattr(calls, "free_memory", lambda: 32 << 20)
+    spec = EpicSpec()
+    assert calls.CallOrder.wanted(spec, Wanted(size=1 << 20), 4).size == 1 << 20
     with pytest.raises(InputError, match=r"every rank draws all ranks' data.* 64 MiB; 32 MiB.* 1,024K is"):
-        calls.check_calls([Call(size=1 << 20), Call(size=2 << 20)], EpicSpec(), HOSTS)
-    assert calls._room() > 0
+        calls.CallOrder.wanted(spec, Wanted(size=2 << 20), 4)
+    monkeypatch.undo()
+    assert calls.free_memory() > 0
 
 
 def test_a_malformed_topology_is_told_with_its_place(tmp_path: Path) -> None:

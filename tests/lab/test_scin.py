@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from p4gen.cli.app import cli
 from p4gen.errors import InputError
-from p4gen.labs.runs.membercalls import MemberCall, members_of
+from p4gen.labs.calls import CallOrder, members_of
 from p4gen.papers.scin.ranks.calls import Drawn
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.vocabulary.topology import load_topology
@@ -156,7 +156,7 @@ run allreduce 4K
 @pytest.mark.parametrize(
     ("arguments", "cause"),
     [
-        ("--collective dispatch", "has no dispatch; there are allreduce, reduce, broadcast, barrier"),
+        ("--collective dispatch", "--collective dispatch goes with --mode multiwrite; scin_sum_int32_x64"),
         ("--collective allreduce --size 10", "it has to be a positive multiple of 4"),
         ("--lanes 8 --collective allreduce --size 256M", "8,388,608 packets; a call has 8,388,607 at most"),
         ("--collective allreduce --root 1", "allreduce has no option root; it has in_place"),
@@ -176,7 +176,7 @@ def test_command_lines_that_are_refused(arguments: str, cause: str, tmp_path: Pa
 
 def test_calls_are_the_familys() -> None:
     spec = ScinSpec(dtype="mxint8")
-    call = MemberCall.of(spec, 4, "reduce", 4096, {"root": "3", "in_place": "no"})
+    call = CallOrder.of(spec, 4, "reduce", 4096, {"root": "3", "in_place": "no"})
     plan = call.plan(spec, 4)
     assert (call.size, call.root, plan.packets, plan.title) == (4096, 3, 0, "reduce of 4,096 bytes, 4 ranks")
     drawn = plan.draw(np.random.default_rng(1))
@@ -184,7 +184,7 @@ def test_calls_are_the_familys() -> None:
     assert (drawn.call.root, drawn.call.in_place, drawn.values[0].size * spec.unit_bytes) == (3, False, 4096)
     facet = members_of(spec)
     for asked in facet.samples(spec, 5, 10_000):
-        assert MemberCall.of(spec, 5, *asked).plan(spec, 5).size <= 10_000
+        assert CallOrder.of(spec, 5, *asked).plan(spec, 5).size <= 10_000
     fitted = facet.fitted(ScinSpec(), load_topology("star-8"))
     assert (fitted.contexts, fitted.edges) == (2 * 17, 8)  # two groups of all ranks
     assert facet.fitted(ScinSpec(contexts=7), load_topology("star-8")).contexts == 7

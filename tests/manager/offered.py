@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
 from patience import PATIENCE_S
 
-from p4gen.host.transport.nic import Nic
-from p4gen.labs.runs.membercalls import CheckedRank, members_of
+from p4gen.labs.calls import members_of
 from p4gen.manager.ranks.calls import CallResult
 from p4gen.manager.ranks.memory import MemoryMember
 
@@ -21,14 +20,13 @@ PACKETS = 16
 
 def offer(cluster: Cluster) -> list[MemoryMember]:
     """All hosts have offered memory."""
-    hosts, make_rank = cluster.topology.hosts, members_of(cluster.spec).rank
+    names = cluster.topology.hosts
     members = []
-    for rank, host in enumerate(hosts):
-
-        def make(nic: Nic, changed: Callable[[], None], rank: int = rank) -> CheckedRank:
-            return make_rank(cluster.spec, rank, len(hosts), PACKETS, nic, changed)
-
-        members.append(cluster.hosts[host].offer("g", make, PATIENCE_S))
+    for rank, name in enumerate(names):
+        host = cluster.hosts[name]
+        fields = {"rank": rank, "size": len(names), "packets": PACKETS, "timeout": PATIENCE_S}
+        members_of(cluster.spec).ranks(cluster.spec, host, cluster.nics[name]).enter("g", fields)
+        members.append(host.memory_member("g"))
     cluster.manager.memories = tuple(member.memory for member in members)
     return members
 

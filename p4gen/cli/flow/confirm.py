@@ -19,7 +19,7 @@ from p4gen.cli.seeds import seed_option
 from p4gen.cli.verb import verb
 from p4gen.errors import FailedError
 from p4gen.inputs import drawn, parsed
-from p4gen.labs.runs.report import size_text
+from p4gen.labs.calls import size_text
 from p4gen.plan.flow.policies import POLICIES
 from p4gen.plan.flow.together import together
 from p4gen.vocabulary import units

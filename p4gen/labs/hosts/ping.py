@@ -10,7 +10,10 @@ import socket
 import struct
 import sys
 import time
+from typing import Final
 
+PING: Final = (sys.executable, "-m", "p4gen.labs.hosts.ping")
+"""The command, which is always available."""
 _REQUEST, _REPLY = 8, 0
 _PATIENCE_S = 2.0
 _DATA = bytes(range(48))

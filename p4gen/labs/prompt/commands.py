@@ -7,17 +7,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from p4gen.errors import InputError
+from p4gen.labs.groups import tree_text
 from p4gen.labs.network import faults
-from p4gen.labs.prompt import peercommands, running, trouble
+from p4gen.labs.prompt import connections, running, trouble
 from p4gen.labs.prompt.terminal import Command, Session, read_number
 from p4gen.labs.prompt.tracing import KINDS, Tracer
 from p4gen.labs.prompt.welcome import display_path
-from p4gen.labs.runs.calls import slow
-from p4gen.labs.runs.report import counts_text, table, tree_text, without_kernel
+from p4gen.labs.runs.report import counts_text, table, without_kernel
+from p4gen.labs.runs.run import slow
 from p4gen.rocev2.headers import ipv4_text, mac_text
-
-PING: Final = (sys.executable, "-m", "p4gen.labs.hosts.ping")
-"""p4gen's own ping, which is always available."""
 
 
 def _groups(session: Session, _words: list[str]) -> bool:
@@ -203,9 +201,9 @@ _NET = Command("net", "Switches, hosts, links, faults; 'topology' is the same.",
 COMMANDS: Final[Mapping[str, Command]] = {
     "run": Command(running.RUN, "Run it and check it: run allreduce 1M.", running.run, 1),
     "connections": Command(
-        "connections", "Connections that leaves spray: paths, counters.", peercommands.connections, 0, 0
+        "connections", "Connections that leaves spray: paths, counters.", connections.connections, 0, 0
     ),
-    "spray": Command(peercommands.SPRAY, "Have connections sprayed, or on ECMP's paths.", peercommands.spray, 1, 1),
+    "spray": Command(connections.SPRAY, "Have connections sprayed, or on ECMP's paths.", connections.spray, 1, 1),
     "groups": Command("groups", "Groups, their trees and states.", _groups, 0, 0),
     "init": Command("init NAME HOST HOST … [root SWITCH]", "Create a group, with ranks in this order.", _init, 2),
     "destroy": Command("destroy NAME", "DestroyGroup.", _destroy, 1, 1),

@@ -13,12 +13,12 @@ from typing import Any
 from rich.console import Console
 
 from p4gen.errors import InputError, P4genError
+from p4gen.labs.calls import members_of
+from p4gen.labs.hosts.ping import PING
 from p4gen.labs.network import faults
-from p4gen.labs.prompt.commands import COMMANDS, PING
+from p4gen.labs.prompt.commands import COMMANDS
 from p4gen.labs.prompt.terminal import Command, Session
 from p4gen.labs.prompt.tracing import KINDS
-from p4gen.labs.runs.membercalls import members_of
-from p4gen.labs.runs.ready import collectives
 from p4gen.labs.session import Lab
 
 PROMPT = "lab> "
@@ -49,17 +49,14 @@ class Prompt(cmd.Cmd):
         self.use_rawinput = self.interactive
         self.failed = False
         self._console = session.console
-        self._collectives = tuple(collectives(session.lab.job))
+        self._members = members_of(session.lab.job.spec)
         self._hosts = tuple(session.lab.topology.hosts)
         self._nodes = (*session.lab.topology.switches, *self._hosts)
 
     def run(self) -> None:
         """Execute commands. Ctrl-C ends the current one."""
-        job = self.session.lab.job
-        examples = "run allreduce 1M; groups" if job.takes_part else "run alltoall 256K; connections; spray off"
-        if job.uses_memory:
-            examples = members_of(job.spec).example
-        self._console.print(f"  type                   {examples}; {self._hosts[0]} ping {self._hosts[-1]}; help; exit")
+        example = self._members.example
+        self._console.print(f"  type                   {example}; {self._hosts[0]} ping {self._hosts[-1]}; help; exit")
         while True:
             try:
                 self.cmdloop()
@@ -173,9 +170,9 @@ class Prompt(cmd.Cmd):
         if first in self._hosts:
             words = (*_HOST_COMMANDS, *self._hosts)
         elif first == "run" and not (rest[1:] or (rest and line.endswith(" "))):
-            words = self._collectives
-        elif first == "run" and self.session.lab.job.uses_memory:
-            words = self._of_a_member(rest, text)
+            words = tuple(self._members.collectives)
+        elif first == "run":
+            words = self._after_collective(rest, text)
         elif first in ("fail", "restore", "restart") and not (rest[1:] or (rest and line.endswith(" "))):
             words = ("link", "switch") if first == "fail" else ("link",) if first == "restore" else ("switch",)
         elif first in faults.KINDS:
@@ -190,9 +187,8 @@ class Prompt(cmd.Cmd):
             words = tuple(COMMANDS)
         return [word for word in words if word.startswith(text)]
 
-    def _of_a_member(self, rest: list[str], text: str) -> tuple[str, ...]:
-        """Words after the collective of a family whose ranks offer their memory."""
-        options = members_of(self.session.lab.job.spec).collectives.get(rest[0], {})
+    def _after_collective(self, rest: list[str], text: str) -> tuple[str, ...]:
+        options = self._members.collectives.get(rest[0], {})
         before = rest[-2] if text else rest[-1]
         return options[before].values if before in options else (*options, *self._hosts, "repeat")
 

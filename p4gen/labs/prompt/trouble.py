@@ -9,9 +9,7 @@ from typing import Final
 
 from p4gen.errors import InputError
 from p4gen.labs.network.outages import fail_links
-from p4gen.labs.prompt.peercommands import changes
 from p4gen.labs.prompt.terminal import Session, read_seconds
-from p4gen.labs.runs.report import tree_text
 from p4gen.manager.api import GroupState, Status
 
 FAIL: Final = "fail link A B [after TIME] [for TIME] | fail switch S | fail manager"
@@ -77,19 +75,11 @@ def _unused(status: Status, switch: str) -> bool:
 @contextlib.contextmanager
 def _effects(session: Session, noticed: Callable[[Status], bool]) -> Iterator[None]:
     """Report how groups or connections change because of the block, once the manager has ``noticed`` the event."""
-    if not session.lab.job.grouped:
-        connections = session.lab.manager.connections()
-        yield
-        for line in changes(connections, session.lab.connections.settle(noticed) if connections else []):
-            session.console.print(line, markup=False)
-        return
-    before = {status.spec.name: (status.state, status.generation) for status in session.lab.manager.groups()}
+    parties = session.lab.parties
+    before = parties.states()
     yield
-    for status in session.lab.groups.settle(noticed) if before else []:
-        if before.get(status.spec.name) != (status.state, status.generation):
-            now = tree_text(status) if status.state is GroupState.ACTIVE else status.reason
-            name = f"group {status.spec.name}"
-            session.console.print(f"{name} is {status.state}, generation {status.generation}: {now}", markup=False)
+    for line in parties.changes(before, noticed):
+        session.console.print(line, markup=False)
 
 
 def restart(session: Session, words: list[str]) -> bool:

@@ -7,11 +7,12 @@ from typing import Any, Final
 from rich.console import Console
 
 from p4gen.families import family_of
-from p4gen.labs.runs.calls import run
-from p4gen.labs.runs.report import rate, size_text, table
+from p4gen.labs.calls import CallOrder, size_text
+from p4gen.labs.runs.report import rate, table
+from p4gen.labs.runs.run import Run
 from p4gen.labs.session import Lab
-from p4gen.net.collectives.config import Call
 from p4gen.net.figures.study import Studies
+from p4gen.vocabulary.message import Collective
 
 _WARM_UP: Final = 2
 _AHEAD: Final = 32 << 20
@@ -22,14 +23,16 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     """Measure and compare. Every result is checked; the exit status is 1 when one is wrong."""
     wanted = lab.job.wanted
     name, figures = family_of(lab.job.spec).facet(Studies).lab(lab.job.spec)
-    group = lab.groups.of(wanted.ranks or lab.topology.rank_hosts)
+    hosts = wanted.ranks or lab.topology.rank_hosts
     found = table("size", "mean", "best", name, "mean/paper", "resent")
     rows: list[dict[str, float]] = []
     problems: list[str] = []
     for size, paper in figures.items():
-        run(lab, group, [Call(size=size)] * _WARM_UP, seed=wanted.seed, deadline=wanted.deadline)
-        calls = [Call(size=size)] * wanted.repeat
-        outcome = run(lab, group, calls, seed=wanted.seed + 1, deadline=wanted.deadline, ahead=_AHEAD)
+        call = CallOrder.of(lab.job.spec, len(hosts), Collective.ALLREDUCE, size, {})
+        group = lab.parties.of(hosts, call)
+        Run(lab, group, [call] * _WARM_UP, seed=wanted.seed, deadline=wanted.deadline).result()
+        calls = [call] * wanted.repeat
+        outcome = Run(lab, group, calls, seed=wanted.seed + 1, deadline=wanted.deadline, ahead=_AHEAD).result()
         problems += outcome.problems
         if not outcome.calls:
             continue
@@ -42,7 +45,7 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
             {"size": size, "mean": mean / 1e6, "best": best / 1e6, "paper": paper, "ratio": ratio, "resent": resent}
         )
     console.print(
-        f"AllReduce of {len(group.spec.ranks)} ranks on {lab.topology.name}, {lab.job.spec.program}, {lab.job.target}; "
+        f"AllReduce of {len(hosts)} ranks on {lab.topology.name}, {lab.job.spec.program}, {lab.job.target}; "
         f"{wanted.repeat} calls each, seed {wanted.seed}"
     )
     console.print(found)

@@ -12,8 +12,9 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from p4gen.host.transport.clock import SECOND, duration_text
-from p4gen.labs.runs.calls import COUNTERS, CallOutcome, RunOutcome
-from p4gen.manager.api import GroupStatus
+from p4gen.labs.calls import size_text
+from p4gen.labs.hosts.ranks import COUNTERS
+from p4gen.labs.runs.run import CallOutcome, RunOutcome
 
 KERNEL = ("not_udp_over_ipv4", "not_rocev2", "truncated")
 """Reason of frames that the NIC ignores because the kernel handles them; they are not lost."""
@@ -27,14 +28,6 @@ def table(*columns: str) -> Table:
 def rate(bits: float) -> str:
     """``89.0 Mb/s``."""
     return f"{bits / 1e6:.1f} Mb/s"
-
-
-def size_text(size: int) -> str:
-    """``64K``, ``1M``; bytes where neither fits."""
-    for unit, name in ((1 << 20, "M"), (1 << 10, "K")):
-        if size >= unit and size % unit == 0:
-            return f"{size // unit}{name}"
-    return str(size)
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
@@ -139,10 +132,3 @@ def to_json(outcome: RunOutcome) -> dict[str, Any]:
         "traced": list(outcome.traced),
         "drops": outcome.drops,
     }
-
-
-def tree_text(status: GroupStatus) -> str:
-    """A group's tree, or trees: each switch, and the one above it; whether its calls now run on a ring."""
-    shapes = [each.tree for each in status.trees] or [status.tree]
-    trees = [" ".join(f"{switch}→{up}" if up else f"{switch} (root)" for switch, up in tree.items()) for tree in shapes]
-    return ", ".join(filter(None, (" and ".join(trees), "on a ring" if status.ring else "")))

@@ -32,12 +32,14 @@ def _work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     if wanted.others:
         return together.work(lab, console)
     what = ready(lab, wanted, wanted.ranks or lab.topology.rank_hosts)
-    title = f"{what.what}{what.ranks}, {wanted.repeat} times, seed {wanted.seed}{what.ahead}"
-    console.print(title, *what.lines, sep="\n", markup=False)
+    spread = "sprayed" if wanted.spray else "on the paths that ECMP gives them"
+    how = "" if lab.job.grouped else f", {spread}"
+    title = f"{what.title}, {wanted.repeat} times, seed {wanted.seed}{what.party.place}{how}"
+    console.print(title, *what.party.not_registered, sep="\n", markup=False)
     with progress(console, wanted.collective) as tell:
-        result = what.begin(tell)
+        run = what.begin(tell)
         threading.Thread(target=fail_links, args=(lab, wanted.outages, console), daemon=True).start()
-        outcome = result()
+        outcome = run.result()
     show(outcome, console)
     told: dict[str, Any] = {"passed": outcome.ok, "seed": wanted.seed}
     if not lab.job.grouped:

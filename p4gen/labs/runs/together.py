@@ -8,13 +8,14 @@ from typing import Any, Final
 
 from rich.console import Console
 
+from p4gen.labs.calls import CallOrder, size_text
+from p4gen.labs.groups import party, tree_text
 from p4gen.labs.network.outages import fail_links
-from p4gen.labs.runs.calls import GroupRun, RunOutcome
-from p4gen.labs.runs.report import show, size_text, to_json, tree_text
+from p4gen.labs.parties import Party
+from p4gen.labs.runs.report import show, to_json
+from p4gen.labs.runs.run import Run, RunOutcome
 from p4gen.labs.session import Lab
-from p4gen.manager.api import Code, GroupStatus, ManagerError
-from p4gen.net.collectives.config import Call
-from p4gen.vocabulary.message import Collective
+from p4gen.manager.api import Code, ManagerError
 
 _DRAWN: Final = 256 << 20
 """Bytes of data that hosts draw before the first call, of each group."""
@@ -25,30 +26,37 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     exit status and result."""
     wanted = lab.job.wanted
     groups, refused = _create(lab, console)
-    call = Call(Collective(wanted.collective), wanted.size, wanted.root)
-    what = f"{call.collective} of {size_text(call.size)}" if call.size else str(call.collective)
-    console.print(f"{what}, {len(groups)} groups at the same time, {wanted.repeat} times, seed {wanted.seed}")
+    size = f" of {size_text(wanted.size)}" if wanted.size else ""
+    number = f"{len(groups)} groups at the same time"
+    console.print(f"{wanted.collective}{size}, {number}, {wanted.repeat} times, seed {wanted.seed}")
     began = time.monotonic()
-    calls = [call] * wanted.repeat
     # Without Barriers in between, which would be calls that need leases, too.
     running = [
-        GroupRun(lab, group, calls, seed=wanted.seed + n, deadline=wanted.deadline, aligned=False, ahead=_DRAWN)
+        Run(
+            lab,
+            group,
+            [CallOrder.wanted(lab.job.spec, wanted, len(group.ranks))] * wanted.repeat,
+            seed=wanted.seed + n,
+            deadline=wanted.deadline,
+            aligned=False,
+            ahead=_DRAWN,
+        )
         for n, group in enumerate(groups)
     ]
     threading.Thread(target=fail_links, args=(lab, wanted.outages, console), daemon=True).start()
     outcomes = [each.result() for each in running]
     seconds = time.monotonic() - began
     for outcome, group in zip(outcomes, groups, strict=True):
-        console.print(f"\ngroup {outcome.group}: {' '.join(group.spec.ranks)}", markup=False)
+        console.print(f"\ngroup {outcome.group}: {' '.join(group.ranks)}", markup=False)
         show(outcome, console)
         console.print(_carried(outcome))
     passed = all(outcome.ok for outcome in outcomes) and not refused
-    told = [to_json(each) | {"hosts": list(group.spec.ranks)} for each, group in zip(outcomes, groups, strict=True)]
+    told = [to_json(each) | {"hosts": list(group.ranks)} for each, group in zip(outcomes, groups, strict=True)]
     result = {"passed": passed, "seed": wanted.seed, "seconds": seconds, "groups": told, "refused": refused}
     return 0 if passed else 1, result
 
 
-def _create(lab: Lab, console: Console) -> tuple[list[GroupStatus], dict[str, str]]:
+def _create(lab: Lab, console: Console) -> tuple[list[Party], dict[str, str]]:
     """The groups, and the reasons why others are refused."""
     wanted = lab.job.wanted
     groups, refused = [], {}
@@ -63,7 +71,7 @@ def _create(lab: Lab, console: Console) -> tuple[list[GroupStatus], dict[str, st
             reason = "; ".join(error.reason.splitlines())
             console.print(f"group {name} ({' '.join(ranks)}) is refused: {reason}", markup=False)
         else:
-            groups.append(status)
+            groups.append(party(status))
             console.print(f"group {name} ({' '.join(ranks)}): {tree_text(status)}", markup=False)
     return groups, refused
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from functools import partial
 
 from p4gen.groups.group import Memory
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair
-from p4gen.labs.runs.membercalls import Asked, LabMembers
+from p4gen.labs.calls import Asked, LabMembers
+from p4gen.labs.hosts.ranks import MemoryRanks
+from p4gen.labs.runs.groupsteps import GROUP_STEPS
 from p4gen.manager.api import RankConfig
 from p4gen.papers.multiwrite.placing import End
 from p4gen.papers.multiwrite.ranks.calls import Choice, SharedCall, Window, window_problem
@@ -19,7 +21,7 @@ from p4gen.papers.multiwrite.spec import MultiwriteSpec
 
 
 class Rank:
-    """A rank of a group of the manager (``p4gen.labs.runs.membercalls.CheckedRank``)."""
+    """A rank of a group of the manager (``p4gen.labs.hosts.ranks.CheckedRank``)."""
 
     def __init__(
         self, spec: MultiwriteSpec, rank: int, size: int, packets: int, nic: Nic, changed: Callable[[], None]
@@ -109,7 +111,13 @@ def _samples(spec: MultiwriteSpec, ranks: int, size: int) -> list[Asked]:
     return [(ALLGATHER, max(size // unit, 1) * unit, {}), *dispatches]
 
 
-_EXAMPLE: Final = "run allgather 64K; run dispatch tokens 32"
 FACET: LabMembers[MultiwriteSpec] = LabMembers(
-    {ALLGATHER: {}, DISPATCH: OPTIONS}, frozenset({ALLGATHER}), _EXAMPLE, fitted, plan, _samples, Rank
+    collectives={ALLGATHER: {}, DISPATCH: OPTIONS},
+    sized=frozenset({ALLGATHER}),
+    example="run allgather 64K; run dispatch tokens 32",
+    fitted=fitted,
+    plan=plan,
+    samples=_samples,
+    ranks=partial(MemoryRanks, Rank),
+    steps=GROUP_STEPS,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +16,9 @@ from p4gen.host.transport.memory import MemoryRegion
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import QpConfig
-from p4gen.labs.runs.membercalls import ROOT, Asked, LabMembers
+from p4gen.labs.calls import ROOT, ROOTED, Asked, LabMembers
+from p4gen.labs.hosts.ranks import MemoryRanks
+from p4gen.labs.runs.groupsteps import GROUP_STEPS
 from p4gen.manager.api import RankConfig
 from p4gen.net.runs import FamilyOption
 from p4gen.papers.scin.codes import Status
@@ -36,7 +39,7 @@ _ROOTED: Final = (Collective.REDUCE, Collective.BROADCAST)
 
 
 class Rank:
-    """A rank of a group of the manager (``p4gen.labs.runs.membercalls.CheckedRank``). What it offers are its flags: the
+    """A rank of a group of the manager (``p4gen.labs.hosts.ranks.CheckedRank``). What it offers are its flags: the
     memory that is read and written to it names when it arrives."""
 
     def __init__(
@@ -150,12 +153,17 @@ class Rank:
 
 @dataclass(frozen=True)
 class Plan:
-    """A call that can be made (``p4gen.labs.runs.membercalls.Plan``)."""
+    """A call that can be made (``p4gen.labs.calls.Plan``)."""
 
     spec: ScinSpec
     call: PullCall
     size: int
     packets: int = 0
+
+    @property
+    def held(self) -> int:
+        """See ``Plan``."""
+        return 2 * self.call.ranks * self.size
 
     @property
     def title(self) -> str:
@@ -197,24 +205,18 @@ def _samples(spec: ScinSpec, ranks: int, size: int) -> list[Asked]:
     ]
 
 
-def _rank_number(text: str) -> int:
-    if not text.isdecimal():
-        raise ValueError(f"a rank such as 2, not {text!r}")
-    return int(text)
-
-
-_ROOT: Final = {ROOT: FamilyOption("the root rank", "0", _rank_number)}
 _COLLECTIVES: Final[Mapping[str, Mapping[str, FamilyOption]]] = {
-    str(each): (_ROOT if each in _ROOTED else {})
+    str(each): dict(ROOTED if each in _ROOTED else {})
     | ({_IN_PLACE: OPTIONS[_IN_PLACE]} if each is not Collective.BARRIER else {})
     for each in Collective
 }
 FACET: LabMembers[ScinSpec] = LabMembers(
-    _COLLECTIVES,
-    frozenset(_COLLECTIVES) - {Collective.BARRIER},
-    "run allreduce 64K; run reduce 64K root 2",
-    _fitted,
-    _plan,
-    _samples,
-    Rank,
+    collectives=_COLLECTIVES,
+    sized=frozenset(_COLLECTIVES) - {Collective.BARRIER},
+    example="run allreduce 64K; run reduce 64K root 2",
+    fitted=_fitted,
+    plan=_plan,
+    samples=_samples,
+    ranks=partial(MemoryRanks, Rank),
+    steps=GROUP_STEPS,
 )

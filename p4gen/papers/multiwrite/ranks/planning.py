@@ -53,6 +53,8 @@ class Plan:
     """Bytes: of an AllGather its result, of a dispatch each rank's tokens."""
     packets: int
     """Packets of each source that windows must have room for."""
+    held: int
+    """Bytes of all ranks' data, and of a window."""
     draw: Callable[[np.random.Generator], SharedCall]
 
 
@@ -110,7 +112,7 @@ def _gather(spec: MultiwriteSpec, ranks: int, asked: int | None) -> Plan:
         return Gather(chance.integers(0, 256, (ranks, block), np.uint8))
 
     size = block * ranks
-    return Plan(f"{ALLGATHER} of {size:,} bytes, {ranks} ranks", size, block // spec.payload, draw)
+    return Plan(f"{ALLGATHER} of {size:,} bytes, {ranks} ranks", size, block // spec.payload, 2 * size, draw)
 
 
 def _dispatch(spec: MultiwriteSpec, ranks: int, size: int | None, options: Mapping[str, Any]) -> Plan:
@@ -133,4 +135,5 @@ def _dispatch(spec: MultiwriteSpec, ranks: int, size: int | None, options: Mappi
         return Dispatch(data, choose(choice, ranks, tokens, experts, top, chance))
 
     what = f"{DISPATCH} of {tokens:,} tokens of {hidden:,} bytes by each of {ranks} ranks, to {top} of {experts}"
-    return Plan(f"{what} experts ({choice})", tokens * hidden, packets, draw)
+    held = 2 * packets * spec.payload * ranks
+    return Plan(f"{what} experts ({choice})", tokens * hidden, packets, held, draw)

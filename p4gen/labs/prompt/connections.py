@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from p4gen.errors import InputError
 from p4gen.labs.prompt.terminal import Session
-from p4gen.manager.api import ConnectionState, ConnectionStatus
+from p4gen.manager.api import ConnectionState
 from p4gen.manager.statistics import connection_lines, connection_statistics
 
 SPRAY: Final = "spray on|off"
@@ -42,15 +41,3 @@ def connections(session: Session, _words: list[str]) -> bool:
         numbers = ", ".join(str(status.number) for status in found if status.reason == reason)
         session.console.print(f"{numbers}: {reason}", markup=False)
     return True
-
-
-def changes(before: Sequence[ConnectionStatus], now: Sequence[ConnectionStatus]) -> list[str]:
-    """What has become of connections that have changed, a line for each kind of change."""
-    earlier = {status.number: (status.state, status.generation) for status in before}
-    kinds: dict[str, list[int]] = {}
-    for status in now:
-        if earlier.get(status.number) != (status.state, status.generation):
-            over = f" over {' '.join(status.paths)}" if status.state is ConnectionState.SPRAYED else ""
-            why = f": {status.reason}" if status.reason else ""
-            kinds.setdefault(f"{status.state}{over}, generation {status.generation}{why}", []).append(status.number)
-    return [f"{len(numbers)} connections are {kind}" for kind, numbers in kinds.items()]

@@ -1,0 +1,77 @@
+"""Calls of CommLib's kind in labs: each rank has an array, and NumPy says what its result is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from p4gen.host.collectives.arrays import Array
+from p4gen.labs.calls import ROOT, ROOTED, Asked, size_text
+from p4gen.labs.hosts.ranks import DrawnArrays
+from p4gen.net.collectives.config import Call
+from p4gen.net.collectives.values import draw, expected
+from p4gen.vocabulary import CollectiveSpec
+from p4gen.vocabulary.message import Collective
+
+ALLTOALL: Final = "alltoall"
+COLLECTIVES: Final = dict.fromkeys(map(str, Collective), ROOTED)
+SIZED: Final = frozenset(COLLECTIVES) - {Collective.BARRIER}
+
+
+@dataclass(frozen=True)
+class ArrayPlan:
+    """A call that hosts can make (``p4gen.labs.calls.Plan``). The program of ``spec`` says what numbers are."""
+
+    spec: CollectiveSpec
+    call: Call
+    ranks: int
+    alltoall: bool = False
+    """Whether it is an AlltoAll of arrays like those of ``call``."""
+    packets: int = 0
+
+    @property
+    def title(self) -> str:
+        """See ``Plan``."""
+        name = ALLTOALL if self.alltoall else self.call.collective
+        return f"{name} of {size_text(self.size)}, {self.ranks} ranks" if self.size else f"{name}, {self.ranks} ranks"
+
+    @property
+    def size(self) -> int:
+        """See ``Plan``."""
+        return self.call.size
+
+    @property
+    def held(self) -> int:
+        """See ``Plan``."""
+        return 2 * self.ranks * self.size
+
+    def draw(self, chance: np.random.Generator) -> DrawnArrays:
+        """See ``Plan``."""
+        values = draw(self.call, self.spec, self.ranks, chance, overflowing=False)
+        if self.alltoall:
+            return DrawnArrays(None, values, _exchanged(values))
+        return DrawnArrays(self.call, values, expected(self.call, self.spec, values))
+
+
+def samples(ranks: int, size: int) -> list[Asked]:
+    """Calls of all six collectives. Those with a root have the first and the last rank as root."""
+    rooted: list[Asked] = [
+        (each, size, {ROOT: str(root)}) for each in (Collective.REDUCE, Collective.BROADCAST) for root in (0, ranks - 1)
+    ]
+    return [
+        (Collective.ALLREDUCE, size, {}),
+        *rooted,
+        (Collective.BARRIER, None, {}),
+        (Collective.REDUCE_SCATTER, size, {}),
+        (Collective.ALLGATHER, size, {}),
+    ]
+
+
+def _exchanged(values: Sequence[Array]) -> list[Array | None]:
+    """Every rank's result of an AlltoAll."""
+    ranks = len(values)
+    blocks = np.stack(values).reshape(ranks, ranks, -1)
+    return list(blocks.transpose(1, 0, 2).reshape(ranks, -1))

@@ -1,0 +1,132 @@
+"""What the lab asks a host for, and the task that it becomes: a batch of calls, made one after the other."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Final
+
+from p4gen.errors import FailedError, P4genError
+from p4gen.labs.calls import CallOrder
+from p4gen.labs.hosts.ranks import PreparedCall, Ranks
+from p4gen.manager.ranks.calls import CallResult
+
+Begin = Callable[[float], Future[CallResult] | None]
+_LATE_S: Final = 5.0
+"""Seconds after its deadline in which a call must have failed."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Calls that all hosts of a group make, in this order."""
+
+    calls: tuple[CallOrder, ...]
+    seed: int
+    first: int
+    """The number of the first call in the run. All hosts draw a call's data from seed and number."""
+    deadline: float
+    """Seconds after which the batch has failed."""
+    aligned: bool
+    """Whether each call begins everywhere at once, if the hosts can do that."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a call has ended at a rank. Times are CLOCK_MONOTONIC, in ps."""
+
+    started: int
+    finished: int
+    begun: int
+    """How often it was started."""
+    ring: bool
+    """Whether it ended on a ring of the hosts."""
+    problem: str
+    """What is wrong with the result; "" if nothing is."""
+
+
+class BatchTask:
+    """A host's part in a batch (``p4gen.net.job.Task``), in real time: the NIC's loop makes each call when the one
+    before has ended, and any thread may wait for the end."""
+
+    STATE: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, group: str, ranks: Ranks, calls: Sequence[PreparedCall], batch: Batch) -> None:
+        self.name = group
+        self._ranks, self._calls, self._batch = ranks, calls, batch
+        self._results: list[CallResult] = []
+        self._steps = self._in_order()
+        self._problem = ""
+        self._over = threading.Event()
+
+    def start(self) -> None:
+        """Make the first call."""
+        self._until = time.monotonic() + self._batch.deadline
+        self._go_on()
+
+    @property
+    def done(self) -> bool:
+        """Whether all calls have ended, or one has failed."""
+        return self._over.is_set()
+
+    @property
+    def problem(self) -> str:
+        """Why a call has failed; "" if none has."""
+        return self._problem
+
+    def parts(self) -> dict[str, object]:
+        """See ``Task``: real hosts are not frozen."""
+        return {}
+
+    def progress(self) -> float:
+        """The number of calls that are done, with the part of the current one."""
+        ended = len(self._results)
+        return ended if self.done else ended + self._ranks.progress(self.name)
+
+    def answers(self) -> list[Answer]:
+        """Wait for the end. Raises ``FailedError`` if a call has failed."""
+        if not self._over.wait(self._batch.deadline + _LATE_S):
+            raise FailedError("the host's loop has ended, or is busy")
+        if self._problem:
+            raise FailedError(self._problem)
+        return [
+            Answer(r.started, r.finished, r.begun, r.ring, call.problem(r.value))
+            for call, r in zip(self._calls, self._results, strict=True)
+        ]
+
+    def _in_order(self) -> Iterator[tuple[Begin, bool]]:
+        """What begins one after the other, and whether it is one of the calls."""
+        for call in self._calls:
+            if self._batch.aligned:
+                yield partial(self._ranks.align, self.name), False
+            yield call.begin, True
+
+    def _go_on(self) -> None:
+        for begin, counts in self._steps:
+            try:
+                future = begin(max(0.0, round(self._until - time.monotonic(), 1)))
+            except P4genError as error:
+                self._fail(error, counts)
+                return
+            if future is not None:
+                future.add_done_callback(partial(self._ended, counts))
+                return
+        self._over.set()
+
+    def _ended(self, counts: bool, future: Future[CallResult]) -> None:
+        error = future.exception()
+        if error is not None:
+            self._fail(error, counts)
+            return
+        if counts:
+            self._results.append(future.result())
+        self._go_on()
+
+    def _fail(self, error: BaseException, counts: bool) -> None:
+        name = self._batch.calls[len(self._results)].collective
+        reason = error.reason if isinstance(error, P4genError) else f"{type(error).__name__}: {error}"
+        self._problem = f"{name}: {reason}" if counts and not reason.startswith(name) else reason
+        self._over.set()
