@@ -78,6 +78,8 @@ class LabMembers(Facet, Generic[OwnSpec]):
     """What a host is in its groups."""
     steps: Sequence[Step]
     """The steps of the suite, in order. Each restores the lab's state."""
+    aligning: str = ""
+    """The collective after which a call begins at all ranks at the same time; "" if there is none."""
     fitted: Callable[[OwnSpec, TopologySpec], OwnSpec] = lambda spec, _topology: spec
     """The program with room for a group of all ranks, unless its spec says otherwise."""
 

@@ -17,7 +17,7 @@ from p4gen.host.transport.verbs import Peer, QpConfig, Recovery
 from p4gen.labs.arrays import ALLTOALL
 from p4gen.labs.calls import CallOrder
 from p4gen.labs.job import JOIN_S
-from p4gen.labs.nodes import Nodes
+from p4gen.labs.nodes import Nodes, ask_all
 from p4gen.labs.parties import Party, settled
 from p4gen.manager.api import ConnectionSpec, ConnectionState, ConnectionStatus, GroupStatus, ManagerError, Status
 from p4gen.plan.placement.placer import switch_of
@@ -78,7 +78,8 @@ class Connections:
     def close(self, party: Party) -> None:
         """Destroy a party's queue pairs, and release its connections."""
         self._parties.pop(party.name, None)
-        self._ask(party.ranks, "leave", [{"group": party.name}] * len(party.ranks))
+        for future in ask_all(self._lab, party.ranks, "leave", JOIN_S, group=party.name):
+            future.result(0)
         self._at_once(self._lab.manager.release_connection, party.numbers)
 
     def close_all(self) -> None:
@@ -125,7 +126,7 @@ class Connections:
             for rank in range(count):
                 mine = {to: near for to, (near, _) in enumerate(star, 1)} if rank == 0 else {0: star[rank - 1][1]}
                 config = RingConfig(rank, count, around[(rank - 1) % count][1], around[rank][0], mine)
-                configs.append({"group": name, "ring": to_plain(config)})
+                configs.append({"ring": to_plain(config)})
         else:
             ends = {
                 (a, b): self._connect(ranks[a], ranks[b], wanted, both=True)
@@ -135,8 +136,9 @@ class Connections:
             for rank in range(count):
                 peers = {b: near for (a, b), (near, _) in ends.items() if a == rank}
                 peers |= {a: far for (a, b), (_, far) in ends.items() if b == rank}
-                configs.append({"group": name, "alltoall": to_plain(AllToAllConfig(rank, count, peers))})
-        self._ask(ranks, "enter", configs)
+                configs.append({"alltoall": to_plain(AllToAllConfig(rank, count, peers))})
+        for future in ask_all(self._lab, ranks, "enter", JOIN_S, configs, group=name):
+            future.result(0)
         found = self._at_once(self._register, wanted)
         numbers = tuple(each for each in found if isinstance(each, int))
         if not self._spraying:
@@ -181,11 +183,6 @@ class Connections:
             rnr_timer=_RNR_TIMER,
         )
         return Connection(qp, Peer(gateway, address, far_qp, port), config)
-
-    def _ask(self, hosts: Sequence[str], do: str, fields: Sequence[dict[str, Any]]) -> None:
-        asked = [self._lab.hosts[host].ask(do, **each) for host, each in zip(hosts, fields, strict=True)]
-        for future in asked:
-            future.result(JOIN_S)
 
     @staticmethod
     def _at_once(ask: Any, values: Iterable[Any]) -> list[Any]:

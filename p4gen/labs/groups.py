@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import wait
 from dataclasses import replace
 from typing import Final
 
@@ -13,14 +13,12 @@ from p4gen.families import serving
 from p4gen.groups.group import Memory
 from p4gen.labs.calls import CallOrder
 from p4gen.labs.job import JOIN_S
-from p4gen.labs.nodes import Nodes
+from p4gen.labs.nodes import Nodes, ask_all
 from p4gen.labs.parties import Party, settled
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus, Status
 from p4gen.plan.placement.served import served
 from p4gen.records import from_plain
 
-_LOOK_S: Final = 0.2
-"""Seconds between checks whether all awaited processes are running."""
 _SETTLE_S: Final = 0.15
 """Seconds without a change after which groups count as settled."""
 LEAST_PACKETS: Final = 255
@@ -50,22 +48,16 @@ class Groups:
         sync, collectives = served(serving(self._lab.job.spec), ranks)
         # If it can serve none, the manager says why.
         wanted = replace(wanted, sync=sync, collectives=collectives) if collectives else wanted
-        offers = self._lab.job.uses_memory
+        offers = self._lab.job.spec.uses_memory
         status = self._with_memory(wanted, packets) if offers else self._lab.manager.init_group(wanted)
         self.join(status)
         return status
 
     def join(self, status: GroupStatus) -> None:
         """Wait until all ranks of an active group know its generation."""
-        hosts = self._lab.hosts
-        asked = [
-            hosts[host].ask("join", group=status.spec.name, generation=status.generation, timeout=JOIN_S)
-            for host in status.spec.ranks
-        ]
-        until = time.monotonic() + JOIN_S + 5
-        while wait(asked, _LOOK_S).not_done and time.monotonic() < until:
-            self._lab.check_running(status.spec.ranks)
-        for future in asked:
+        name, generation = status.spec.name, status.generation
+        hosts, patience = status.spec.ranks, JOIN_S + 5
+        for future in ask_all(self._lab, hosts, "join", patience, group=name, generation=generation, timeout=JOIN_S):
             future.result(0)
 
     def all(self) -> list[GroupStatus]:
@@ -132,15 +124,16 @@ class Groups:
             raise InputError(f"there is a group {wanted.name} already: destroy it first")
         if len(set(wanted.ranks)) != len(wanted.ranks):
             raise InputError("a host can be only one rank")
-        hosts, room = [self._lab.hosts[name] for name in wanted.ranks], max(packets, LEAST_PACKETS)
-        fields = {"group": wanted.name, "size": len(hosts), "packets": room, "timeout": JOIN_S}
+        hosts, room = wanted.ranks, max(packets, LEAST_PACKETS)
+        common = {"size": len(hosts), "packets": room, "timeout": JOIN_S}
+        each = [{"rank": rank, **common} for rank in range(len(hosts))]
         try:
-            asked = [host.ask("enter", rank=rank, **fields) for rank, host in enumerate(hosts)]
-            memories = tuple(from_plain(Memory, future.result(JOIN_S + 5)) for future in asked)
+            asked = ask_all(self._lab, hosts, "enter", JOIN_S + 5, each, group=wanted.name)
+            memories = tuple(from_plain(Memory, future.result(0)) for future in asked)
             status = self._lab.manager.init_group(replace(wanted, memories=memories))
         except P4genError:
-            for future in [host.ask("leave", group=wanted.name) for host in hosts]:
-                future.exception(JOIN_S)
+            with contextlib.suppress(FailedError):
+                ask_all(self._lab, hosts, "leave", JOIN_S, group=wanted.name)
             raise
         self._room[wanted.name] = room
         return status

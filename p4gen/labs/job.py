@@ -97,17 +97,6 @@ class LabJob:
     """The plan of the policy ``aro``: the run's own copy."""
 
     @property
-    def takes_part(self) -> bool:
-        """Whether switches take part in CommLib's collectives. Otherwise hosts run them over connections, or offer
-        switches their memory."""
-        return self.spec.takes_part
-
-    @property
-    def uses_memory(self) -> bool:
-        """Whether ranks of groups offer switches their memory."""
-        return self.spec.uses_memory
-
-    @property
     def grouped(self) -> bool:
         """Whether the manager has groups; otherwise connections."""
         return self.spec.serves_groups
@@ -120,14 +109,9 @@ class LabJob:
         if self.target == targets.BMV2:
             return topology.links
         places = {place for _, _, place in self.wanted.impairments} - {"", *topology.hosts}
-        between = set(topology.switches) if places or not self.takes_part else set()
+        between = set(topology.switches) if places or not self.spec.takes_part else set()
         limited = dict(self.wanted.bandwidths)
         return tuple(link for link in topology.links if set(link.ends) <= between or link.name in limited)
-
-    @property
-    def needs_order(self) -> bool:
-        """Whether results are right only where links keep the order of packets."""
-        return self.spec.needs_order
 
     def spec_of(self, switch: str) -> ProgramSpec:
         """What a switch runs."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
+from typing import Any, Final, Protocol
 
 from p4gen.labs.hosts.hosts import HostClient
 from p4gen.labs.job import LabJob
@@ -11,6 +13,10 @@ from p4gen.labs.network.network import Network
 from p4gen.labs.processes import Process
 from p4gen.manager.remote.client import ManagerClient
 from p4gen.vocabulary.topology import TopologySpec
+
+_LOOK_S: Final = 0.2
+"""Seconds between looks at the processes that answers need."""
+Answers = list[Future[dict[str, Any]]]
 
 
 class Nodes(Protocol):
@@ -37,3 +43,27 @@ class Nodes(Protocol):
 
     def check_running(self, hosts: Sequence[str]) -> None:
         """Raises ``FailedError`` when a process has ended without which these hosts cannot complete a call."""
+
+
+def ask_all(
+    lab: Nodes,
+    hosts: Sequence[str],
+    do: str,
+    patience: float,
+    each: Sequence[dict[str, Any]] = (),
+    *,
+    meanwhile: Callable[[], None] = lambda: None,
+    **fields: Any,
+) -> Answers:
+    """Ask hosts the same, but for ``each`` host's own fields, and wait until all have answered, ``patience`` seconds at
+    most.
+
+    Raises ``FailedError`` when a process has ended without which these hosts cannot complete a call.
+    """
+    own = each or [{}] * len(hosts)
+    asked = [lab.hosts[host].ask(do, **fields, **mine) for host, mine in zip(hosts, own, strict=True)]
+    until = time.monotonic() + patience
+    while wait(asked, _LOOK_S).not_done and time.monotonic() < until:
+        lab.check_running(hosts)
+        meanwhile()
+    return asked

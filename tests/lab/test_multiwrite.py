@@ -257,7 +257,7 @@ def test_ctrl_c_ends_the_group_because_a_call_is_left(monkeypatch: pytest.Monkey
     counters: dict[str, Any] = {"groups": {}, "faults": {}, "refused": {}, "undelivered": 0, "kernel_drops": 0}
     host = SimpleNamespace(ask=lambda *_, **__: answer, call=lambda _: counters)
     lab = SimpleNamespace(hosts={"h0": host}, parties=SimpleNamespace(give_up=give_up), check_running=lambda _: None)
-    lab.traced, lab.switch_drops = list, dict
+    lab.traced, lab.switch_drops, lab.job = list, dict, SimpleNamespace(spec=MultiwriteSpec())
     party = Party("g", ("h0",), "")
     run = Run(cast(Lab, lab), party, [CallOrder.of(MultiwriteSpec(), 2, "allgather", 8192, {})], seed=1)
     monkeypatch.setattr(run._outcome, "result", interrupted)

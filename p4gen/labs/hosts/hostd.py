@@ -21,7 +21,8 @@ from p4gen.labs.hosts.ranks import Ranks
 from p4gen.labs.hosts.requests import Request, Verb, serve
 from p4gen.labs.hosts.tasks import Batch, BatchTask
 from p4gen.labs.job import LabJob
-from p4gen.labs.network import faults, hostnet
+from p4gen.labs.network import hostnet
+from p4gen.labs.network.faults import Troubles, direction
 from p4gen.labs.prerequisites import interface
 from p4gen.manager.api import HostInfo
 from p4gen.manager.ranks.host import Host
@@ -31,6 +32,8 @@ from p4gen.records import from_plain, to_plain
 
 MANAGER_S = 300.0
 """Seconds to wait for the manager."""
+VERBS = ("enter", "join", "leave", "prepare", "run", "progress", "faults", "counters")
+"""What the lab may ask for: the names of ``Daemon``'s methods."""
 
 
 class Daemon:
@@ -60,20 +63,6 @@ class Daemon:
                 act()
 
     # --- requests ---
-
-    @property
-    def verbs(self) -> dict[str, Verb]:
-        """The functions of the requests."""
-        return {
-            "enter": self.enter,
-            "join": self.join,
-            "leave": self.leave,
-            "prepare": self.prepare,
-            "run": self.run,
-            "progress": self.progress,
-            "faults": self.set_faults,
-            "counters": self.counters,
-        }
 
     def enter(self, request: Request) -> dict[str, Any]:
         """Do what comes before a group is there (``Ranks.enter``)."""
@@ -114,11 +103,11 @@ class Daemon:
         task = self._tasks.get(request["group"])
         return {"done": task.progress() if task is not None else 0.0}
 
-    def set_faults(self, request: Request) -> dict[str, Any]:
+    def faults(self, request: Request) -> dict[str, Any]:
         """Set the faults of the NIC, in both directions."""
-        seed, troubles = f"{request['seed']} {self.name}", from_plain(faults.Troubles, request["troubles"])
-        in_order = self.job.needs_order
-        out, into = (faults.direction(troubles, f"{seed} {way}", in_order=in_order) for way in ("out", "in"))
+        seed, troubles = f"{request['seed']} {self.name}", from_plain(Troubles, request["troubles"])
+        in_order = self.job.spec.needs_order
+        out, into = (direction(troubles, f"{seed} {way}", in_order=in_order) for way in ("out", "in"))
 
         def set_them(_: object) -> None:
             self.nic.outgoing, self.nic.incoming = out, into
@@ -145,6 +134,7 @@ def run(job: LabJob, name: str) -> int:
     except P4genError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    serve(daemon.verbs, to_plain(daemon.addresses), iter(sys.stdin.readline, ""))
+    verbs: dict[str, Verb] = {name: getattr(daemon, name) for name in VERBS}
+    serve(verbs, to_plain(daemon.addresses), iter(sys.stdin.readline, ""))
     daemon.close()
     return 0

@@ -74,11 +74,6 @@ class Ranks(Protocol):
     def prepared(self, group: str, drawn: Any, size: int) -> PreparedCall:
         """The host's part in a call that a plan has drawn. ``size`` is what counters say of it, in bytes."""
 
-    def align(self, group: str, patience: float) -> Future[CallResult] | None:
-        """Begin what all ranks do at the same time, so that a call begins everywhere at once; None if there is no such
-        thing."""
-        return None
-
     @abstractmethod
     def progress(self, group: str) -> float:
         """The part of the current call that is done, from 0 to 1."""
@@ -127,10 +122,6 @@ class GroupRanks(Ranks):
         data = None if call.collective is Collective.BARRIER else drawn.values[member.rank]
         begin = partial(member.begin, call.collective, data, call.root, call.op)
         return PreparedCall(begin, partial(difference, wanted=drawn.results[member.rank]))
-
-    @override
-    def align(self, group: str, patience: float) -> Future[CallResult] | None:
-        return self._host.member(group).begin(Collective.BARRIER, deadline=patience)
 
     @override
     def progress(self, group: str) -> float:
@@ -191,10 +182,6 @@ class MemoryRanks(GroupRanks):
             return member.begin(lambda rank: rank.make(drawn), lambda rank: rank.problem(drawn), size, patience)
 
         return PreparedCall(begin, str)
-
-    @override
-    def align(self, group: str, patience: float) -> Future[CallResult] | None:
-        return None
 
 
 class ConnectionEnds(Ranks):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar, Final
 
 from p4gen.errors import FailedError, P4genError
@@ -15,7 +14,6 @@ from p4gen.labs.calls import CallOrder
 from p4gen.labs.hosts.ranks import PreparedCall, Ranks
 from p4gen.manager.ranks.calls import CallResult
 
-Begin = Callable[[float], Future[CallResult] | None]
 _LATE_S: Final = 5.0
 """Seconds after its deadline in which a call must have failed."""
 
@@ -30,8 +28,6 @@ class Batch:
     """The number of the first call in the run. All hosts draw a call's data from seed and number."""
     deadline: float
     """Seconds after which the batch has failed."""
-    aligned: bool
-    """Whether each call begins everywhere at once, if the hosts can do that."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +54,6 @@ class BatchTask:
         self.name = group
         self._ranks, self._calls, self._batch = ranks, calls, batch
         self._results: list[CallResult] = []
-        self._steps = self._in_order()
         self._problem = ""
         self._over = threading.Event()
 
@@ -97,36 +92,26 @@ class BatchTask:
             for call, r in zip(self._calls, self._results, strict=True)
         ]
 
-    def _in_order(self) -> Iterator[tuple[Begin, bool]]:
-        """What begins one after the other, and whether it is one of the calls."""
-        for call in self._calls:
-            if self._batch.aligned:
-                yield partial(self._ranks.align, self.name), False
-            yield call.begin, True
-
     def _go_on(self) -> None:
-        for begin, counts in self._steps:
-            try:
-                future = begin(max(0.0, round(self._until - time.monotonic(), 1)))
-            except P4genError as error:
-                self._fail(error, counts)
-                return
-            if future is not None:
-                future.add_done_callback(partial(self._ended, counts))
-                return
-        self._over.set()
+        if len(self._results) == len(self._calls):
+            self._over.set()
+            return
+        patience = max(0.0, round(self._until - time.monotonic(), 1))
+        try:
+            self._calls[len(self._results)].begin(patience).add_done_callback(self._ended)
+        except P4genError as error:
+            self._fail(error)
 
-    def _ended(self, counts: bool, future: Future[CallResult]) -> None:
+    def _ended(self, future: Future[CallResult]) -> None:
         error = future.exception()
         if error is not None:
-            self._fail(error, counts)
+            self._fail(error)
             return
-        if counts:
-            self._results.append(future.result())
+        self._results.append(future.result())
         self._go_on()
 
-    def _fail(self, error: BaseException, counts: bool) -> None:
+    def _fail(self, error: BaseException) -> None:
         name = self._batch.calls[len(self._results)].collective
         reason = error.reason if isinstance(error, P4genError) else f"{type(error).__name__}: {error}"
-        self._problem = f"{name}: {reason}" if counts and not reason.startswith(name) else reason
+        self._problem = reason if reason.startswith(name) else f"{name}: {reason}"
         self._over.set()

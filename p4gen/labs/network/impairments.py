@@ -101,7 +101,7 @@ class Impairments:
             raise InputError(f"{link.name} has a bandwidth of its own (--bandwidth), and so no faults in its middle")
         interfaces = network.middle(link)
         fields = {"link": link.name, "interfaces": interfaces, "troubles": to_plain(troubles)}
-        fields["in_order"] = self._lab.job.needs_order
+        fields["in_order"] = self._lab.job.spec.needs_order
         if troubles.any:
             network.bridge(link, joined=False)
         self._wires.call("set", seed=self._lab.job.wanted.seed, **fields)

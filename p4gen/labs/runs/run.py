@@ -13,16 +13,17 @@ from typing import Any, Final
 
 from p4gen.errors import FailedError
 from p4gen.host.transport.clock import SECOND
-from p4gen.labs.calls import CallOrder
+from p4gen.labs.calls import CallOrder, members_of
 from p4gen.labs.hosts.ranks import COUNTERS
 from p4gen.labs.hosts.tasks import Answer, Batch
+from p4gen.labs.nodes import ask_all
 from p4gen.labs.parties import Party
 from p4gen.labs.session import Lab
 from p4gen.records import from_plain, to_plain
 from p4gen.vocabulary.message import Collective
 
 _LOOK_S: Final = 0.2
-"""Seconds between looks at the processes that a run needs."""
+"""Seconds in which hosts tell of their progress."""
 _ANSWER_S: Final = 10.0
 """Seconds after its deadline in which a host must have answered."""
 Progress = Callable[[float, int], None]
@@ -96,7 +97,9 @@ class Run:
         progress: Progress | None = None,
     ) -> None:
         self._lab, self._party, self._calls = lab, party, tuple(calls)
-        self._seed, self._aligned, self._ahead, self._progress = seed, aligned, ahead, progress
+        self._seed, self._ahead, self._progress = seed, ahead, progress
+        aligning = members_of(lab.job.spec).aligning if aligned else ""
+        self._before_each = (CallOrder(aligning, 0),) if aligning else ()
         self._until = time.monotonic() + deadline
         self._traced = lab.traced()
         self._before, self._drops = self._counts(), lab.switch_drops()
@@ -154,31 +157,32 @@ class Run:
             first = last
 
     def _make(self, first: int, calls: tuple[CallOrder, ...]) -> list[CallOutcome]:
+        each = len(self._before_each) + 1
+        in_order = tuple(one for call in calls for one in (*self._before_each, call))
         left = max(0.0, self._until - time.monotonic())
-        self._ask("prepare", first, batch=to_plain(Batch(calls, self._seed, first, left, self._aligned)))
-        by_rank = [] if self._failures else self._ask("run", first)
+        batch = Batch(in_order, self._seed, first * each, left)
+        self._ask("prepare", batch=to_plain(batch))
+        by_rank = [] if self._failures else self._ask("run", lambda: self._tell(first, each))
         if self._failures:
             return []
-        answers = [[from_plain(Answer, each) for each in said["answers"]] for said in by_rank]
+        answers = [[from_plain(Answer, one) for one in said["answers"][each - 1 :: each]] for said in by_rank]
         return [_outcome(first + n, call, each) for n, (call, *each) in enumerate(zip(calls, *answers, strict=True))]
 
-    def _ask(self, do: str, first: int, **fields: Any) -> list[dict[str, Any]]:
+    def _ask(self, do: str, meanwhile: Callable[[], None] = lambda: None, **fields: Any) -> list[dict[str, Any]]:
         """Ask all hosts, and wait for their answers; what is missing is in ``_failures``.
 
         Raises ``FailedError`` when answers cannot come any more, after the party is given up.
         """
-        asked = [self._lab.hosts[host].ask(do, group=self._party.name, **fields) for host in self._party.ranks]
-        while wait(asked, _LOOK_S).not_done and time.monotonic() < self._until + _ANSWER_S:
-            try:
-                self._lab.check_running(self._party.ranks)
-            except FailedError as error:
-                more = [*map(slow, self._traced), *self._lab.parties.give_up(self._party)]
-                raise FailedError(*error.diagnostics, *more) from None
-            if do == "run":
-                self._tell(first)
+        hosts, patience = self._party.ranks, self._until - time.monotonic() + _ANSWER_S
+        fields["group"] = self._party.name
+        try:
+            asked = ask_all(self._lab, hosts, do, patience, meanwhile=meanwhile, **fields)
+        except FailedError as error:
+            more = [*map(slow, self._traced), *self._lab.parties.give_up(self._party)]
+            raise FailedError(*error.diagnostics, *more) from None
         found: list[dict[str, Any]] = []
         others: dict[str, list[str]] = {}
-        for host, future in zip(self._party.ranks, asked, strict=True):
+        for host, future in zip(hosts, asked, strict=True):
             try:
                 found.append(future.result(0))
             except FutureTimeoutError:
@@ -193,7 +197,7 @@ class Run:
         self._failures += [f"{', '.join(hosts)}: the same" for hosts in others.values() if hosts]
         return found
 
-    def _tell(self, first: int) -> None:
+    def _tell(self, first: int, each: int) -> None:
         """Report how many calls of how many the slowest rank has done. A rank that does not answer counts as slow."""
         if self._progress is None:
             return
@@ -201,7 +205,7 @@ class Run:
         wait(asked, _LOOK_S)
         done = [future.result()["done"] for future in asked if future.done() and future.exception() is None]
         if len(done) == len(asked):
-            self._progress(first + min(done), len(self._calls))
+            self._progress(first + min(done) / each, len(self._calls))
 
     def _counts(self) -> list[dict[str, Any]]:
         """The counters of the ranks, and of the NICs of their hosts."""

@@ -44,7 +44,7 @@ class Suite:
     def faults(self) -> list[str]:
         """The faults that the program withstands. Without the ICRC nobody notices corrupt data."""
         job = self.lab.job
-        lacking = {"reorder"} if job.needs_order else set()
+        lacking = {"reorder"} if job.spec.needs_order else set()
         return [kind for kind in _SHARES if kind not in lacking | (set() if job.spec.icrc.checked else {"corrupt"})]
 
     def samples(self, size: int) -> list[CallOrder]:

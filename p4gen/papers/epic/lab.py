@@ -42,4 +42,5 @@ FACET: LabMembers[EpicSpec] = LabMembers(
     samples=_samples,
     ranks=GroupRanks,
     steps=GROUP_STEPS,
+    aligning=Collective.BARRIER,
 )
