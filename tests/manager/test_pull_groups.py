@@ -20,7 +20,7 @@ from p4gen.host.transport.wire import Writer
 from p4gen.manager.api import GroupSpec, GroupState, HostInfo, ManagerError
 from p4gen.manager.ranks.memory import MemoryMember
 from p4gen.net.collectives.kinds import Kinds
-from p4gen.net.world.faults import DirectionFaults, Impairment
+from p4gen.net.world.faults import DirectionFaults, Fate, Impairment
 from p4gen.papers.scin.control import memory_size
 from p4gen.papers.scin.headers import FLAG
 from p4gen.papers.scin.lab import FACET, Rank
@@ -188,6 +188,42 @@ def test_a_rank_that_falls_silent_ends_the_call(cluster: Cluster) -> None:
         reason = "has not ended in 5 s" if rank == 2 else "status 3, silence"
         with pytest.raises(FailedError, match=reason):
             future.result(PATIENCE_S)
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"completion": "ordered"}, {"dtype": "mxint8", "lanes": 64, "wave": 4}], ids=str
+)
+def test_progress_counts_all_that_arrives(fields: dict[str, Any]) -> None:
+    spec = ScinSpec.model_validate(SPEC.model_dump(mode="json", exclude_unset=True) | fields)
+    with Cluster(spec) as cluster:
+        members = activate(cluster)
+        for number, (collective, size, options) in enumerate(FACET.samples(spec, 4, 1024)):
+            values = {name: FACET.collectives[collective][name].read(text) for name, text in options.items()}
+            right(begin(members, FACET.plan(spec, 4, collective, size, values).draw(np.random.default_rng(number))))
+            for member in members:
+                rank = rank_of(member)
+                # A flag comes when everything else has come.
+                assert rank._arrived() - rank._before == rank._taken, (collective, options)
+                assert (rank.progress(), member.progress()) == (1.0, 0.0)
+
+
+def test_progress_stands_where_packets_no_longer_come(cluster: Cluster) -> None:
+    members = activate(cluster)
+    none, some = (
+        DirectionFaults(random.Random(1), [Impairment(loss=loss)], (), (), Kinds({}, {})).fate for loss in (1.0, 0.0)
+    )
+    left = [some] * 4
+
+    def incoming(frame: bytes, now: int) -> Fate:
+        return (left.pop() if left else none)(frame, now)
+
+    cluster.nics["h2"].incoming = incoming
+    futures = begin(members, drawn("allreduce", 1, 4096), deadline=5)
+    until(lambda: not left and 0 < members[2].progress() < 1)
+    for future in futures:
+        with pytest.raises(FailedError):
+            future.result(PATIENCE_S)
+    assert 0 < members[2].progress() < 1
 
 
 def test_a_forged_flag_is_told_and_a_late_one_ignored(cluster: Cluster) -> None:

@@ -50,6 +50,8 @@ class Rank:
         self._members: dict[Pattern, Member] = {}
         self._buffers: list[Operand] = []
         """The operand of the last call, and its result if that is apart."""
+        self._before, self._taken = 0, 0
+        """PSNs that connections had taken before the last call, and those that it takes."""
 
     @property
     def memory(self) -> Memory:
@@ -76,9 +78,8 @@ class Rank:
         return self._communicator.done
 
     def progress(self) -> float:
-        """See ``MemoryRank``: by its contexts, whose calls are parts of one."""
-        waiting = [member for member in self._members.values() if not member.done]
-        return 1 - len(waiting) / max(len(self._members), 1)
+        """See ``MemoryRank``: the part of what is read, written and flagged."""
+        return min((self._arrived() - self._before) / self._taken, 1.0) if self._taken else 0.0
 
     def unfit(self, config: RankConfig) -> str:
         """See ``MemoryRank``."""
@@ -115,6 +116,7 @@ class Rank:
         for member in members.values():
             member.disconnect()
         self._forget()
+        self._before = self._taken = 0
         self._flags.buffer[:] = bytes(len(self._flags.buffer))
 
     def close(self) -> None:
@@ -129,6 +131,7 @@ class Rank:
         if not call.in_place:
             empty = np.zeros(call.result_elements, Layout(self._spec).type)
             self._buffers.append(rank.register(empty, call.result_parts))
+        self._before, self._taken = self._arrived(), call.taken(self._rank, self._buffers[0].packets, self._spec)
         call.start(rank, self._buffers[0], self._result)
 
     def problem(self, drawn: Drawn) -> str:
@@ -142,6 +145,9 @@ class Rank:
     @property
     def _communicator(self) -> Communicator:
         return Communicator(self._rank, self._size, self._spec, self._nic.domain, self._members)
+
+    def _arrived(self) -> int:
+        return sum(pair.responder.expected for pair in self.pairs)
 
     def _forget(self) -> None:
         """Nobody reads or writes the memory of the last call any more."""

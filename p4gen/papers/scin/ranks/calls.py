@@ -103,6 +103,18 @@ class PullCall:
             for pattern in self.patterns
         )
 
+    def taken(self, rank: int, packets: int, spec: ScinSpec) -> int:
+        """PSNs that a rank's connections take: of its operand's packets, of its result's, and of flags that are no
+        WRITEs of results. A context's part of the call has ``packets``."""
+        read = packets + (-(-packets // spec.wave) if spec.scaled else 0)
+        total = 0
+        for pattern in self.patterns:
+            if pattern.participants >> rank & 1:
+                written = pattern.destinations >> rank & 1
+                total += read * (pattern.sources >> rank & 1) + packets * written
+                total += not (spec.ordered and packets and written)
+        return total
+
     def start(self, rank: Communicator, operand: Operand, result: Operand | None) -> None:
         """Have a rank make it."""
         match self.name:
