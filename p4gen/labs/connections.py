@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
+from typing_extensions import override
+
 from p4gen.errors import InputError, P4genError
 from p4gen.host.collectives.alltoall import AllToAllConfig
 from p4gen.host.collectives.plan import Connection
@@ -17,8 +19,8 @@ from p4gen.host.transport.verbs import Peer, QpConfig, Recovery
 from p4gen.labs.arrays import ALLTOALL
 from p4gen.labs.calls import CallOrder
 from p4gen.labs.job import JOIN_S
-from p4gen.labs.nodes import Nodes, ask_all
-from p4gen.labs.parties import Party, settled
+from p4gen.labs.nodes import Nodes, answers_of_all
+from p4gen.labs.parties import Parties, Party, settled
 from p4gen.manager.api import ConnectionSpec, ConnectionState, ConnectionStatus, GroupStatus, ManagerError, Status
 from p4gen.plan.placement.placer import switch_of
 from p4gen.records import to_plain
@@ -39,9 +41,9 @@ _SETTLE_S: Final = 0.3
 _Ends = tuple[Connection, Connection]
 
 
-class Connections:
-    """The connections of ``lab``'s hosts (``p4gen.labs.parties.Parties``). All methods raise ``P4genError`` with the
-    reason."""
+class Connections(Parties):
+    """The connections of ``lab``'s hosts: a party has an AlltoAll, or a ring. ``changes`` has a line for each kind of
+    change."""
 
     def __init__(self, lab: Nodes) -> None:
         self._lab = lab
@@ -50,11 +52,12 @@ class Connections:
         self._chance = random.Random(f"{lab.job.wanted.seed} connections")  # noqa: S311 - to be repeatable
         self._qps: Counter[str] = Counter()
 
+    @override
     def check_run(self) -> None:
-        """See ``Parties``: calls go on without a manager."""
+        """Calls go on without a manager."""
 
+    @override
     def of(self, ranks: Sequence[str], call: CallOrder, named: GroupStatus | None = None) -> Party:
-        """See ``Parties``: the AlltoAll, or the ring, of these hosts."""
         self._lab.check_hosts(ranks)
         if len(set(ranks)) != len(ranks):
             raise InputError("a host can be only one rank")
@@ -66,8 +69,8 @@ class Connections:
             self._parties[name] = self._open(name, tuple(ranks), ring=kind == "ring")
         return self._parties[name]
 
+    @override
     def give_up(self, party: Party) -> list[str]:
-        """See ``Parties``."""
         name = party.name
         try:
             self.close(party)
@@ -78,9 +81,10 @@ class Connections:
     def close(self, party: Party) -> None:
         """Destroy a party's queue pairs, and release its connections."""
         self._parties.pop(party.name, None)
-        for future in ask_all(self._lab, party.ranks, "leave", JOIN_S, group=party.name):
-            future.result(0)
-        self._at_once(self._lab.manager.release_connection, party.numbers)
+        try:
+            answers_of_all(self._lab, party.ranks, "leave", JOIN_S, group=party.name)
+        finally:
+            self._at_once(self._lab.manager.release_connection, party.numbers)
 
     def close_all(self) -> None:
         """Close all parties."""
@@ -97,12 +101,12 @@ class Connections:
         manager = self._lab.manager
         return self._at_once(lambda number: manager.spray_connection(number, spray=self._spraying), numbers)
 
+    @override
     def states(self) -> Sequence[ConnectionStatus]:
-        """See ``Parties``."""
         return self._lab.manager.connections()
 
+    @override
     def changes(self, before: Sequence[ConnectionStatus], noticed: Callable[[Status], bool]) -> list[str]:
-        """See ``Parties``: a line for each kind of change."""
         if not before:
             return []
         earlier = {status.number: (status.state, status.generation) for status in before}
@@ -137,8 +141,7 @@ class Connections:
                 peers = {b: near for (a, b), (near, _) in ends.items() if a == rank}
                 peers |= {a: far for (a, b), (_, far) in ends.items() if b == rank}
                 configs.append({"alltoall": to_plain(AllToAllConfig(rank, count, peers))})
-        for future in ask_all(self._lab, ranks, "enter", JOIN_S, configs, group=name):
-            future.result(0)
+        answers_of_all(self._lab, ranks, "enter", JOIN_S, configs, group=name)
         found = self._at_once(self._register, wanted)
         numbers = tuple(each for each in found if isinstance(each, int))
         if not self._spraying:

@@ -8,13 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from typing_extensions import override
+
 from p4gen.errors import FailedError, InputError, P4genError
 from p4gen.families import serving
 from p4gen.groups.group import Memory
 from p4gen.labs.calls import CallOrder
 from p4gen.labs.job import JOIN_S
-from p4gen.labs.nodes import Nodes, ask_all
-from p4gen.labs.parties import Party, settled
+from p4gen.labs.nodes import Nodes, answers_of_all, ask_all
+from p4gen.labs.parties import Parties, Party, settled
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus, Status
 from p4gen.plan.placement.served import served
 from p4gen.records import from_plain
@@ -25,9 +27,8 @@ LEAST_PACKETS: Final = 255
 """Packets of each rank that memory has room for, unless a call takes more: with the fence 256."""
 
 
-class Groups:
-    """Groups of ``lab``'s hosts, created at its manager (``p4gen.labs.parties.Parties``). All methods raise
-    ``P4genError`` with the reason."""
+class Groups(Parties):
+    """Groups of ``lab``'s hosts, created at its manager. All methods raise ``P4genError`` with the reason."""
 
     def __init__(self, lab: Nodes) -> None:
         self._lab = lab
@@ -57,8 +58,7 @@ class Groups:
         """Wait until all ranks of an active group know its generation."""
         name, generation = status.spec.name, status.generation
         hosts, patience = status.spec.ranks, JOIN_S + 5
-        for future in ask_all(self._lab, hosts, "join", patience, group=name, generation=generation, timeout=JOIN_S):
-            future.result(0)
+        answers_of_all(self._lab, hosts, "join", patience, group=name, generation=generation, timeout=JOIN_S)
 
     def all(self) -> list[GroupStatus]:
         """All groups: from the manager, or as last known if it was killed on request."""
@@ -66,16 +66,14 @@ class Groups:
             self._known = {status.spec.name: status for status in self._lab.manager.groups()}
         return list(self._known.values())
 
+    @override
     def check_run(self) -> None:
-        """Raises ``InputError`` if calls could not end, because without the manager its agents do not send the ticks
-        that Mode III needs."""
         spec = self._lab.job.spec
         if self._lab.without_manager and spec.wants_ticks:
             raise InputError("the manager is dead, and its agents send the ticks that this mode needs: restart manager")
 
+    @override
     def of(self, ranks: Sequence[str], call: CallOrder, named: GroupStatus | None = None) -> Party:
-        """The group that was ``named``, or an existing one of exactly these ranks, or a new one. The memory that ranks
-        offer has room for the call."""
         packets = call.plan(self._lab.job.spec, len(ranks)).packets
         status = named or self._existing(ranks, packets) or self.init(self._new_name(ranks), ranks, packets=packets)
         room = self._room.get(status.spec.name, 0)
@@ -87,8 +85,8 @@ class Groups:
         self.join(status)
         return party(status)
 
+    @override
     def give_up(self, party: Party) -> list[str]:
-        """See ``Parties``. Switches that have ended are reported, too."""
         name, lab = party.name, self._lab
         processes = [lab.switches[switch] for switch in (party.group.switches if party.group is not None else ())]
         dead = [process.failure(f"{process.name} has ended") for process in processes if not process.running]
@@ -128,8 +126,8 @@ class Groups:
         common = {"size": len(hosts), "packets": room, "timeout": JOIN_S}
         each = [{"rank": rank, **common} for rank in range(len(hosts))]
         try:
-            asked = ask_all(self._lab, hosts, "enter", JOIN_S + 5, each, group=wanted.name)
-            memories = tuple(from_plain(Memory, future.result(0)) for future in asked)
+            offered = answers_of_all(self._lab, hosts, "enter", JOIN_S + 5, each, group=wanted.name)
+            memories = tuple(from_plain(Memory, memory) for memory in offered)
             status = self._lab.manager.init_group(replace(wanted, memories=memories))
         except P4genError:
             with contextlib.suppress(FailedError):
@@ -161,12 +159,12 @@ class Groups:
                 )
             time.sleep(0.02)
 
+    @override
     def states(self) -> Mapping[str, GroupStatus]:
-        """See ``Parties``: by name."""
         return {status.spec.name: status for status in self._lab.manager.groups()}
 
+    @override
     def changes(self, before: Mapping[str, GroupStatus], noticed: Callable[[Status], bool]) -> list[str]:
-        """See ``Parties``."""
         if not before:
             return []
         groups = settled(self._lab, noticed, self._lab.manager.groups, _is_changing, _SETTLE_S)

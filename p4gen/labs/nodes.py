@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from typing import Any, Final, Protocol
 
+from p4gen.errors import FailedError
 from p4gen.labs.hosts.hosts import HostClient
 from p4gen.labs.job import LabJob
 from p4gen.labs.network.network import Network
@@ -67,3 +68,14 @@ def ask_all(
         lab.check_running(hosts)
         meanwhile()
     return asked
+
+
+def answers_of_all(
+    lab: Nodes, hosts: Sequence[str], do: str, patience: float, each: Sequence[dict[str, Any]] = (), **fields: Any
+) -> list[dict[str, Any]]:
+    """The answers of ``ask_all``. Raises ``FailedError``, too, if a host refuses, or does not answer in time."""
+    asked = ask_all(lab, hosts, do, patience, each, **fields)
+    late = [host for host, future in zip(hosts, asked, strict=True) if not future.done()]
+    if late:
+        raise FailedError(f"{', '.join(late)}: no answer to '{do}' in {patience:g} s")
+    return [future.result() for future in asked]

@@ -24,7 +24,7 @@ class Party:
     ranks: tuple[str, ...]
     """The hosts, in order of rank."""
     place: str
-    """Where they call, as in "all calls of alltoall, 4 ranks" + place."""
+    """Where they call, as a line about a call ends: ", group all: s0 (root)"."""
     group: GroupStatus | None = None
     """Its status when calls began; None if it has connections."""
     numbers: tuple[int, ...] = ()
@@ -44,11 +44,12 @@ class Parties(Protocol):
     """The parties of a lab's hosts. All methods raise ``P4genError`` with the reason."""
 
     def check_run(self) -> None:
-        """Raises ``InputError`` if calls could not end now, because the manager is dead."""
+        """Raises ``InputError`` if calls could not end now, because the manager is dead, and its agents do not send the
+        ticks that they need."""
 
     def of(self, ranks: Sequence[str], call: CallOrder, named: GroupStatus | None = None) -> Party:
         """The party of these hosts for a call, or that of a group that was ``named``; created if it is new. All hosts
-        can make calls in it."""
+        can make the call in it."""
         ...
 
     def give_up(self, party: Party) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -52,17 +52,19 @@ class PreparedCall:
     """What is wrong with the result's value; "" if nothing is."""
 
 
-class Ranks(Protocol):
+class Ranks(ABC):
     """The ranks that a host is, by the names of their groups."""
 
+    @abstractmethod
     def enter(self, group: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Do what comes before the group is there. Returns what the manager has to know."""
-        return {}
 
+    @abstractmethod
     def join(self, group: str, generation: int, timeout: float) -> None:
         """Wait until calls can be made, in this generation or a later one. Raises ``FailedError`` after ``timeout``
         seconds."""
 
+    @abstractmethod
     def leave(self, group: str) -> None:
         """Undo ``enter``, if the manager does not do so."""
 
@@ -98,6 +100,14 @@ class GroupRanks(Ranks):
 
     def __init__(self, _spec: ProgramSpec, host: Host, _nic: RawNic) -> None:
         self._host = host
+
+    @override
+    def enter(self, group: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        return {}
+
+    @override
+    def leave(self, group: str) -> None:
+        """The manager ends it."""
 
     @override
     def join(self, group: str, generation: int, timeout: float) -> None:
@@ -206,6 +216,10 @@ class ConnectionEnds(Ranks):
 
         self._nic.loop.run_there(create)
         return {}
+
+    @override
+    def join(self, group: str, generation: int, timeout: float) -> None:
+        """Connections are there at once."""
 
     @override
     def leave(self, group: str) -> None:

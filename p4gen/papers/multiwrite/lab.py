@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from typing_extensions import override
+
 from p4gen.groups.group import Memory
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair
 from p4gen.labs.calls import Asked, LabMembers
-from p4gen.labs.hosts.ranks import MemoryRanks
+from p4gen.labs.hosts.ranks import CheckedRank, MemoryRanks
 from p4gen.labs.runs.groupsteps import GROUP_STEPS
 from p4gen.manager.api import RankConfig
 from p4gen.papers.multiwrite.placing import End
@@ -20,8 +22,8 @@ from p4gen.papers.multiwrite.ranks.planning import ALLGATHER, DISPATCH, OPTIONS,
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 
 
-class Rank:
-    """A rank of a group of the manager (``p4gen.labs.hosts.ranks.CheckedRank``)."""
+class Rank(CheckedRank):
+    """A rank of a group of the manager."""
 
     def __init__(
         self, spec: MultiwriteSpec, rank: int, size: int, packets: int, nic: Nic, changed: Callable[[], None]
@@ -33,32 +35,32 @@ class Rank:
         """What the memory must hold."""
 
     @property
+    @override
     def memory(self) -> Memory:
-        """See ``MemoryRank``."""
         region = self._member.region
         return Memory(region.address, region.rkey, self._member.layout.size)
 
     @property
+    @override
     def pairs(self) -> list[QueuePair]:
-        """See ``MemoryRank``."""
         return self._member.pairs
 
     @property
+    @override
     def problems(self) -> list[str]:
-        """See ``MemoryRank``."""
         return self._member.problems
 
     @property
+    @override
     def done(self) -> bool:
-        """See ``MemoryRank``."""
         return self._member.done
 
+    @override
     def progress(self) -> float:
-        """See ``MemoryRank``."""
         return self._member.progress
 
+    @override
     def unfit(self, config: RankConfig) -> str:
-        """See ``MemoryRank``."""
         member, layout = self._member, self._member.layout
         if (config.rank, config.size, config.spec) == (member.rank, layout.ranks, layout.spec):
             return ""
@@ -67,8 +69,8 @@ class Rank:
             f"for rank {member.rank} of {layout.ranks} with {layout.spec.program}"
         )
 
+    @override
     def connect(self, config: RankConfig, timeout_ps: int) -> None:
-        """See ``MemoryRank``."""
         member, layout = self._member, self._member.layout
         ends = {channel.key[1]: End(channel.qp, channel.peer) for channel in config.channels}
         first_psns = [config.first_psn] * config.size
@@ -83,21 +85,22 @@ class Rank:
         )
         self._window, self._made = Window(layout, config.rank, first_psns), 0
 
+    @override
     def disconnect(self) -> None:
-        """See ``MemoryRank``."""
         self._member.disconnect()
         self._window = None
 
+    @override
     def close(self) -> None:
-        """See ``MemoryRank``."""
         self._member.close()
 
+    @override
     def make(self, drawn: SharedCall) -> None:
-        """See ``CheckedRank``."""
         drawn.start(self._member)
 
+    @override
     def problem(self, drawn: SharedCall) -> str:
-        """See ``CheckedRank``. Others must not have begun another call: they would write to the memory."""
+        # Others must not have begun another call: they would write to the memory.
         assert self._window is not None
         self._made += 1
         drawn.fill(self._window, self._made)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
+from typing_extensions import override
 
 from p4gen.errors import InputError
 from p4gen.groups.group import Memory
@@ -17,7 +18,7 @@ from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import QpConfig
 from p4gen.labs.calls import ROOT, ROOTED, Asked, LabMembers
-from p4gen.labs.hosts.ranks import MemoryRanks
+from p4gen.labs.hosts.ranks import CheckedRank, MemoryRanks
 from p4gen.labs.runs.groupsteps import GROUP_STEPS
 from p4gen.manager.api import RankConfig
 from p4gen.net.runs import FamilyOption
@@ -38,9 +39,9 @@ _GROUPS: Final = 2
 _ROOTED: Final = (Collective.REDUCE, Collective.BROADCAST)
 
 
-class Rank:
-    """A rank of a group of the manager (``p4gen.labs.hosts.ranks.CheckedRank``). What it offers are its flags: the
-    memory that is read and written to it names when it arrives."""
+class Rank(CheckedRank):
+    """A rank of a group of the manager. What it offers are its flags: the memory that is read and written to it names
+    when it arrives."""
 
     def __init__(
         self, spec: ScinSpec, rank: int, size: int, _packets: int, nic: Nic, changed: Callable[[], None]
@@ -54,18 +55,19 @@ class Rank:
         """PSNs that connections had taken before the last call, and those that it takes."""
 
     @property
+    @override
     def memory(self) -> Memory:
-        """See ``MemoryRank``."""
         return Memory(self._flags.address, self._flags.rkey, len(self._flags.buffer))
 
     @property
+    @override
     def pairs(self) -> Iterator[QueuePair]:
-        """See ``MemoryRank``."""
-        return (pair for member in self._members.values() for pair in member.pairs)
+        return (pair for member in list(self._members.values()) for pair in member.pairs)
 
     @property
+    @override
     def problems(self) -> list[str]:
-        """See ``MemoryRank``. A call that was aborted is the last one of its context."""
+        # A call that was aborted is the last one of its context.
         found = [problem for member in self._members.values() for problem in member.problems]
         status = self._communicator.status
         if status is not Status.SUCCESS:
@@ -73,16 +75,17 @@ class Rank:
         return found
 
     @property
+    @override
     def done(self) -> bool:
-        """See ``MemoryRank``."""
         return self._communicator.done
 
+    @override
     def progress(self) -> float:
-        """See ``MemoryRank``: the part of what is read, written and flagged."""
+        # Of what is read of the operand, and of what is written, with the flags.
         return min((self._arrived() - self._before) / self._taken, 1.0) if self._taken else 0.0
 
+    @override
     def unfit(self, config: RankConfig) -> str:
-        """See ``MemoryRank``."""
         if (config.rank, config.size, config.spec) == (self._rank, self._size, self._spec):
             return ""
         return (
@@ -90,8 +93,8 @@ class Rank:
             f"for rank {self._rank} of {self._size} with {self._spec.program}"
         )
 
+    @override
     def connect(self, config: RankConfig, timeout_ps: int) -> None:
-        """See ``MemoryRank``."""
         qp = QpConfig(
             mtu=self._spec.payload,
             initial_psn=config.first_psn,
@@ -110,8 +113,8 @@ class Rank:
             )
             self._members[pattern_of(channel.key, self._size)] = member
 
+    @override
     def disconnect(self) -> None:
-        """See ``MemoryRank``."""
         members, self._members = self._members, {}
         for member in members.values():
             member.disconnect()
@@ -119,12 +122,12 @@ class Rank:
         self._before = self._taken = 0
         self._flags.buffer[:] = bytes(len(self._flags.buffer))
 
+    @override
     def close(self) -> None:
-        """See ``MemoryRank``."""
         self._nic.domain.deregister(self._flags)
 
+    @override
     def make(self, drawn: Drawn) -> None:
-        """See ``CheckedRank``."""
         self._forget()
         call, rank = drawn.call, self._communicator
         self._buffers = [rank.register(drawn.values[self._rank], call.operand_parts)]
@@ -134,8 +137,8 @@ class Rank:
         self._before, self._taken = self._arrived(), call.taken(self._rank, self._buffers[0].packets, self._spec)
         call.start(rank, self._buffers[0], self._result)
 
+    @override
     def problem(self, drawn: Drawn) -> str:
-        """See ``CheckedRank``."""
         return drawn.problem(self._rank, self._buffers[0], self._result)
 
     @property
