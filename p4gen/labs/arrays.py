@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from p4gen.errors import InputError
 from p4gen.host.collectives.arrays import Array
-from p4gen.labs.calls import ROOT, ROOTED, Asked, size_text
-from p4gen.labs.hosts.ranks import DrawnArrays
+from p4gen.labs.calls import ALLTOALL, ROOT, ROOTED, Asked, LabMembers, size_text
+from p4gen.labs.hosts.ranks import DrawnArrays, GroupRanks
+from p4gen.labs.runs.groupsteps import GROUP_STEPS
 from p4gen.net.collectives.config import Call
 from p4gen.net.collectives.values import draw, expected
+from p4gen.plan.placement.served import missing, served
 from p4gen.vocabulary import CollectiveSpec
 from p4gen.vocabulary.message import Collective
 
-ALLTOALL: Final = "alltoall"
 COLLECTIVES: Final = dict.fromkeys(map(str, Collective), ROOTED)
 SIZED: Final = frozenset(COLLECTIVES) - {Collective.BARRIER}
 
@@ -75,3 +77,34 @@ def _exchanged(values: Sequence[Array]) -> list[Array | None]:
     ranks = len(values)
     blocks = np.stack(values).reshape(ranks, ranks, -1)
     return list(blocks.transpose(1, 0, 2).reshape(ranks, -1))
+
+
+def _plan(spec: CollectiveSpec, ranks: int, collective: str, size: int | None, options: Mapping[str, Any]) -> ArrayPlan:
+    call, hosts = Call(Collective(collective), size or 0, options[ROOT]), _hosts(ranks)
+    sync, collectives = served(spec, hosts)
+    if call.collective not in collectives:
+        raise InputError(*missing(spec, hosts, sync, [call.collective]))
+    call.check(spec, ranks)
+    return ArrayPlan(spec, call, ranks)
+
+
+def _served(spec: CollectiveSpec, ranks: int, size: int) -> list[Asked]:
+    _, collectives = served(spec, _hosts(ranks))
+    return [asked for asked in samples(ranks, size) if asked[0] in collectives]
+
+
+def _hosts(ranks: int) -> tuple[str, ...]:
+    return tuple(f"rank {rank}" for rank in range(ranks))
+
+
+COMMLIB: Final[LabMembers[Any]] = LabMembers(
+    collectives=COLLECTIVES,
+    sized=SIZED,
+    example="run allreduce 1M; groups",
+    plan=_plan,
+    samples=_served,
+    ranks=GroupRanks,
+    steps=GROUP_STEPS,
+    aligning=Collective.BARRIER,
+)
+"""Labs of programs that take part in CommLib's collectives, whatever their family."""

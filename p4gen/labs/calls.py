@@ -49,6 +49,7 @@ class Plan(Protocol):
         ...
 
 
+ALLTOALL: Final = "alltoall"
 ROOT: Final = "root"
 """The option of collectives that have a root; on the command line ``--root``."""
 Asked = tuple[str, int | None, Mapping[str, str]]

@@ -16,8 +16,7 @@ from p4gen.host.collectives.plan import Connection
 from p4gen.host.collectives.ring import RingConfig
 from p4gen.host.transport.clock import MS
 from p4gen.host.transport.verbs import Peer, QpConfig, Recovery
-from p4gen.labs.arrays import ALLTOALL
-from p4gen.labs.calls import CallOrder
+from p4gen.labs.calls import ALLTOALL, CallOrder
 from p4gen.labs.job import JOIN_S
 from p4gen.labs.nodes import Nodes, answers_of_all
 from p4gen.labs.parties import Parties, Party, settled

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from p4gen.errors import InputError
-from p4gen.labs.arrays import ALLTOALL, COLLECTIVES, SIZED, ArrayPlan, samples
-from p4gen.labs.calls import ROOT, ROOTED, Asked, LabMembers
+from p4gen.labs.arrays import COLLECTIVES, SIZED, ArrayPlan, samples
+from p4gen.labs.calls import ALLTOALL, ROOT, ROOTED, Asked, LabMembers
 from p4gen.labs.hosts.ranks import ConnectionEnds
 from p4gen.labs.runs.connectionsteps import CONNECTION_STEPS
 from p4gen.net.collectives.config import MAX_DATA, Call
