@@ -44,6 +44,8 @@ def parsed(option: str, parse: Callable[[str], T], text: str) -> T:
 
 SEEDS: Final = 1 << 64
 """How many seeds of random number generators there are."""
+MAX_BURST: Final = 1_000_000
+"""The longest mean number of packets that a link may lose in a row."""
 
 
 def drawn(seed: int | None) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -14,6 +14,18 @@ from p4gen.resources import resource
 T = TypeVar("T")
 DEVICE_ID = click.IntRange(0, (1 << 64) - 1)
 """P4Runtime's ``device_id``."""
+
+
+class LateChoice(click.Choice):  # type: ignore[type-arg]  # generic in newer versions of click only
+    """One of the values that a function finds, which is called only when they are needed: it may load a lot."""
+
+    def __init__(self, find: Callable[[], Iterable[str]]) -> None:
+        super().__init__(())
+        self._find = find
+
+    def __getattribute__(self, name: str) -> Any:
+        """``choices`` are the values."""
+        return tuple(self._find()) if name == "choices" else super().__getattribute__(name)
 
 
 class _Topology(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only

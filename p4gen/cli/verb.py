@@ -51,8 +51,13 @@ class Verb(click.Command):
         try:
             return super().invoke(ctx)
         except P4genError as error:
-            error.place(lambda where: f"--{where.replace('_', '-')}" if isinstance(where, Option) else where)
+            error.place(lambda where: self._flag(where) if isinstance(where, Option) else where)
             raise
+
+    def _flag(self, option: Option) -> str:
+        """The flag that gives an option; options whose flag has another name are known by the parameter's."""
+        flags = (each.opts[0] for each in self.params if each.name == option and each.opts[0].startswith("--"))
+        return next(flags, f"--{option.replace('_', '-')}")
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The parameters, and ``--help-all`` where help may leave options out."""

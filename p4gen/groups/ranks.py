@@ -10,14 +10,11 @@ from p4gen.errors import InputError
 from p4gen.groups.psns import stream_psn
 from p4gen.host.collectives.plan import ChannelKey, Connection, Flow, GroupConfig, PsnSync
 from p4gen.host.transport.dcqcn import DcqcnConfig
-from p4gen.host.transport.verbs import Peer, QpConfig, Recovery
+from p4gen.host.transport.verbs import RECOVERIES, Peer, QpConfig, Recovery
 from p4gen.vocabulary import CollectiveSpec
 from p4gen.vocabulary.collective import Reliability
 
 ACK_EVERY: Final = 32
-RECOVERIES: Final = tuple(recovery for recovery in Recovery if recovery is not Recovery.ORACLE)
-"""The recoveries of NICs on trees. ``oracle`` is not among them: a host must have sent the lost packet, but results
-come from switches."""
 
 _RECOVERY: Final = {
     Reliability.GBN: Recovery.GO_BACK_N,

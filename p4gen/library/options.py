@@ -18,8 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.families.load import reason
-from p4gen.groups.ranks import RECOVERIES
-from p4gen.host.transport.verbs import Recovery
+from p4gen.host.transport.verbs import RECOVERIES, Recovery
 
 
 def _of_nics(recovery: Recovery) -> Recovery:

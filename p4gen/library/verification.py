@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any, Final
 
 from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.families import collective, load_collective, load_spec
 from p4gen.groups.connections import connection_entries
-from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.host.transport.verbs import Recovery
 from p4gen.inputs import parsed, quote
-from p4gen.library.options import Few, NicRecovery, Options, Text, option
 from p4gen.library.programs import Described, spec_of
+from p4gen.library.search_options import SearchOptions
 from p4gen.ptf.family import conformance_of
 from p4gen.ptf.mutations import Mutation
 from p4gen.rocev2.psn import PSN_MASK
@@ -38,51 +35,6 @@ TREE, FLOWS = "tree-3-2", "clos:2x2x1"
 """The topologies of groups, and of connections, if none is named."""
 SMALL: Final = {"lanes": 8, "window": 3, "message": 1, "groups": 1}
 """The program that is verified, where nothing else is asked for: the smallest with all of a mode's behaviour."""
-
-
-class SearchOptions(Options):
-    """The options of a search, as ``p4gen verify`` has them."""
-
-    collectives: Annotated[str, option(flag="collective", metavar="NAME,...")] = "allreduce"
-    """What every rank calls, one after the other."""
-    packets: Annotated[int, Field(ge=1, le=250)] = 3
-    """Packets that a rank sends in a call, with the control message."""
-    concurrent: Annotated[int, Field(ge=1, le=8)] = 1
-    """Groups of all ranks at once."""
-    loss: Annotated[Few | None, option(said="1, with no other fault")] = None
-    """Losses in a run."""
-    duplicate: Few = 0
-    """Packets that arrive a second time, any time later."""
-    reorder: Few = 0
-    """Packets that are delayed, so that any others arrive before them."""
-    corrupt: Few = 0
-    """Packets that arrive with a wrong bit."""
-    timeouts: Few = 0
-    """Timers that expire while packets are on their way. The others expire when nothing else can happen."""
-    forge: Few = 0
-    """Packets that the last host sends in another's name, of every kind, at any time."""
-    first_psn: Annotated[Text, option(metavar="PSN")] = "5"
-    """The first PSN of every connection."""
-    stale: bool = False
-    """Registers hold what an earlier group, of another epoch, has left."""
-    idle_since: Annotated[Text | None, option(metavar="PSN")] = None
-    """Slots hold what calls from this first PSN on have left; where no slot idles, what has come since then."""
-    rank_window: Annotated[Annotated[int, Field(ge=1, le=1024)] | None, option(metavar="W")] = None
-    """Messages that ranks keep outstanding: of ranks that ignore the program's window."""
-    flow: Flow = Flow.RESULTS
-    """When a rank may send message j: once it has the result of message j - window, or its acknowledgement."""
-    sync: PsnSync = PsnSync.SUBGROUPS
-    """How PSNs stay synchronised over asymmetric collectives."""
-    recovery: Annotated[NicRecovery | None, option(said="as the program's")] = None
-    """The NICs' loss recovery."""
-    fault: Annotated[str | None, option(metavar="NAME")] = None
-    """A fault of `p4gen ptf mutate`, to be seeded into the program."""
-
-    @property
-    def budget(self) -> Budget:
-        """What the network may do; one loss if the options say nothing."""
-        faults = (self.duplicate, self.reorder, self.corrupt, self.timeouts, self.forge)
-        return Budget(self.loss if self.loss is not None else 0 if any(faults) else 1, *faults)
 
 
 _OF_GROUPS: Final = ("collectives", "concurrent", "first_psn", "flow", "sync", "stale", "idle_since", "rank_window")
@@ -231,7 +183,7 @@ def scope_of(
         o.flow,
         o.sync,
         o.recovery,
-        budget=o.budget,
+        budget=_budget(o),
         rank_window=o.rank_window,
         fault=_fault(program, o.fault),
         stale=o.stale,
@@ -253,7 +205,7 @@ def _flows(topology: TopologySpec, spec: ProgramSpec, o: SearchOptions) -> FlowS
         spec,
         facet.core(spec),
         o.packets,
-        budget=o.budget,
+        budget=_budget(o),
         recovery=o.recovery or Recovery.SELECTIVE_REPEAT,
         fault=_fault(spec, o.fault),
     )
@@ -265,11 +217,17 @@ def _order(topology: TopologySpec, spec: ProgramSpec, o: SearchOptions) -> Scope
     return ScopeOrder(
         topology,
         o.packets,
-        o.budget,
+        _budget(o),
         o.recovery,
         parsed("first_psn", _psn, o.first_psn),
         _fault(spec, o.fault),
     )
+
+
+def _budget(o: SearchOptions) -> Budget:
+    """What the network may do; one loss if the options say nothing."""
+    faults = (o.duplicate, o.reorder, o.corrupt, o.timeouts, o.forge)
+    return Budget(o.loss if o.loss is not None else 0 if any(faults) else 1, *faults)
 
 
 def _refuse_groups(what: str, o: SearchOptions, names: Sequence[str]) -> None:

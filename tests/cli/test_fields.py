@@ -13,8 +13,8 @@ from p4gen.cli.app import cli
 from p4gen.cli.fields import field_options
 from p4gen.errors import InputError
 from p4gen.library.options import NicRecovery, Options, Text, Texts, option
-from p4gen.library.simulation import RunOptions
-from p4gen.library.verification import SearchOptions
+from p4gen.library.run_options import RunOptions
+from p4gen.library.search_options import SearchOptions
 
 
 class Some(Options):

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from p4gen.cli import lab as lab_verb
 from p4gen.cli.app import cli
-from p4gen.cli.flow import confirm
+from p4gen.cli.flow import do_confirm
 from p4gen.errors import InputError
 
 WORKLOAD = """\
@@ -66,7 +66,7 @@ def test_labs_beside_flows(factor: float, passes: bool, monkeypatch: pytest.Monk
         calls = [{"ring": "ring" in arguments}] * 10
         return {"groups": [{"calls": calls}] * 3, "seconds": seconds, "passed": True, "folder": "build/runs/it"}
 
-    monkeypatch.setattr(confirm, "_lab", lab)
+    monkeypatch.setattr(do_confirm, "_lab", lab)
     arguments = ["flow", "confirm", "--members", "two", "--seed", "1", "--json"]
     done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert done.exit_code == (0 if passes else 1)

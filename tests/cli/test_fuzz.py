@@ -28,9 +28,9 @@ WORK = (
     "p4gen.builder.build",
     "p4gen.net.collectives.simulation.compile_spec",
     "p4gen.labs.prerequisites.check",
-    "p4gen.cli.switch.run_switch",
+    "p4gen.cli.do_switch.run_switch",
     "p4gen.manager.process.running_manager",
-    "p4gen.cli.top.ManagerClient",
+    "p4gen.cli.do_top.ManagerClient",
     "p4gen.cli.shell.Client",
 )
 

@@ -126,7 +126,9 @@ def test_output_that_nobody_reads(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-HEAVY = {"numpy", "llvmlite", "grpc", "google.protobuf", "scapy", "jinja2", "rich", "yaml", "highspy"}
+HEAVY = {
+    "numpy", "numba", "llvmlite", "grpc", "google.protobuf", "scapy", "jinja2", "rich", "yaml", "highspy", "networkx",
+}  # fmt: skip
 """Packages that take long to load."""
 
 
@@ -158,10 +160,60 @@ def test_a_missing_file_is_refused_before_anything_is_loaded(line: str, tmp_path
     assert not found & {"numpy", "pydantic", "p4gen.families", "p4gen.p4"}
 
 
-def test_a_wrong_flag_of_a_build_is_refused_before_anything_is_loaded(tmp_path: Path) -> None:
-    found = loaded("build", "--mdoe", "III", folder=tmp_path)
-    assert "p4gen.papers.epic.spec" in found
-    assert not {name for name in found if name in HEAVY or name.startswith(("p4gen.p4", "p4gen.program"))}
+@pytest.mark.parametrize(
+    "line",
+    [
+        "build",
+        "sim",
+        "sim traffic",
+        "sim sweep",
+        "sim table",
+        "sim figure",
+        "ptf",
+        "ptf list",
+        "ptf mutate",
+        "verify",
+        "verify table",
+        "verify faults",
+        "difftest",
+        "lab",
+        "switch",
+        "manager",
+        "flow",
+        "flow table",
+        "flow confirm",
+        "route",
+        "route tree",
+        "route figure",
+        "route confirm",
+        "bench program",
+        "bench net",
+        "bench wire",
+        "bench flow",
+        "bench route",
+        "hardware",
+        "top",
+        "topo",
+    ],
+)
+def test_a_wrong_flag_is_refused_before_anything_is_loaded(line: str, tmp_path: Path) -> None:
+    found = loaded(*line.split(), "--mdoe", "III", folder=tmp_path)
+    assert not {
+        name for name in found if name in HEAVY or name.startswith(("p4gen.p4.", "p4gen.program", "p4gen.model"))
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "flag"),
+    [
+        ("verify star-2 --mode themis --collective broadcast", "--collective"),
+        ("sim star-4 --mode multiwrite --concurrent 2", "--concurrent"),
+    ],
+)
+def test_errors_name_the_flag_that_was_given(line: str, flag: str, tmp_path: Path) -> None:
+    done = p4gen(*line.split(), folder=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"{flag}: error: ")
 
 
 @pytest.mark.parametrize(

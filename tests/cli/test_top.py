@@ -22,7 +22,7 @@ import pytest
 from patience import PATIENCE_S
 from rich.console import Console
 
-from p4gen.cli.top import screen
+from p4gen.cli.do_top import screen
 from p4gen.manager.api import (
     Code,
     ConnectionCount,

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from p4gen.errors import FailedError, InputError
-from p4gen.groups.ranks import RECOVERIES
 from p4gen.host.collectives.commlib import (
     SYMMETRIC,
     Array,
@@ -28,7 +27,7 @@ from p4gen.host.collectives.commlib import (
 from p4gen.host.collectives.control import Control
 from p4gen.host.transport.clock import SECOND, US
 from p4gen.host.transport.nic import Nic
-from p4gen.host.transport.verbs import Peer, QpConfig, Recovery, Status
+from p4gen.host.transport.verbs import RECOVERIES, Peer, QpConfig, Recovery, Status
 from p4gen.net.world.loop import EventLoop
 from p4gen.vocabulary import DType, Op
 from p4gen.vocabulary.message import MAX_PACKETS, Collective

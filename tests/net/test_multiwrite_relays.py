@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from p4gen.errors import InputError
 from p4gen.host.transport.verbs import Recovery
-from p4gen.net.runs import RunOrder
+from p4gen.net.order import RunOrder
 from p4gen.net.world.faults import Faults, Impairment, Script
-from p4gen.papers.multiwrite.ranks.relaying import Rank, Relay, Relayed, Scheme
-from p4gen.papers.multiwrite.runs import FACET, WriteRun
+from p4gen.papers.multiwrite.ranks.options import Relay
+from p4gen.papers.multiwrite.ranks.relaying import Rank, Relayed, Scheme
+from p4gen.papers.multiwrite.running import WriteRun
+from p4gen.papers.multiwrite.runs import FACET
 from p4gen.papers.multiwrite.simulation import WriteConfig, WriteSimulation
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.vocabulary.topology import load_topology

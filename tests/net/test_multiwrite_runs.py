@@ -11,12 +11,14 @@ import pytest
 from p4gen.errors import InputError
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
-from p4gen.net.runs import RunOrder
+from p4gen.net.order import RunOrder
 from p4gen.net.world.faults import Faults, Impairment, Outage, Script
 from p4gen.net.world.link import Passage
-from p4gen.papers.multiwrite.ranks.calls import Choice, choose, memory_problem
+from p4gen.papers.multiwrite.ranks.calls import choose, memory_problem
+from p4gen.papers.multiwrite.ranks.options import Choice
 from p4gen.papers.multiwrite.ranks.planning import fitted
-from p4gen.papers.multiwrite.runs import FACET, WriteRun
+from p4gen.papers.multiwrite.running import WriteRun
+from p4gen.papers.multiwrite.runs import FACET
 from p4gen.papers.multiwrite.spec import MultiwriteSpec, Place
 from p4gen.papers.multiwrite.words import RECEIVE, START
 from p4gen.vocabulary.topology import TopologySpec, load_topology

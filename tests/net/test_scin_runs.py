@@ -15,16 +15,18 @@ from p4gen.groups import SwitchConfig
 from p4gen.host.transport.clock import SECOND, US
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Recovery
+from p4gen.net.order import RunOrder
 from p4gen.net.result import RunResult
-from p4gen.net.runs import RunOrder
 from p4gen.net.world.faults import Faults, Impairment, Outage, Script
 from p4gen.net.world.link import Passage
 from p4gen.papers.scin import control, simulation, words
 from p4gen.papers.scin.codes import Status
 from p4gen.papers.scin.control import Pattern, PullContext
 from p4gen.papers.scin.figures.study import star
-from p4gen.papers.scin.ranks.calls import CALL, PullCall, draw
-from p4gen.papers.scin.runs import FACET, PullRun, fitted
+from p4gen.papers.scin.ranks.calls import PullCall, draw
+from p4gen.papers.scin.ranks.options import CALL
+from p4gen.papers.scin.running import PullRun, fitted
+from p4gen.papers.scin.runs import FACET
 from p4gen.papers.scin.simulation import PullConfig, PullSimulation
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.rocev2 import psn as serial

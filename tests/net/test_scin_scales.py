@@ -11,14 +11,15 @@ import pytest
 from p4gen.errors import InputError
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
+from p4gen.net.order import RunOrder
 from p4gen.net.result import RunResult
-from p4gen.net.runs import RunOrder
 from p4gen.net.world.faults import Faults, Impairment, Outage
 from p4gen.papers.scin.control import Pattern
-from p4gen.papers.scin.ranks.calls import CALL
 from p4gen.papers.scin.ranks.memory import Layout, block_type, quantised
 from p4gen.papers.scin.ranks.numbers import NUMBERS
-from p4gen.papers.scin.runs import FACET, PullRun
+from p4gen.papers.scin.ranks.options import CALL
+from p4gen.papers.scin.running import PullRun
+from p4gen.papers.scin.runs import FACET
 from p4gen.papers.scin.simulation import PullConfig, PullSimulation
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.vocabulary.message import Collective

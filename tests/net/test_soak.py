@@ -15,8 +15,9 @@ import pytest
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
 from p4gen.net.world.faults import Faults, Impairment
-from p4gen.papers.multiwrite.runs import WriteRun
-from p4gen.papers.scin.runs import FACET, PullRun
+from p4gen.papers.multiwrite.running import WriteRun
+from p4gen.papers.scin.running import PullRun
+from p4gen.papers.scin.runs import FACET
 
 from . import test_multiwrite_runs as writes
 from . import test_scin_runs as pulls

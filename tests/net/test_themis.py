@@ -147,7 +147,7 @@ def test_figure_1_holds_and_is_written(tmp_path: Path) -> None:
 def test_what_does_not_hold_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     report = Report(("a", "b, %"), (("x", 1.5), ("y", None)), (Check("1 is 2", ok=False),), ("none",), {})
     wrong = Figure("a figure", {"only": "nothing"}, lambda _order, _doing: report)
-    monkeypatch.setattr("p4gen.cli.sim.figure.figure_named", lambda _: ("A paper", wrong))
+    monkeypatch.setattr("p4gen.cli.sim.do_figure.figure_named", lambda _: ("A paper", wrong))
     result = figure("themis-9", "--seed", "1", "--out", str(tmp_path))
     assert result.return_value == 1
     for text in ("A paper, Figure 9: a figure", "fails  1 is 2", "1.50"):

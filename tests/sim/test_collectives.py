@@ -7,10 +7,9 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from p4gen.errors import InputError
-from p4gen.groups.ranks import RECOVERIES
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
-from p4gen.host.transport.verbs import Recovery
+from p4gen.host.transport.verbs import RECOVERIES, Recovery
 from p4gen.model import ENGINES, EngineName
 from p4gen.net.collectives.simulation import SimConfig, Simulation, simulate
 from p4gen.net.world.faults import Faults, parse_outage

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from p4gen.groups.ranks import RECOVERIES
-from p4gen.host.transport.verbs import Recovery
+from p4gen.host.transport.verbs import RECOVERIES, Recovery
 from p4gen.net.collectives import diagnosis
 
 from .runs import run, scripted

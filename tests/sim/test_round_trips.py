@@ -15,15 +15,15 @@ import pytest
 from p4gen.host.transport.clock import SECOND, US
 from p4gen.net.collectives.config import SimConfig
 from p4gen.net.collectives.simulation import simulate
-from p4gen.net.runs import RunOrder
+from p4gen.net.order import RunOrder
 from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig, by_position
 from p4gen.net.traffic.traffic_simulation import TrafficSimulation
 from p4gen.net.world.faults import Faults
+from p4gen.papers.multiwrite.running import WriteRun
 from p4gen.papers.multiwrite.runs import FACET as WRITES
-from p4gen.papers.multiwrite.runs import WriteRun
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
+from p4gen.papers.scin.running import PullRun
 from p4gen.papers.scin.runs import FACET as PULLS
-from p4gen.papers.scin.runs import PullRun
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.papers.themis.spec import Evidence, Spread, ThemisSpec
 from p4gen.switch.drops import dropped

@@ -14,10 +14,9 @@ from dataclasses import replace
 
 import pytest
 
-from p4gen.groups.ranks import RECOVERIES
 from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.host.transport.clock import US
-from p4gen.host.transport.verbs import Recovery
+from p4gen.host.transport.verbs import RECOVERIES, Recovery
 from p4gen.net.collectives.config import Call, SimConfig, Work
 from p4gen.net.collectives.simulation import simulate
 from p4gen.net.world.faults import Faults, Impairment

@@ -8,26 +8,24 @@ from typing import Any
 
 from p4gen.cli.options import collective_from, spec_fields
 from p4gen.cli.sim.comparison import studies_of
-from p4gen.cli.sim.options import STUDIED_SIZE
+from p4gen.cli.sim.options import SAID_BY_TABLES, STUDIED_SIZE
 from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.inputs import parsed, quote
-from p4gen.library.simulation import RunOptions, run_order
+from p4gen.library.run_options import RunOptions
+from p4gen.library.simulation import run_order
 from p4gen.net.collectives.simulation import SimConfig, group_run
 from p4gen.net.figures.study import Axis
 from p4gen.vocabulary import units
 from p4gen.vocabulary.topology import load_topology
 
 _MOST_VALUES = 100
-_SAID_BY_TABLES: Mapping[str, Any] = {"collective": "allreduce", "root": 0, "recovery": None, "timeout": None}
-TABLES_SAY = frozenset(_SAID_BY_TABLES)
-"""The options of a simulation that a paper's table has its own values for."""
 
 
 def configuration(
     topology_name: str, spec_file: Path | None, options: Mapping[str, Any], *, studied: bool
 ) -> SimConfig:
     """The run that options describe; if ``studied``, what they omit is as in the paper. Raises ``InputError``."""
-    o = {**_SAID_BY_TABLES, **options}
+    o = {**SAID_BY_TABLES, **options}
     flags = {name: o[name] for name in spec_fields()}
     spec = collective_from(spec_file, flags)
     studies = studies_of(spec) if studied else None

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
-from rich.console import Console
-from rich.table import Table
 
-from p4gen.cli.files import write_text
-from p4gen.cli.options import json_option, report_console
+from p4gen.choices import ENGINES
+from p4gen.cli.options import json_option
 from p4gen.cli.seeds import seed_option
 from p4gen.cli.verb import verb
-from p4gen.errors import InputError
-from p4gen.inputs import drawn, quote
-from p4gen.library.simulation import RunOptions
-from p4gen.model import ENGINES
-from p4gen.net.figures.figure import Order, Report, Value, all_figures, figure_named, report_csv
 
 
 class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
@@ -30,6 +21,8 @@ class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The figures of all families."""
+        from p4gen.net.figures.figure import all_figures  # noqa: PLC0415 - wrong options are refused without it
+
         return [
             CompletionItem(name, help=figure.caption)
             for name, (_, figure) in all_figures().items()
@@ -71,18 +64,7 @@ class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
 )
 @json_option
 @click.pass_context
-def command(
-    ctx: click.Context,
-    /,
-    figure: str,
-    scale: str | None,
-    seed: int | None,
-    engine: str,
-    jobs: int,
-    cells: tuple[str, ...],
-    out: Path,
-    as_json: bool,
-) -> None:
+def command(ctx: click.Context, /, **options: Any) -> None:
     """Repeat a figure of a paper, ours beside the paper's, with assumptions and with what must hold of it.
 
     FIGURE is a family and a number: themis-1. Written as CSV and as pictures, too. Exit status 1 when something does
@@ -91,64 +73,6 @@ def command(
     If a figure consists of many simulations (cells), each is written to a file in the folder FIGURE-cells when it has
     ended; the same command goes on where it was interrupted.
     """
-    paper, found = figure_named(figure)
-    chosen = scale if scale is not None else next(iter(found.scales))
-    if chosen not in found.scales:
-        known = "; ".join(f"{name}: {what}" for name, what in found.scales.items())
-        raise InputError(f"{figure} has no scale {quote(chosen)}; {known}")
-    _check_cells(figure, found.cells(chosen), cells)
-    seed = drawn(seed)
-    console = report_console(quiet=as_json)
-    console.print(f"seed {seed}")
-    with console.status(figure) as status:
-        order = Order(chosen, seed, RunOptions.checked({"engine": engine}).engine, jobs, cells, out / f"{figure}-cells")
-        report = found.draw(order, lambda what: status.update(f"{figure} {what}"))
-    files = {out / f"{figure}.csv": report_csv(report)}
-    files |= {out / f"{figure}{ending}": text for ending, text in report.files.items()}
-    for path, text in files.items():
-        write_text(path, text)
-    number = figure.rpartition("-")[2]
-    _show(f"{paper}, {f'Figure {number}' if number.isdigit() else number}: {found.caption}", report, console)
-    console.print(f"wrote {', '.join(map(str, files))}")
-    if as_json:
-        click.echo(json.dumps({"seed": seed, "passed": report.ok} | _json(figure, chosen, report, list(files))))
-    ctx.exit(0 if report.ok else 1)
+    from p4gen.cli.sim.do_figure import do  # noqa: PLC0415 - wrong options are refused without it
 
-
-def _check_cells(figure: str, known: tuple[str, ...], patterns: tuple[str, ...]) -> None:
-    """Raises ``InputError`` for a pattern that no cell of the figure matches."""
-    for pattern in patterns:
-        if not known:
-            raise InputError(f"--cells {quote(pattern)}: {figure} does not consist of cells")
-        if not any(fnmatchcase(name, pattern) for name in known):
-            raise InputError(f"--cells {quote(pattern)}: {figure} has no such cell; it has {known[0]} to {known[-1]}")
-
-
-def _show(title: str, report: Report, console: Console) -> None:
-    console.print(f"[bold]{title}[/bold]")
-    for line in report.assumptions:
-        console.print(f"  {line}", markup=False)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in report.columns:
-        table.add_column(column, justify="left" if column == report.columns[0] else "right")
-    for row in report.rows:
-        table.add_row(*map(_text, row))
-    console.print(table)
-    for check in report.checks:
-        console.print("[green]holds[/green]  " if check.ok else "[red]fails[/red]  ", end="")
-        console.print(check.text, markup=False)
-
-
-def _text(value: Value) -> str:
-    return "" if value is None else value if isinstance(value, str) else f"{value:,.2f}"
-
-
-def _json(figure: str, scale: str, report: Report, files: list[Path]) -> dict[str, Any]:
-    return {
-        "figure": figure,
-        "scale": scale,
-        "rows": [dict(zip(report.columns, row, strict=True)) for row in report.rows],
-        "checks": [{"text": check.text, "holds": check.ok} for check in report.checks],
-        "assumptions": list(report.assumptions),
-        "files": [str(path) for path in files],
-    }
+    do(ctx, **options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,10 +13,12 @@ from p4gen.cli.options import json_option, spec_options
 from p4gen.cli.seeds import seed_option
 from p4gen.cli.values import TOPOLOGY
 from p4gen.cli.verb import GroupedOption
-from p4gen.library.simulation import DEFAULT_SIZE, DEFAULT_TIMEOUT, RunOptions
+from p4gen.library.run_options import DEFAULT_SIZE, DEFAULT_TIMEOUT, RunOptions
 from p4gen.vocabulary.message import Collective
 
 STUDIED_SIZE = "4M"
+SAID_BY_TABLES: Mapping[str, Any] = {"collective": "allreduce", "root": 0, "recovery": None, "timeout": None}
+"""The options of a simulation that a paper's table has its own values for."""
 CALLS, LINKS, NICS = "What ranks call", "Faults of links", "NICs"
 """Sections of help."""
 F = TypeVar("F", bound=Callable[..., Any])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
@@ -32,6 +32,11 @@ class Recovery(StrEnum):
     ORACLE = "oracle"
     """The bound for the others, which no NIC reaches: packets out of order are kept, no NAK is sent, and the network
     tells a sender which of its packets it has dropped; exactly these are retransmitted (``Nic.on_loss``)."""
+
+
+RECOVERIES: Final = tuple(recovery for recovery in Recovery if recovery is not Recovery.ORACLE)
+"""The recoveries of NICs on trees. ``oracle`` is not one: it needs a host that has sent what is lost, and results come
+from switches."""
 
 
 class Resumption(StrEnum):

@@ -23,8 +23,8 @@ from p4gen.net.collectives.running import RankTask, RunningGroup
 from p4gen.net.collectives.state import group_reader
 from p4gen.net.collectives.values import Member, draw
 from p4gen.net.job import Job, Stuck
+from p4gen.net.order import RunOrder
 from p4gen.net.result import LinkUse, RunResult
-from p4gen.net.runs import RunOrder
 from p4gen.net.world.network import Network
 from p4gen.p4.compile import program_from
 from p4gen.plan.placement.network import place

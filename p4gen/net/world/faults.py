@@ -15,12 +15,10 @@ from typing import ClassVar, Final, NamedTuple
 
 from p4gen.errors import InputError
 from p4gen.host.transport.clock import US
-from p4gen.inputs import quote
+from p4gen.inputs import MAX_BURST, quote
 from p4gen.net.collectives.kinds import KINDS, Kinds, Label
 from p4gen.vocabulary import units
 from p4gen.vocabulary.topology import Link, TopologySpec
-
-MAX_BURST: Final = 1_000_000
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,11 @@ from p4gen.labs.hosts.ranks import CheckedRank, MemoryRanks
 from p4gen.labs.runs.groupsteps import GROUP_STEPS
 from p4gen.manager.api import RankConfig
 from p4gen.papers.multiwrite.placing import End
-from p4gen.papers.multiwrite.ranks.calls import Choice, SharedCall, Window, window_problem
+from p4gen.papers.multiwrite.ranks.calls import SharedCall, Window, window_problem
 from p4gen.papers.multiwrite.ranks.hosts import Member
 from p4gen.papers.multiwrite.ranks.layout import Layout
-from p4gen.papers.multiwrite.ranks.planning import ALLGATHER, DISPATCH, OPTIONS, fitted, plan
+from p4gen.papers.multiwrite.ranks.options import ALLGATHER, DISPATCH, OPTIONS, Choice
+from p4gen.papers.multiwrite.ranks.planning import fitted, plan
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 
 

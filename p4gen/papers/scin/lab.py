@@ -28,7 +28,8 @@ from p4gen.papers.scin.ranks.calls import Drawn, PullCall, draw, sized
 from p4gen.papers.scin.ranks.collectives import Communicator, Operand
 from p4gen.papers.scin.ranks.hosts import Member
 from p4gen.papers.scin.ranks.memory import Layout
-from p4gen.papers.scin.runs import OPTIONS, check_waves, fitted
+from p4gen.papers.scin.ranks.options import OPTIONS
+from p4gen.papers.scin.running import check_waves, fitted
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.topology import TopologySpec

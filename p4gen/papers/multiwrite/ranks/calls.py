@@ -7,7 +7,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Protocol
 
 import numpy as np
@@ -16,23 +15,9 @@ from typing_extensions import override
 
 from p4gen.papers.multiwrite.ranks.hosts import DISPATCH, GATHER, Bytes, Member
 from p4gen.papers.multiwrite.ranks.layout import RECORD, Layout, pieces_of
+from p4gen.papers.multiwrite.ranks.options import Choice
 
 Choices = npt.NDArray[np.int64]
-
-
-class Choice(StrEnum):
-    """How tokens choose their experts."""
-
-    RANDOM = "random"
-    """Each token any set of experts."""
-    BALANCED = "balanced"
-    """The same, but as many tokens for each expert as for any other, as far as their number allows it."""
-    ONE = "one"
-    """All tokens of all ranks the experts of the last rank."""
-    ALL = "all"
-    """Each token an expert of every rank."""
-    NEXT = "next"
-    """Each rank's tokens the experts of the next rank: no two ranks have a destination in common."""
 
 
 def choose(choice: Choice, ranks: int, tokens: int, experts: int, top: int, chance: np.random.Generator) -> Choices:

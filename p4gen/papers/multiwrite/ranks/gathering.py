@@ -14,7 +14,8 @@ import numpy as np
 from p4gen.errors import FailedError
 from p4gen.host.transport.clock import MS
 from p4gen.model import EngineName
-from p4gen.papers.multiwrite.ranks.relaying import Rank, Relay, Relayed, Scheme
+from p4gen.papers.multiwrite.ranks.options import Relay
+from p4gen.papers.multiwrite.ranks.relaying import Rank, Relayed, Scheme
 from p4gen.papers.multiwrite.simulation import WriteConfig, WriteSimulation
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.vocabulary.topology import load_topology

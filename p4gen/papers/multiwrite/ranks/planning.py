@@ -12,36 +12,17 @@ from typing import Any, Final
 import numpy as np
 
 from p4gen.errors import Diagnostic, InputError, Option
-from p4gen.inputs import quote
 from p4gen.net.collectives.config import MAX_DATA
-from p4gen.net.runs import FamilyOption
-from p4gen.papers.multiwrite.ranks.calls import Choice, Dispatch, Gather, SharedCall, choose
+from p4gen.papers.multiwrite.ranks.calls import Dispatch, Gather, SharedCall, choose
 from p4gen.papers.multiwrite.ranks.layout import pieces_of
+from p4gen.papers.multiwrite.ranks.options import ALLGATHER, DISPATCH, Choice
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
-from p4gen.vocabulary import units
 from p4gen.vocabulary.topology import TopologySpec
 
-ALLGATHER, DISPATCH = "allgather", "dispatch"
 MOST_PACKETS: Final = (1 << 16) - 1
 """Packets of a source in a call of which its fence can tell."""
 _SIZE: Final = 1 << 20
 _WIDTHS: Final = (32, 64, 128, 256, 512, 1024)
-
-
-def _count(text: str) -> int:
-    value = units.size(text)
-    if not 1 <= value <= 1 << 20:
-        raise ValueError(f"a number from 1 to {1 << 20:,}, not {quote(text)}")
-    return value
-
-
-OPTIONS: Final = {
-    "tokens": FamilyOption("dispatch: tokens of each rank", "64", _count),
-    "hidden": FamilyOption("dispatch: bytes of a token, such as 7168", "1K", _count),
-    "experts": FamilyOption("dispatch: experts of all ranks together, the same number each", "64", _count),
-    "top": FamilyOption("dispatch: experts that each token goes to", "8", _count),
-    "choice": FamilyOption("dispatch: how tokens choose their experts", "random", Choice, tuple(map(str, Choice))),
-}
 
 
 @dataclass(frozen=True)

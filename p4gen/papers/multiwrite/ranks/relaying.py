@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from fractions import Fraction
 from functools import partial
 from typing import Final
@@ -23,25 +22,13 @@ from p4gen.papers.multiwrite.placing import Waypoint, straight
 from p4gen.papers.multiwrite.ranks.arithmetic import direct_share
 from p4gen.papers.multiwrite.ranks.calls import Gather, SharedCall, different
 from p4gen.papers.multiwrite.ranks.hosts import Bytes, Member
+from p4gen.papers.multiwrite.ranks.options import Relay
 from p4gen.papers.multiwrite.simulation import Layer
 from p4gen.plan.placement.placer import switch_of
 from p4gen.vocabulary.topology import TopologySpec
 
 LOOK: Final = US // 50
 """The time between two looks of a relaying host at what has come, ps."""
-
-
-class Relay(StrEnum):
-    """Who relays for a rank."""
-
-    NONE = "none"
-    """Nobody: all goes straight."""
-    PAIRED = "paired"
-    """The switch of the rank with the same number in the other domain, its partner."""
-    FULL = "full"
-    """The switches of all ranks of the other domain, a part each."""
-    HOST = "host"
-    """The partner itself: it stores what it gets, and forwards it."""
 
 
 @dataclass(frozen=True)

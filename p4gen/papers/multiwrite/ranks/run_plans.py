@@ -5,23 +5,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 from typing_extensions import override
 
 from p4gen.errors import Diagnostic, InputError, Option
-from p4gen.net.runs import FamilyOption, RunOrder, yes_or_no
+from p4gen.net.order import RunOrder
 from p4gen.papers.multiwrite.ranks.calls import SharedCall
-from p4gen.papers.multiwrite.ranks.planning import ALLGATHER, OPTIONS, block_size, check_memory, plan
-from p4gen.papers.multiwrite.ranks.relaying import Rank, Relay, Relayed, Scheme
+from p4gen.papers.multiwrite.ranks.options import ALLGATHER, Relay
+from p4gen.papers.multiwrite.ranks.planning import block_size, check_memory, plan
+from p4gen.papers.multiwrite.ranks.relaying import Rank, Relayed, Scheme
 from p4gen.papers.multiwrite.simulation import Layer
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
-from p4gen.vocabulary import units
 from p4gen.vocabulary.topology import TopologySpec
-
-_AUTO: Final = "auto"
 
 
 class RunCall(Protocol):
@@ -68,28 +65,6 @@ class _Straight(RunCall):
     @override
     def layer(self, _number: int) -> SharedCall:
         return self.call
-
-
-def _split(text: str) -> Fraction | None:
-    """The share that goes straight; None: such that all ways end together."""
-    return None if text == _AUTO else Fraction(units.share(text)).limit_denominator(1 << 16)
-
-
-RUN_OPTIONS: Final = OPTIONS | {
-    "domains": FamilyOption(
-        "allgather: all ranks together, or in two domains of as many ranks, as relays need", "1", int, ("1", "2")
-    ),
-    "relay": FamilyOption(
-        "allgather: who relays for a rank in the other domain: switches of one rank or of all, or a host",
-        "none", Relay, tuple(map(str, Relay)),
-    ),
-    "relay_rate": FamilyOption("allgather: what a relaying host forwards in a second, bits", "192G", units.bandwidth),
-    "split": FamilyOption(
-        "allgather: the share that is not relayed, such as 50%; auto: so that on a full mesh all ways end together",
-        _AUTO, _split,
-    ),
-    "unicast": yes_or_no("allgather: whether each packet is written to each rank by itself", "no"),
-}  # fmt: skip
 
 
 def run_plan(order: RunOrder[MultiwriteSpec]) -> RunPlan:

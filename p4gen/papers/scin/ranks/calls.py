@@ -20,8 +20,6 @@ from p4gen.papers.scin.spec import ScinSpec
 from p4gen.vocabulary import DType
 from p4gen.vocabulary.message import Collective
 
-CALL: Final = "call"
-"""What any two masks make, beside the collectives that have a name."""
 _UNREDUCED: Final = (Collective.BROADCAST, Collective.ALLGATHER)
 _SCALES: Final = 8
 """Powers of two by which drawn numbers differ, up and down."""
