@@ -10,7 +10,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from p4gen.errors import FailedError
+from p4gen.errors import Diagnostic, FailedError
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,28 @@ class Mutation:
     replace: str
     program: str = "plain"
     """The name of the program that it is seeded into."""
+    excuse: str = field(default="", repr=False)
+    """Why no search of sound hosts finds it; "" if one should."""
+    scope: str = field(default="", repr=False)
+    """The scope of a search that shows it after few states, if that is known. It is searched first."""
+    place: str = field(default="", repr=False, compare=False)
+    """The file and line that list it."""
+
+    def to_dict(self) -> dict[str, str]:
+        """What makes the fault, as plain data."""
+        names = ("name", "module", "find", "replace", "program")
+        return {name: getattr(self, name) for name in names}
 
     def apply(self, program: str) -> str:
         """The program with this fault. Raises ``FailedError`` unless it fits in exactly one place."""
         count = program.count(self.find)
         if count != 1:
-            raise FailedError(f"mutation {self.name}: {self.find!r} occurs {count} times in the program, not once")
+            raise self.wrong(f"{self.find!r} occurs {count} times in the program, not once")
         return program.replace(self.find, self.replace)
+
+    def wrong(self, why: str) -> FailedError:
+        """What is wrong with the fault, as an error with its place."""
+        return FailedError(Diagnostic(self.place or None, f"fault {self.name}: {why}"))
 
 
 @dataclass(frozen=True)

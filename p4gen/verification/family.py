@@ -105,12 +105,6 @@ class Verification(Facet, Generic[OwnSpec]):
     other."""
     tables: Mapping[int, PaperTable] = field(default_factory=dict)
     """Tables of the paper, by number."""
-    excuses: Callable[[OwnSpec], Mapping[str, str]] = lambda _: {}
-    """Why no search of sound hosts finds some listed faults: reasons by the name of a fault, or of a module all of
-    whose faults are meant; for programs like a spec. A search should find all others."""
-    first_scopes: Callable[[OwnSpec], Mapping[str, str]] = lambda _: {}
-    """By listed fault: the scope of ``p4gen.verification.seeding.ladder`` that shows it after few states, for programs
-    like a spec. It is searched first."""
     scopes: OwnScopes[OwnSpec] | None = None
     """The scopes of its programs if these serve neither groups nor connections."""
     sound: Callable[[OwnSpec], OwnSpec] = lambda spec: spec

@@ -234,7 +234,7 @@ class GroupScope(Scope):
             "flow": str(self.flow),
             "sync": str(self.sync),
             "recovery": None if self.recovery is None else str(self.recovery),
-            "fault": None if self.fault is None else asdict(self.fault),
+            "fault": None if self.fault is None else self.fault.to_dict(),
             "ack_every": self.ack_every,
             "rank_window": self.rank_window,
             "stale": self.stale,

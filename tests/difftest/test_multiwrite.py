@@ -17,10 +17,10 @@ from p4gen.model import Model
 from p4gen.model.errors import ControlError
 from p4gen.p4.compile import compile_text
 from p4gen.papers.multiwrite.conformance import small
-from p4gen.papers.multiwrite.conformance.faults import SEEDING
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.program import compose, render
 from p4gen.program.compilation import compile_spec
+from p4gen.ptf.family import conformance_of
 from p4gen.rocev2 import icrc
 from p4gen.rocev2.headers import HeaderError
 from p4gen.rocev2.packet import parse
@@ -35,6 +35,8 @@ PROGRAMS: tuple[dict[str, Any], ...] = (
     {"repair": "hop", "receivers": 64, "place": "append"},
     {"icrc": "patch", "receivers": 64},
 )
+
+SEEDING = conformance_of(MultiwriteSpec()).seeding(MultiwriteSpec())
 UNREACHED = {"Retransmission.done"}
 """A cursor is overtaken only by packets that come between its passes; here each goes all its way first."""
 

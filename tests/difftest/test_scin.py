@@ -18,10 +18,10 @@ from p4gen.model.errors import ControlError
 from p4gen.p4.compile import compile_text
 from p4gen.papers.scin.codes import Status
 from p4gen.papers.scin.conformance import small
-from p4gen.papers.scin.conformance.faults import SEEDING
 from p4gen.papers.scin.headers import ANNOUNCED
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.program import compose, render
+from p4gen.ptf.family import conformance_of
 from p4gen.rocev2.headers import HeaderError
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket, parse
@@ -36,6 +36,8 @@ PROGRAMS: tuple[dict[str, Any], ...] = (
     {"dtype": "mxint8", "lanes": 32},
     {"dtype": "int8_float16", "lanes": 64},
 )
+
+SEEDING = conformance_of(ScinSpec()).seeding(ScinSpec())
 AMONG_THEM = {"arrival", "arrival again", "response", "ACK", "NAK", "refusal", "tick", "notification", "question"}
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from p4gen.model import Model
 from p4gen.p4.compile import compile_text
-from p4gen.papers.epic.conformance.faults_floats import HALF_FAULTS, HALF_PROGRAMS
+from p4gen.papers.epic.spec import EpicSpec, Mode
+from p4gen.ptf.family import conformance_of
 from p4gen.ptf.mutations import Mutation
 from p4gen.resources import resource
 from p4gen.vocabulary import DType, Op
@@ -23,6 +24,9 @@ sys.path.insert(0, str(resource("ptf_tests")))
 import halves
 
 LANES = 32
+SEEDING = conformance_of(EpicSpec(mode=Mode.I)).seeding(EpicSpec(mode=Mode.I))
+HALVES = ("halves", "least of halves", "bfloat16")
+FAULTS = [fault for fault in SEEDING.mutations if fault.program in HALVES]
 
 
 def chosen(dtype: DType, op: Op) -> tuple[halves.Case, ...]:
@@ -60,10 +64,10 @@ def test_cases_are_right(dtype: DType, op: Op) -> None:
     assert not wrong(Switch.of(fold(dtype, op), halves.MOST, LANES), dtype, op)
 
 
-@pytest.mark.parametrize("fault", HALF_FAULTS, ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 @pytest.mark.sample(9)
 def test_each_fault_is_found(fault: Mutation) -> None:
-    fields = HALF_PROGRAMS[fault.program]
+    fields = SEEDING.programs[fault.program]
     dtype, op = DType(str(fields["dtype"])), Op(str(fields.get("op", "sum")))
     made = fold(dtype, op)
     switch = Switch.of(made, halves.MOST, 1, "interp")

@@ -13,10 +13,10 @@ from p4gen.errors import InputError
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
 from p4gen.p4.resources import Resources
-from p4gen.papers.themis.conformance import faults_narrow
 from p4gen.papers.themis.control import clone_sessions
 from p4gen.papers.themis.spec import Evidence, ThemisSpec
 from p4gen.program import compose, render
+from p4gen.ptf.family import conformance_of
 from p4gen.vocabulary import Icrc
 
 ARCHITECTURES = ("tna", "t2na")
@@ -200,7 +200,7 @@ def test_a_queue_of_tofino_keeps_whole_psns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_each_fault_fits_its_program(arch: str) -> None:
-    seeding = faults_narrow.seeding(arch)
+    seeding = conformance_of(ThemisSpec(arch=arch)).seeding(ThemisSpec(arch=arch))
     texts = {name: render(compose(ThemisSpec.model_validate(fields))).text for name, fields in seeding.programs.items()}
     for mutation in seeding.mutations:
         assert mutation.apply(texts[mutation.program]) != texts[mutation.program]

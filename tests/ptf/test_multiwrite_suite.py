@@ -9,16 +9,18 @@ import pytest
 
 from p4gen.groups.group import Endpoint
 from p4gen.model import EngineName, Model
-from p4gen.papers.multiwrite.conformance.faults import SEEDING
 from p4gen.papers.multiwrite.control import Window, WriteContext, WriteEdge, configuration
 from p4gen.papers.multiwrite.spec import MultiwriteSpec, Replicate
 from p4gen.program import compose, render
 from p4gen.program.compilation import compile_spec
+from p4gen.ptf.family import conformance_of
 from p4gen.ptf.mutations import Mutation
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Ack, Nak, Opcode
 from p4gen.rocev2.packet import RocePacket
+
+SEEDING = conformance_of(MultiwriteSpec()).seeding(MultiwriteSpec())
 
 HERE, SOURCE, FIRST, EDGES = 0x0A000001, 0x0A000101, 0xFFFFF0, 5
 

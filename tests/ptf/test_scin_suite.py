@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from p4gen.papers.scin.conformance import small
-from p4gen.papers.scin.conformance.faults import SEEDING
 from p4gen.papers.scin.spec import ScinSpec, Variant
 from p4gen.program import compose, render
-from p4gen.ptf.family import suite_of
+from p4gen.ptf.family import conformance_of, suite_of
 from p4gen.ptf.mutations import Mutation
 from p4gen.ptf.runner import run_suite
 from p4gen.switch.running import Program
+
+SEEDING = conformance_of(ScinSpec()).seeding(ScinSpec())
 
 NOTICED = {Variant.EARLY_RELEASE: "test_scin_results.ResultsStayUntilTheyAreAcknowledged"}
 

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from p4gen.cli.app import cli
-from p4gen.papers.themis.conformance.faults import SEEDING
 from p4gen.papers.themis.spec import ThemisSpec
 from p4gen.program import compose, render
+from p4gen.ptf.family import conformance_of
 from p4gen.ptf.mutations import Mutation
+
+SEEDING = conformance_of(ThemisSpec()).seeding(ThemisSpec())
 
 SMALL = shlex.split("--paths 4 --path-sets 4 --queue 16 --queue-banks 4 --connections 4 --ports 8")
 

@@ -156,7 +156,7 @@ class FlowScope(Scope):
             "budget": asdict(self.budget),
             "recovery": str(self.recovery),
             "seed": self.seed,
-            "fault": None if self.fault is None else asdict(self.fault),
+            "fault": None if self.fault is None else self.fault.to_dict(),
             "connections": self.connections,
             "first_psn": self.first_psn,
             "stale": self.stale,

@@ -86,13 +86,7 @@ def placed(spec: ProgramSpec, fault: Mutation) -> Mutation | None:
 
 def beyond(spec: ProgramSpec, fault: Mutation) -> str:
     """Why a search of sound hosts cannot find a fault; "" if it should find it."""
-    facet = search_facet(spec)
-    excuses = facet.excuses(spec)
-    return excuses.get(fault.name, excuses.get(fault.module, "")) or facet.unfit(spec)
-
-
-def _first_scope(spec: ProgramSpec, fault: Mutation) -> str:
-    return search_facet(spec).first_scopes(spec).get(fault.name, "")
+    return fault.excuse or search_facet(spec).unfit(spec)
 
 
 def doubt(system: System, problem: Problem) -> str:
@@ -137,7 +131,7 @@ class Hunt:
             if there is None:
                 continue
             knowledge, complete = self._steps(name, scope)
-            expected = name == _first_scope(spec, fault)
+            expected = name == fault.scope
             seeded = scope.with_fault(there)
             system = System(seeded)
             if complete and not expected and all(step.same for step in repeat_steps(knowledge, system)):
@@ -155,12 +149,12 @@ class Hunt:
         """A digest of everything that ``find`` depends on, in hexadecimal digits: the program, the fault, the bound,
         the first scope."""
         spec = program_of(self._seeding, fault)
-        content = _text(spec), fault, self._states, tuple(self._scopes), _first_scope(spec, fault), beyond(spec, fault)
+        content = _text(spec), fault, self._states, tuple(self._scopes), fault.scope, beyond(spec, fault)
         return blake2b(repr(content).encode(), digest_size=12).hexdigest()
 
     def _ladder(self, spec: ProgramSpec, fault: Mutation) -> list[tuple[str, Scope]]:
         """The scopes for a fault, in the order of their searches."""
-        shown = _first_scope(spec, fault)
+        shown = fault.scope
         scopes = [(name, scope) for name, scope in ladder(spec) if not self._scopes or name in self._scopes]
         return sorted(scopes, key=lambda named: named[0] != shown)
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from p4gen.papers.epic.conformance import faults_i, faults_ii, faults_iii, faults_static, faults_static_iii
+from p4gen.papers.epic.capabilities import capabilities
 from p4gen.papers.epic.conformance.matrix import AXES, every_program
 from p4gen.papers.epic.conformance.mutated import mutated
 from p4gen.papers.epic.conformance.runs_i import mode_i_runs
@@ -12,7 +12,9 @@ from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.papers.epic.tofino import folding, static
 from p4gen.papers.epic.tofino import iii as static_iii
 from p4gen.ptf.family import Conformance
+from p4gen.ptf.faults import SHARED_FAULTS, seeding
 from p4gen.ptf.mutations import Seeding
+from p4gen.resources import resource
 
 MODE_III_PREFIX = "test_iii_"
 """Prefix of the names of modules with scenarios for Mode III, and for Mode I as far as they say so."""
@@ -31,11 +33,12 @@ def _serves(spec: EpicSpec, module: str) -> bool:
 
 
 def _seeding(spec: EpicSpec) -> Seeding:
-    if spec.mode is Mode.I:
-        return faults_i.SEEDING
-    if spec.mode is Mode.III:
-        return faults_static_iii.seeding(spec) if static(spec) else faults_iii.SEEDING
-    return faults_static.seeding(spec) if static(spec) else faults_ii.SEEDING
+    suite = resource("ptf_tests")
+    files = (*sorted((suite / "epic").glob("faults*.toml")), SHARED_FAULTS)
+    if not static(spec):
+        return seeding(files, str(spec.mode), suite=[suite])
+    kind = f"{spec.mode} {'tna' if spec.architecture.egress_bytes else 't2na'}"
+    return seeding(files, kind, suite=[suite], lacks={each.name: each.reason for each in capabilities(spec)})
 
 
 def _passes(spec: EpicSpec) -> int:

@@ -2,8 +2,6 @@
 (§5.1, §H; Tables 7 and 8)."""
 
 from p4gen.papers.epic.spec import EpicSpec
-from p4gen.papers.epic.verification.excuses import excuses
-from p4gen.papers.epic.verification.first_scopes import first_scopes
 from p4gen.verification.family import PaperSearch, PaperTable, Verification
 from p4gen.vocabulary.message import Collective
 
@@ -44,8 +42,6 @@ FACET: Verification[EpicSpec] = Verification(
     ),
     idles=lambda spec: spec.mode.augmented,  # in Mode II Broadcasts take slots, too
     tables={7: _TABLES, 8: _TABLES},
-    excuses=excuses,
-    first_scopes=first_scopes,
     searched=lambda _: ({"message": 1, "window": 1}, {"message": 1}),
     sound=_sound,
 )

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from p4gen.papers.multiwrite.conformance.faults import SEEDING
 from p4gen.papers.multiwrite.spec import MultiwriteSpec, Place, Repair, Replicate
 from p4gen.ptf.family import Conformance, Mutated, SuiteRun
+from p4gen.ptf.faults import seeding
 from p4gen.resources import resource
 from p4gen.vocabulary import Icrc
 
 _REPAIRS = (Repair.SOURCE, Icrc.RECOMPUTE), (Repair.SOURCE, Icrc.PATCH), (Repair.HOP, Icrc.RECOMPUTE)
 """Who repairs losses, and what becomes of ICRCs: who keeps packets does not patch them."""
+_SUITE = resource("ptf_tests") / "multiwrite"
 SMALL: dict[str, Any] = {"payload": 64, "contexts": 4, "edges": 5, "slots": 8, "ports": 8}
 
 
@@ -67,7 +68,7 @@ def _mutated(spec: MultiwriteSpec) -> list[Mutated]:
 FACET: Conformance[MultiwriteSpec] = Conformance(
     serves=lambda _spec, _module: True,
     runs=_runs,
-    seeding=lambda _: SEEDING,
+    seeding=lambda _: seeding([_SUITE / "faults.toml"], "multiwrite", suite=[_SUITE]),
     axes={
         "repair": tuple(Repair),
         "icrc": (Icrc.RECOMPUTE, Icrc.PATCH),
@@ -80,6 +81,6 @@ FACET: Conformance[MultiwriteSpec] = Conformance(
     # A cursor passes once for each slot.
     passes=lambda spec: 1 + (spec.slots if spec.holds else 0),
     equivalents=Path(__file__).with_name("equivalents.yaml"),
-    suite=resource("ptf_tests") / "multiwrite",
+    suite=_SUITE,
     takes_over=(resource("ptf_tests") / "ordinary",),
 )

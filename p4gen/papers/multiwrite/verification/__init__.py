@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from p4gen.host.transport.verbs import Recovery
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
-from p4gen.papers.multiwrite.verification.excuses import excuses
-from p4gen.papers.multiwrite.verification.first_scopes import first_scopes, ladder
+from p4gen.papers.multiwrite.verification.ladder import ladder
 from p4gen.papers.multiwrite.verification.searching import TOPOLOGY, WriteScope
 from p4gen.verification.family import OwnScopes, ScopeOrder, Verification
 
@@ -41,7 +40,5 @@ FACET: Verification[MultiwriteSpec] = Verification(
     ticks=2,
     small=_small,
     searched=_searched,
-    excuses=excuses,
-    first_scopes=first_scopes,
     scopes=OwnScopes(TOPOLOGY, _scope, WriteScope.from_data, ladder),
 )

@@ -207,7 +207,7 @@ class WriteScope(Scope):
             "budget": asdict(self.budget),
             "recovery": str(self.recovery),
             "first_psn": self.first_psn,
-            "fault": None if self.fault is None else asdict(self.fault),
+            "fault": None if self.fault is None else self.fault.to_dict(),
             "sets": str(self.sets),
         }
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from p4gen.papers.scin.conformance.faults import SEEDING
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.ptf.family import Conformance, Mutated, SuiteRun
+from p4gen.ptf.faults import SHARED_FAULTS, seeding
 from p4gen.resources import resource
 
 OPS = ("sum", "min", "max")
@@ -21,6 +21,7 @@ ARITHMETIC = {"mxint8": "test_scin_mxint8", "int8_float16": "test_scin_int8_floa
 """Those of the arithmetic of each type with scales."""
 FLOATING = "test_scin_floats"
 """Those of floating-point numbers."""
+_SUITE = resource("ptf_tests") / "scin"
 SMALL: dict[str, Any] = {
     "lanes": 8,
     "waves": 2,
@@ -84,7 +85,7 @@ def _serves(spec: ScinSpec, module: str) -> bool:
 FACET: Conformance[ScinSpec] = Conformance(
     serves=_serves,
     runs=_runs,
-    seeding=lambda _: SEEDING,
+    seeding=lambda _: seeding([_SUITE / "faults.toml", SHARED_FAULTS], "scin", suite=[_SUITE]),
     axes={"op": OPS, "dtype": DTYPES, "overflow": ("saturate", "wrap"), "completion": ("strict", "ordered")},
     kept=(),
     every_program=lambda _: [
@@ -101,6 +102,6 @@ FACET: Conformance[ScinSpec] = Conformance(
     # A cursor passes once before the first slot, once for each slot, and once beyond the last one.
     passes=lambda spec: spec.slots + 3,
     equivalents=Path(__file__).with_name("equivalents.yaml"),
-    suite=resource("ptf_tests") / "scin",
+    suite=_SUITE,
     takes_over=(resource("ptf_tests") / "ordinary",),
 )

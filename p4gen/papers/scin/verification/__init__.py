@@ -9,8 +9,7 @@ from p4gen.host.transport.verbs import Recovery
 from p4gen.papers.scin.control import Pattern
 from p4gen.papers.scin.headers import CURSOR
 from p4gen.papers.scin.spec import ScinSpec
-from p4gen.papers.scin.verification.excuses import excuses
-from p4gen.papers.scin.verification.first_scopes import first_scopes, ladder
+from p4gen.papers.scin.verification.ladder import ladder
 from p4gen.papers.scin.verification.searching import TOPOLOGY, PullScope, sound
 from p4gen.rocev2.packet import RocePacket
 from p4gen.verification.family import OwnScopes, ScopeOrder, Verification
@@ -57,8 +56,6 @@ FACET: Verification[ScinSpec] = Verification(
     clocks=("IncIngress.watch_progress.watched", "IncIngress.note_progress.noted"),
     ticks=2,
     small=small,
-    excuses=excuses,
-    first_scopes=first_scopes,
     searched=lambda _: (_FEWER,),
     scopes=OwnScopes(TOPOLOGY, _scope, PullScope.from_data, ladder),
     sound=sound,

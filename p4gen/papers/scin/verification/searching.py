@@ -161,7 +161,7 @@ class PullScope(Scope):
             "budget": asdict(self.budget),
             "recovery": str(self.recovery),
             "first_psn": self.first_psn,
-            "fault": None if self.fault is None else asdict(self.fault),
+            "fault": None if self.fault is None else self.fault.to_dict(),
         }
 
     @classmethod

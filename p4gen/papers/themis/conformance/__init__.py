@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from p4gen.papers.themis.conformance import faults_narrow
-from p4gen.papers.themis.conformance.faults import SEEDING
 from p4gen.papers.themis.spec import Blocked, Cm, Evidence, Mode, Spread, ThemisSpec
 from p4gen.ptf.family import Conformance, Mutated, SuiteRun
+from p4gen.ptf.faults import seeding
+from p4gen.ptf.mutations import Seeding
 from p4gen.resources import resource
 
+_SUITE = resource("ptf_tests") / "themis"
 SMALL: dict[str, Any] = {"paths": 4, "path_sets": 4, "connections": 4, "ports": 8}
 QUEUE: dict[str, Any] = {"queue": 16, "queue_banks": 4}
 
@@ -52,10 +53,17 @@ def _every_program(spec: ThemisSpec) -> list[ThemisSpec]:
     ]
 
 
+def _seeding(spec: ThemisSpec) -> Seeding:
+    files = sorted(_SUITE.glob("faults*.toml"))
+    if spec.narrow:
+        return seeding(files, "tofino", suite=[_SUITE], spec={"arch": spec.arch})
+    return seeding(files, "v1model", suite=[_SUITE])
+
+
 FACET: Conformance[ThemisSpec] = Conformance(
     serves=lambda _spec, _module: True,
     runs=_runs,
-    seeding=lambda spec: faults_narrow.seeding(spec.arch) if spec.narrow else SEEDING,
+    seeding=_seeding,
     axes={"spread": (), "blocked": tuple(Blocked), "evidence": tuple(Evidence)},
     kept=("mode", "arch"),
     every_program=_every_program,
@@ -65,6 +73,6 @@ FACET: Conformance[ThemisSpec] = Conformance(
     # A NACK passes once for each row; what shows a loss comes round as a NACK.
     passes=lambda spec: 2 + (spec.queue // spec.queue_banks if spec.walks else 0),
     equivalents=Path(__file__).with_name("equivalents.yaml"),
-    suite=resource("ptf_tests") / "themis",
+    suite=_SUITE,
     takes_over=(resource("ptf_tests") / "ordinary",),
 )

@@ -1,8 +1,6 @@
 """Themis's programs for searches of states: nothing in them measures time."""
 
 from p4gen.papers.themis.spec import Evidence, Mode, Spread, ThemisSpec
-from p4gen.papers.themis.verification.excuses import excuses
-from p4gen.papers.themis.verification.first_scopes import first_scopes
 from p4gen.verification.family import Verification
 
 
@@ -33,7 +31,5 @@ FACET: Verification[ThemisSpec] = Verification(
     searched=_searched,
     filters=lambda spec: spec.filters and spec.icrc.checked,
     exact=lambda spec: spec.evidence is Evidence.QUEUE,
-    excuses=excuses,
-    first_scopes=first_scopes,
     sound=_sound,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -17,11 +17,6 @@ WRAP: Final = 0xFFFFFE
 
 _FORGERY: Final = "a forgery"
 _LATE_NAK: Final = "slots are used again, a loss and a duplicate"
-
-
-def first_scopes(_: ScinSpec) -> Mapping[str, str]:
-    """By fault, the scope that is searched first."""
-    return {"reread-of-results": _LATE_NAK, **dict.fromkeys(("any-port", "forged-cursors"), _FORGERY)}
 
 
 def ladder(spec: ScinSpec) -> Iterator[tuple[str, PullScope]]:

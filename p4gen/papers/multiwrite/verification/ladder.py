@@ -1,8 +1,8 @@
-"""Small scopes in which listed faults of MultiWrite's programs are searched for, and those that show each of them."""
+"""Small scopes in which listed faults of MultiWrite's programs are searched for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -41,15 +41,3 @@ def ladder(spec: MultiwriteSpec) -> Iterator[tuple[str, WriteScope]]:
     yield "a tree, a token, a loss", replace(tree, budget=loss)
     yield "three tokens, two losses", replace(base, budget=Budget(losses=2))
     yield "a loss, a duplicate and a delay", replace(two, budget=Budget(1, 1, 1))
-
-
-_SCOPES: Final = {
-    "a forgery": ("any-port",),
-    "a loss": ("min-is-max", "low-always-set"),
-    "a tree, a token": ("bitmap-not-rewritten", "bitmap-cleared"),
-}
-
-
-def first_scopes(_: MultiwriteSpec) -> Mapping[str, str]:
-    """By fault, the scope that is searched first."""
-    return {name: scope for scope, names in _SCOPES.items() for name in names}
