@@ -6,8 +6,7 @@ templates is an error, not a fault that nothing catches.
 
 from __future__ import annotations
 
-import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from p4gen.errors import Diagnostic, FailedError
@@ -61,10 +60,8 @@ class Seeding:
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Faults of the list that have no form in the programs, and why."""
 
-    def sample(self, count: int, seed: int) -> Seeding:
-        """A sample of ``count`` faults, or all if there are fewer, in order, with the programs that they need."""
-        drawn = random.Random(seed).sample(self.mutations, min(count, len(self.mutations)))  # noqa: S311 - a repeatable choice
-        mutations = tuple(mutation for mutation in self.mutations if mutation in drawn)
+    def only(self, mutations: Sequence[Mutation]) -> Seeding:
+        """Some of the faults, with the programs that they need."""
         used = {mutation.program for mutation in mutations}
         programs = {name: fields for name, fields in self.programs.items() if name in used}
-        return replace(self, mutations=mutations, programs=programs)
+        return replace(self, mutations=tuple(mutations), programs=programs, left_out={})

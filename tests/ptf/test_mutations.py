@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from p4gen.papers.epic.spec import EpicSpec, Mode, Variant
 from p4gen.program import compose, render
 from p4gen.ptf.family import conformance_of, scenario_modules
 from p4gen.ptf.judge import Finding
-from p4gen.ptf.mutants import Sound, run_mutants
+from p4gen.ptf.mutants import Mutant, Subject, listed_mutants, run_mutants
 from p4gen.ptf.mutations import Mutation, Seeding
 from p4gen.ptf.order import Order
 from p4gen.ptf.runner import run_suite
@@ -120,9 +122,12 @@ def test_modes_have_scenarios_of_their_own() -> None:
     assert all(name.startswith("test_iii_") for name in three)
 
 
-def sound(**fields: object) -> Sound:
-    spec = small(EpicSpec, lanes=8, groups=2, **fields)
-    return Sound(spec, render(compose(spec)).text)
+def sound(**fields: object) -> Subject:
+    return Subject.of("plain", small(EpicSpec, lanes=8, groups=2, **fields), ("test_control",))
+
+
+def mutants(subject: Subject, *faults: Mutation) -> list[Mutant]:
+    return listed_mutants(Seeding(faults, {"plain": {}}), {"plain": subject})
 
 
 def test_survivors_are_told_from_faults_that_were_noticed() -> None:
@@ -137,8 +142,7 @@ def test_survivors_are_told_from_faults_that_were_noticed() -> None:
             "meta.invocation.begins, chosen); chosen = 0;",
         ),
     )
-    seeding = Seeding(faults, {"plain": {}}, tests={"plain": ("test_control",)})
-    harmless, harmful = run_mutants(seeding, {"plain": sound()}, seed=1, jobs=1)
+    harmless, harmful = run_mutants(mutants(sound(), *faults), seed=1, jobs=1)
     assert (harmless.fault.name, harmful.fault.name) == ("harmless", "harmful")
     assert harmless.finding is Finding.SURVIVED
     assert harmless.message.startswith("survived ")
@@ -148,11 +152,26 @@ def test_survivors_are_told_from_faults_that_were_noticed() -> None:
 
 def test_a_program_that_fails_without_a_fault_proves_nothing() -> None:
     broken = sound()
-    broken = Sound(broken.spec, broken.text.replace("meta.buffer.complete = 1;", "meta.buffer.complete = 0;"))
-    faults = (Mutation("any", "IncIngress", "meta.invocation.begins = 0;", "meta.invocation.begins = 1;"),)
-    seeding = Seeding(faults, {"plain": {}}, tests={"plain": ("test_control",)})
+    broken = replace(broken, text=broken.text.replace("meta.buffer.complete = 1;", "meta.buffer.complete = 0;"))
+    fault = Mutation("any", "IncIngress", "meta.invocation.begins = 0;", "meta.invocation.begins = 1;")
     with pytest.raises(FailedError, match="scenarios fail without any fault seeded"):
-        list(run_mutants(seeding, {"plain": broken}, seed=1, jobs=1))
+        list(run_mutants(mutants(broken, fault), seed=1, jobs=1))
+
+
+_BEGINS = "meta.drop = drop_t.NONE;\n"
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (Mutation("gone", "IncIngress", "what is not there", ""), "fault gone: 'what is not there' occurs 0 times"),
+        (Mutation("where", "Nowhere", _BEGINS, ""), "fault where: its program has no module Nowhere"),
+        (Mutation("what", "IncIngress", _BEGINS, "begin;"), "fault what: does not compile"),
+    ],
+)
+def test_a_listed_fault_that_proves_nothing_is_an_error(fault: Mutation, said: str) -> None:
+    with pytest.raises(FailedError, match=re.escape(said)):
+        list(run_mutants(mutants(sound(), fault), seed=1, jobs=1))
 
 
 @pytest.mark.long

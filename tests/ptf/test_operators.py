@@ -14,25 +14,45 @@ from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.ptf.equivalents import Equivalent, Equivalents, equivalents_in
 from p4gen.ptf.family import conformance_of
 from p4gen.ptf.judge import Finding
-from p4gen.ptf.operators import Subject, faults_of, sample, subjects
+from p4gen.ptf.mutants import Mutant, made_mutants, sample
 from p4gen.ptf.scores import Score, score
 from p4gen.vocabulary import Reliability
 
+NONE = Equivalents(())
+
 
 @pytest.fixture(scope="module")
-def programs() -> list[Subject]:
-    return [subject for mode in (Mode.II, Mode.III) for subject in subjects(EpicSpec(mode=mode))]
+def made() -> list[Mutant]:
+    return [mutant for mode in (Mode.II, Mode.III) for mutant in made_mutants(EpicSpec(mode=mode), NONE)]
+
+
+def subjects_of(mutants: list[Mutant]) -> list[str]:
+    return list(dict.fromkeys(mutant.subject.name for mutant in mutants))
+
+
+def described(equivalent: Equivalent, mutant: Mutant) -> bool:
+    """Whether an entry describes this mutant."""
+    found = mutant.described
+    return (
+        (equivalent.module, equivalent.before, equivalent.after) == (mutant.module, found["before"], found["after"])
+        and equivalent.where in ("", found["where"])
+        and equivalent.number in (0, found["number"])
+        and (not equivalent.programs or any(mutant.subject.name.startswith(name) for name in equivalent.programs))
+    )
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("family", ["epic", "scin", "multiwrite", "themis"])
-def test_every_equivalent_mutation_is_one_and_says_why(family: str, programs: list[Subject]) -> None:
+def test_every_equivalent_mutation_is_one_and_says_why(family: str, made: list[Mutant]) -> None:
     """An entry that fits no mutation is stale: the template has changed, and with it the reason."""
     spec = parse_spec({"family": family})
     listed = equivalents_in(conformance_of(spec).equivalents).listed
-    found = programs if family == "epic" else subjects(spec)
-    assert len(found) > 1
-    stale = [e for e in listed if not any(e.fits(s.name, mutant) for s in found for mutant in s.mutants)]
+    found = made if family == "epic" else made_mutants(spec, NONE)
+    assert len(subjects_of(found)) > 1
+    by_text: dict[tuple[str, str], list[Mutant]] = {}
+    for mutant in found:
+        by_text.setdefault((mutant.module, mutant.described["before"]), []).append(mutant)
+    stale = [e for e in listed if not any(described(e, mutant) for mutant in by_text.get((e.module, e.before), ()))]
     assert stale == []
     assert all(len(e.reason.split()) > 5 for e in listed)
     keys = Counter((e.module, e.where, e.before, e.after, e.number, e.programs) for e in listed)
@@ -40,42 +60,47 @@ def test_every_equivalent_mutation_is_one_and_says_why(family: str, programs: li
 
 
 @pytest.mark.long
-def test_programs_of_each_reliability_and_number_of_pipelines(programs: list[Subject]) -> None:
-    assert [s.name for s in programs if s.name.endswith(("1", "2"))] == [
+def test_programs_of_each_reliability_and_number_of_pipelines(made: list[Mutant]) -> None:
+    assert [name for name in subjects_of(made) if name.endswith(("1", "2"))] == [
         f"{mode} {how} {count}" for mode in ("II", "III") for how in ("gbn", "sr") for count in (1, 2)
     ]
-    by_name = {s.name: s for s in programs}
-    assert {m.module for m in by_name["III sr 1 long"].mutants} == {"CheckOrder", "StartCursor"}
-    assert "CheckOrder" not in {m.module for m in by_name["III sr 1"].mutants}
-    assert "CheckOrder" in {m.module for m in by_name["III gbn 1"].mutants}
+    modules: dict[str, set[str]] = {}
+    for mutant in made:
+        modules.setdefault(mutant.subject.name, set()).add(mutant.module)
+    assert modules["III sr 1 long"] == {"CheckOrder", "StartCursor"}
+    assert "CheckOrder" not in modules["III sr 1"]
+    assert "CheckOrder" in modules["III gbn 1"]
 
 
-def test_a_sample_is_repeatable_and_gives_each_module_its_share(programs: list[Subject]) -> None:
-    faults = faults_of(programs, Equivalents(()))
-    drawn = sample(faults, 400, seed=3)
-    assert len({fault.mutant for fault in drawn}) == 400
-    assert [f.mutant for f in sample(faults, 400, seed=3)] == [f.mutant for f in drawn]
-    assert [f.mutant for f in sample(faults, 400, seed=4)] != [f.mutant for f in drawn]
-    shares = Counter((f.subject.name, f.mutant.module) for f in faults)
-    got = Counter((f.subject.name, f.mutant.module) for f in drawn)
+def test_a_sample_is_repeatable_and_gives_each_module_its_share(made: list[Mutant]) -> None:
+    drawn = sample(made, 400, seed=3)
+    assert len(set(drawn)) == 400
+    assert sample(made, 400, seed=3) == drawn
+    assert sample(made, 400, seed=4) != drawn
+    shares = Counter((each.subject.name, each.module) for each in made)
+    got = Counter((each.subject.name, each.module) for each in drawn)
     for stratum, count in shares.items():
-        assert abs(got[stratum] - 400 * count / len(faults)) < 2, stratum
+        assert abs(got[stratum] - 400 * count / len(made)) < 2, stratum
 
 
-def test_what_is_equivalent_is_not_drawn(programs: list[Subject]) -> None:
-    first = programs[0].mutants[0]
-    only, why = ("II gbn",), "nobody can see it"
-    entry = Equivalent(first.module, first.before, first.after, why, first.where, first.number, only)
-    faults = faults_of(programs, Equivalents((entry,)))
-    equivalent = [f for f in faults if f.reason is not None]
-    assert {f.subject.name for f in equivalent} == {"II gbn 1", "II gbn 2"}
-    assert not {f.mutant for f in equivalent} & {f.mutant for f in sample(faults, len(faults), seed=1)}
+def test_what_is_equivalent_says_why(made: list[Mutant]) -> None:
+    first, only, why = made[0].described, ("II gbn",), "nobody can see it"
+    entry = Equivalent(first["module"], first["before"], first["after"], why, first["where"], first["number"], only)
+    found = made_mutants(EpicSpec(mode=Mode.II), Equivalents((entry,)))
+    equivalent = [mutant for mutant in found if mutant.equivalent is not None]
+    assert {mutant.subject.name for mutant in equivalent} == {"II gbn 1", "II gbn 2"}
+    assert {mutant.equivalent for mutant in equivalent} == {why}
+    assert all(described(entry, mutant) for mutant in equivalent)
 
 
-def test_faults_are_where_they_say(programs: list[Subject]) -> None:
-    subject = next(s for s in programs if s.name == "III gbn 1")
-    mutant = next(m for m in subject.mutants if m.module == "LastAcked" and "ack.epoch" in m.before)
-    assert subject.template(mutant).startswith("templates/epic/receive_ack.p4.j2:")
+def test_mutants_are_where_they_say(made: list[Mutant]) -> None:
+    found = next(
+        mutant
+        for mutant in made
+        if mutant.subject.name == "III gbn 1" and mutant.module == "LastAcked" and "ack.epoch" in mutant.change
+    )
+    assert found.described["template"].startswith("templates/epic/receive_ack.p4.j2:")
+    assert found.described["template"] in found.place
 
 
 def test_scores_count_what_somebody_could_have_caught() -> None:
@@ -93,6 +118,31 @@ def p4gen(words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.long
+def test_listed_faults_from_the_command_line() -> None:
+    words = "ptf mutate --mode II --fault ttl-kept --fault icrc-stale --engine jit --seed 1"
+    report = json.loads(p4gen(f"{words} --json").stdout)
+    assert {m["name"]: m["finding"] for m in report["mutations"]} == {"ttl-kept": "caught", "icrc-stale": "caught"}
+    assert (report["passed"], report["score"], set(report["programs"])) == (True, 1.0, {"plain"})
+    told = p4gen(words).stdout
+    assert "2 faults in 1 program\n" in told
+    assert "2 of 2 faults caught (100.0 %), 0 survived, 0 unclear, 0 invalid" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--fault ttl-kpet", "--fault: error: 'ttl-kpet' is no listed fault of modeii_sum_int32_x64"),
+        ("--fault ttl-kept --operators", "--fault does not go with --operators"),
+        ("--fault ttl-kept --faults 3", "--fault does not go with --faults"),
+    ],
+)
+def test_faults_that_there_are_not(words: str, said: str) -> None:
+    done = p4gen(f"ptf mutate --mode II {words}")
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+@pytest.mark.long
 def test_faults_by_operators_from_the_command_line() -> None:
     result = p4gen("ptf mutate --mode II --operators --reliability gbn --pipelines 1 --faults 3 --seed 5 --json")
     report = json.loads(result.stdout)
@@ -104,12 +154,10 @@ def test_faults_by_operators_from_the_command_line() -> None:
 
 
 def test_reliabilities_can_be_chosen() -> None:
-    assert [s.name for s in subjects(EpicSpec(mode=Mode.III), (Reliability.SACK,), (1,))] == [
-        "III sack 1",
-        "III sack 1 long",
-    ]
+    found = made_mutants(EpicSpec(mode=Mode.III), NONE, (Reliability.SACK,), (1,))
+    assert subjects_of(found) == ["III sack 1", "III sack 1 long"]
 
 
 def test_mode_i_has_programs_that_take_packets_in_order_alone() -> None:
-    found = subjects(EpicSpec(mode=Mode.I), (Reliability.GBN, Reliability.SR), (1,))
-    assert [s.name for s in found] == ["I gbn 1", "I gbn 1 long"]
+    found = made_mutants(EpicSpec(mode=Mode.I), NONE, (Reliability.GBN, Reliability.SR), (1,))
+    assert subjects_of(found) == ["I gbn 1", "I gbn 1 long"]

@@ -14,6 +14,7 @@ from p4gen.cli.verb import FiniteRange, verb
 @verb(
     examples=[
         ("--mode II --faults 10", "ten faults of the family's list"),
+        ("--mode II --fault ttl-kept", "one of them"),
         ("--mode III --operators --faults 100", "a hundred, derived by rule"),
         ("--mode III --operators --reliability sr --json", "all of the programs with Selective Repeat"),
     ]
@@ -23,6 +24,7 @@ from p4gen.cli.verb import FiniteRange, verb
 @engine_option
 @seed_option("all random choices.")
 @click.option("--operators", is_flag=True, help="Faults made by operators, instead of those of a list.")
+@click.option("--fault", multiple=True, metavar="NAME", help="Only this one of the list; may be repeated.")
 @click.option("--faults", type=click.IntRange(min=1), default=None, help="This many, drawn by seed.  [all]")
 @click.option(
     "--at-least", type=FiniteRange(0, 100), default=98.0, metavar="PERCENT",
