@@ -35,7 +35,7 @@ class Score:
 
     def __str__(self) -> str:
         return (
-            f"{self.caught} of {self.counted} faults caught ({100 * self.share:.1f} %), {self.survived} survived, "
+            f"{self.caught} of {self.counted} fault{'s' * (self.counted != 1)} caught ({100 * self.share:.1f} %), {self.survived} survived, "
             f"{self.unclear} unclear, {self.invalid} invalid"
         )
 
