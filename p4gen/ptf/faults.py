@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
@@ -101,6 +101,12 @@ class _Fault:
     """The scope of a search that shows it after few states."""
     left_out: dict[str, str] = field(default_factory=dict)
     """By patterns of kinds, why it has no form there."""
+
+
+@dataclass(frozen=True)
+class _Placed(_Fault):
+    """The same with its file and line."""
+
     place: str = ""
 
 
@@ -119,7 +125,7 @@ class _List:
 
     reasons: Mapping[str, str]
     kinds: Mapping[str, _Kind]
-    faults: tuple[_Fault, ...]
+    faults: tuple[_Placed, ...]
 
 
 def seeding(
@@ -162,7 +168,7 @@ class _Reader:
     lacks: Mapping[str, str]
     suite: Sequence[Path]
 
-    def mutation(self, fault: _Fault, kind: str, own: _Kind, programs: Mapping[str, _Program]) -> Mutation:
+    def mutation(self, fault: _Placed, kind: str, own: _Kind, programs: Mapping[str, _Program]) -> Mutation:
         """A fault in programs of a kind."""
         if fault.program not in programs:
             _refuse(fault, f"there is no program {fault.program} of kind {kind}; there are {', '.join(programs)}")
@@ -186,14 +192,14 @@ class _Reader:
                 raise InputError(Diagnostic(where, f"there are no scenarios {name}"))
 
 
-def _reason(text: str, known: Mapping[str, str], fault: _Fault) -> str:
+def _reason(text: str, known: Mapping[str, str], fault: _Placed) -> str:
     """A reason, which a text says or names."""
     if text and " " not in text and text not in known:
         _refuse(fault, f"there is no reason {text}; there are {', '.join(known)}")
     return known.get(text, text)
 
 
-def _is_in(fault: _Fault, kind: str, own: _Kind) -> bool:
+def _is_in(fault: _Placed, kind: str, own: _Kind) -> bool:
     return any(fnmatchcase(each, pattern) for each in (kind, *own.takes) for pattern in fault.kinds)
 
 
@@ -243,7 +249,7 @@ def _check_names(mutations: Sequence[Mutation]) -> None:
         seen[each.name] = each
 
 
-def _refuse(fault: _Fault, why: str) -> NoReturn:
+def _refuse(fault: _Placed, why: str) -> NoReturn:
     raise InputError(Diagnostic(fault.place, f"fault {fault.name}: {why}"))
 
 
@@ -251,13 +257,14 @@ def _refuse(fault: _Fault, why: str) -> NoReturn:
 def _read(files: tuple[Path, ...]) -> _List:
     reasons: dict[str, str] = {}
     kinds: dict[str, _Kind] = {}
-    faults: list[_Fault] = []
+    faults: list[_Placed] = []
     for file in files:
-        read = _file(file)
+        read, lines = _file(file)
         reasons |= read.reasons
         kinds |= read.kinds
-        own = tuple(read.kinds)
-        faults += (fault if fault.kinds else replace(fault, kinds=own) for fault in read.fault)
+        for fault, line in zip(read.fault, lines, strict=True):
+            given = vars(fault) | {"kinds": fault.kinds or tuple(read.kinds)}
+            faults.append(_Placed(**given, place=f"{file}:{line}"))
     for fault in faults:
         if not fault.kinds:
             _refuse(fault, "names no kinds, and its file describes none")
@@ -267,7 +274,8 @@ def _read(files: tuple[Path, ...]) -> _List:
     return _List(reasons, kinds, tuple(faults))
 
 
-def _file(file: Path) -> _File:
+def _file(file: Path) -> tuple[_File, list[int]]:
+    """A file, and the lines in which its records begin."""
     try:
         text = file.read_text(encoding="utf-8")
         given = tomllib.loads(text)
@@ -277,11 +285,9 @@ def _file(file: Path) -> _File:
         raise InputError(f"{file}: {error}") from None
     lines = [number for number, line in enumerate(text.splitlines(), 1) if re.match(r"\[\[\s*fault\s*\]\]", line)]
     try:
-        read: _File = TypeAdapter(_File).validate_python(given)
+        return TypeAdapter(_File).validate_python(given), lines
     except ValidationError as error:
         raise InputError(*(_diagnostic(file, given, lines, each) for each in error.errors())) from None
-    placed = (replace(fault, place=f"{file}:{line}") for fault, line in zip(read.fault, lines, strict=True))
-    return replace(read, fault=tuple(placed))
 
 
 def _diagnostic(file: Path, given: dict[str, Any], lines: Sequence[int], error: Any) -> Diagnostic:

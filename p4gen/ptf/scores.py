@@ -34,8 +34,9 @@ class Score:
         return self.counted > 0 and 100 * self.caught >= percent * self.counted
 
     def __str__(self) -> str:
+        faults = f"fault{'s' * (self.counted != 1)}"
         return (
-            f"{self.caught} of {self.counted} fault{'s' * (self.counted != 1)} caught ({100 * self.share:.1f} %), {self.survived} survived, "
+            f"{self.caught} of {self.counted} {faults} caught ({100 * self.share:.1f} %), {self.survived} survived, "
             f"{self.unclear} unclear, {self.invalid} invalid"
         )
 

@@ -99,6 +99,7 @@ def test_a_file_is_read_whole(tmp_path: Path) -> None:
 
 WRONG = {
     ("", "find = 'two'", "fnid = 'two'"): f"faults.toml:{LINES[2]}:1: error: fault in-two: there is no key fnid",
+    ("", "find = 'port'", "find = 'port'\nplace = 'here'"): "fault wide-alone: there is no key place",
     ("", "replace = ''", ""): f"faults.toml:{LINES[1]}:1: error: fault uncounted: replace: Field required",
     (
         "",
