@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -136,3 +138,20 @@ def test_what_is_wrong_is_said_with_its_place(change: tuple[str, str, str], said
     with pytest.raises(InputError) as caught:
         read(tmp_path, text.replace(old, new) if old else text, kind or "wide")
     assert said in str(caught.value)
+
+
+FILES = sorted(resource("ptf_tests").glob("*/faults*.toml"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.name}")
+def test_records_are_in_the_order_of_modules(file: Path) -> None:
+    modules = [fault["module"] for fault in tomllib.loads(file.read_text(encoding="utf-8"))["fault"]]
+    assert [name for name, _ in itertools.groupby(modules)] == list(dict.fromkeys(modules))
+
+
+@pytest.mark.parametrize("family", sorted({file.parent.name for file in FILES}))
+def test_each_reason_is_used(family: str) -> None:
+    files = [file.read_text(encoding="utf-8") for file in FILES if file.parent.name == family]
+    for text in files:
+        for name in tomllib.loads(text).get("reasons", {}):
+            assert any(f'= "{name}"' in other for other in files), name
