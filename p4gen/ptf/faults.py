@@ -145,7 +145,7 @@ def seeding(
     found = _read(tuple(files))
     if kind not in found.kinds:
         raise InputError(f"{files[0]}: there is no kind {kind} of programs; there are {', '.join(found.kinds)}")
-    own, reader = _whole(found, kind, files[0]), _Reader(found.reasons, lacks or {}, suite)
+    own, reader = _whole(found, kind), _Reader(found.reasons, lacks or {}, suite)
     for name, module in own.modules.items():
         reader.check_scenarios(module.first, f"{files[0].parent}: kind {kind}, module {name}")
     for name, program in own.programs.items():
@@ -209,14 +209,12 @@ def _of_kind(value: ByKind, kind: str) -> str:
     return next((text for pattern, text in value.items() if fnmatchcase(kind, pattern)), "")
 
 
-def _whole(found: _List, kind: str, file: Path) -> _Kind:
+def _whole(found: _List, kind: str) -> _Kind:
     """A kind, with what it has from the one that it is like."""
     own = found.kinds[kind]
     if not own.like:
         return own
-    if own.like not in found.kinds:
-        raise InputError(f"{file}: kind {kind}: there is no kind {own.like}")
-    other = _whole(found, own.like, file)
+    other = found.kinds[own.like]
     return _Kind(
         {**other.spec, **own.spec},
         {**other.programs, **own.programs},
@@ -230,7 +228,7 @@ def _whole(found: _List, kind: str, file: Path) -> _Kind:
 
 def _left_out(found: _List, kind: str, own: _Kind, reader: _Reader, seeded: set[str]) -> Iterator[tuple[str, str]]:
     """The faults of the other kind that have no form in this one, and why."""
-    base = _whole(found, own.form_of, Path())
+    base = _whole(found, own.form_of)
     for fault in found.faults:
         if fault.name in seeded or not _is_in(fault, own.form_of, base):
             continue
@@ -245,7 +243,7 @@ def _check_names(mutations: Sequence[Mutation]) -> None:
     seen: dict[str, Mutation] = {}
     for each in mutations:
         if each.name in seen:
-            raise InputError(f"{each.place}: error: fault {each.name}: is also at {seen[each.name].place}")
+            raise InputError(Diagnostic(each.place, f"fault {each.name}: is also at {seen[each.name].place}"))
         seen[each.name] = each
 
 
@@ -265,6 +263,12 @@ def _read(files: tuple[Path, ...]) -> _List:
         for fault, line in zip(read.fault, lines, strict=True):
             given = vars(fault) | {"kinds": fault.kinds or tuple(read.kinds)}
             faults.append(_Placed(**given, place=f"{file}:{line}"))
+    for name, kind in kinds.items():
+        for other in filter(None, (kind.like, kind.form_of, *kind.takes)):
+            if other not in kinds:
+                raise InputError(Diagnostic(str(files[0].parent), f"kind {name}: there is no kind {other}"))
+        if kind.like and kinds[kind.like].like:
+            raise InputError(Diagnostic(str(files[0].parent), f"kind {name}: {kind.like} is itself like another kind"))
     for fault in faults:
         if not fault.kinds:
             _refuse(fault, "names no kinds, and its file describes none")

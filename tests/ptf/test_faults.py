@@ -126,6 +126,9 @@ WRONG = {
     ): "fault uncounted: has neither a form in programs of kind narrow",
     ("narrow", 'Count = "counters" }', 'Count = "timers" }'): "fault uncounted: there is no reason timers",
     ("narrow", 'like = "wide"', 'like = "side"'): "kind narrow: there is no kind side",
+    ("", 'form_of = "wide"', 'form_of = "wild"'): "kind narrow: there is no kind wild",
+    ("", 'takes = ["both"]', 'takes = ["booth"]'): "kind wide: there is no kind booth",
+    ("", "[kinds.both]", '[kinds.both]\nlike = "narrow"'): "kind both: narrow is itself like another kind",
     ("deep", "", ""): "there is no kind deep of programs; there are wide, narrow, both",
 }
 
