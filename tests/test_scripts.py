@@ -280,7 +280,7 @@ def test_a_step_that_fails_does_not_keep_others_from_running(checkout: Checkout)
     assert [(how, rest) for how, _, _, rest in summary if how != "passed"] == [
         ("FAILED", "mypy: Found 3 errors in 2 files")
     ]
-    assert len(summary) == 27
+    assert len(summary) == 26
     assert summary[-1][3] == "pytest tests/lab --durations 5: 7 passed, 2 skipped in 1.00s"
 
 
@@ -293,9 +293,7 @@ def test_full_leaves_nothing_out(checkout: Checkout) -> None:
     assert checkout.test("--full").returncode == 0
     assert any("ptf mutate --mode III --faults 4" in line for line in usual)
     assert any("ptf run --mode III --share 10" in line for line in usual)
-    short = [line for line in checkout.calls if "--faults" in line or "--share" in line]
-    assert all("--operators --faults 100 --at-least 95" in line for line in short)
-    assert len(short) == 4
+    assert not any("--faults" in line or "--share" in line for line in checkout.calls)
     assert any("p4gen ptf run --mode multiwrite --out build/test --engine jit" in line for line in checkout.calls)
     for mode in ("II", "III", "themis"):
         for more in ("--engine jit", "--target bmv2"):
