@@ -1,18 +1,18 @@
 """Two families in one program: the second one gets the packets that the first one only routes.
 
-The first family's flow says where it handles such packets (``Ordinary``). There, the steps of the family beside it are
-put, which in turn contain the place of the first family's own. So the first family claims its packets before the second
-one sees any, in ingress and in egress, and each time that a packet recirculates.
+The first family's flow says where it handles such packets (``ordinary``). There, the flow of the family beside it is
+put, which in turn contains the place of the first family's own. So the first family claims its packets before the
+second one sees any, in ingress and in egress, and each time that a packet recirculates.
 
 A family that can be beside another one has a facet ``Beside``. The first family needs none: its preamble declares the
-types of ``p4gen.program.common``, and its parser extracts the headers that the second one needs.
+types of ``p4gen.program.common``, and its parser extracts the headers that the second one needs. Names of the second
+family's parts of metadata, types and constants are its own: a name that both have is an error.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Generic
 
 from p4gen.errors import InputError
@@ -36,18 +36,6 @@ class Beside(Facet, Generic[OwnSpec]):
     ``p4gen.program.common`` lists."""
     problems: Callable[[OwnSpec], Iterable[str]] = lambda _: ()
     """Why a program cannot be beside that of another family, a sentence each."""
-    parts: Mapping[str, str] = field(default_factory=dict)
-    """Parts of ``metadata_t`` that have other names beside another family, which may have parts of these names."""
-    names: Mapping[str, str] = field(default_factory=dict)
-    """The same for types and constants."""
-
-    def renamed(self, text: str) -> str:
-        """P4 text of the family with these names."""
-        for old, new in self.parts.items():
-            text = re.sub(rf"\bmeta\.{old}\b", f"meta.{new}", text)
-        for old, new in self.names.items():
-            text = re.sub(rf"(?<![\w.]){old}\b", new, text)
-        return text
 
 
 def check_headers(spec: ProgramSpec, own: Iterable[Header], others: Iterable[Header]) -> None:

@@ -121,7 +121,6 @@ class Composition:
                 return routed
             guests = self.guest_context | {"arch": arch, "ordinary": lambda caller=str: caller() and _PLACE}
             others = self.templates.render_marked(self._form(self.guest.facet.flows[gress]), context | guests)
-            others = self.guest.facet.renamed(others)
             return others.replace(_PLACE, routed) if has_text(others) else ""
 
         text = self.templates.render_marked(self._form(template), context | {"ordinary": ordinary})
@@ -267,12 +266,8 @@ class Composition:
         guests = self.guest_context
         front, back = self.around
         for template in front:
-            if self.of_guest(template):
-                assert self.guest is not None
-                lines = self.templates.render(template, context | guests)
-                yield template, ((self.guest.facet.renamed(text), origin) for text, origin in lines)
-            else:
-                yield template, self.templates.render(template, context)
+            own = guests if self.of_guest(template) else {}
+            yield template, self.templates.render(template, context | own)
         yield from ((control.template, iter(control.lines)) for control in self.controls)
         yield from ((template, self.templates.render(template, context)) for template in back)
 
@@ -362,8 +357,6 @@ class _Controls:
         context = context | (composition.guest_context if beside else {}) | {"arch": arch}
         try:
             lines = composition.templates.render(template, context)
-            if beside is not None:
-                lines = ((beside.facet.renamed(text), origin) for text, origin in lines)
             one = beside.alone if beside is not None else composition
             told = declared(lines, one.spec, one.layouts)
         except InputError:
@@ -378,11 +371,9 @@ class _Controls:
                 self._add(inner[1], gress, name, guest=guest)
         uses = frozenset(told.uses | arch.used)
         self._note(name, uses)
-        parts = beside.facet.parts if beside is not None else {}
         module = Module(
             name, gress, template, told.paper, told.purpose, within,
-            tuple(replace(field, part=parts.get(field.part, field.part)) for field in told.tells),
-            tuple(told.keeps), tuple(told.tables), tuple(told.drops), uses,
+            tuple(told.tells), tuple(told.keeps), tuple(told.tables), tuple(told.drops), uses,
             beside.alone.spec.family if beside is not None else "",
         )  # fmt: skip
         self.found[name] = Control(name, template, tuple(told.lines), module if told.purpose else None)

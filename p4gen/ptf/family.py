@@ -13,7 +13,6 @@ from pydantic import ValidationError
 from p4gen.errors import InputError
 from p4gen.families import Facet, OwnSpec, family_of
 from p4gen.program import compose, render
-from p4gen.program.beside import Beside
 from p4gen.ptf.mutations import Seeding
 from p4gen.resources import resource
 from p4gen.vocabulary import ProgramSpec, Reliability
@@ -172,7 +171,6 @@ def _seeding(spec: ProgramSpec, own: Conformance[Any], other: Conformance[Any]) 
     faults in text that is not there exactly once."""
     assert spec.beside is not None
     mine, theirs = own.seeding(spec), other.seeding(spec.beside)
-    facet = family_of(spec.beside).facet(Beside)
     small = next(iter(mine.programs.values()))
     programs: dict[str, Mapping[str, object]] = {}
     texts: dict[str, str] = {}
@@ -184,11 +182,8 @@ def _seeding(spec: ProgramSpec, own: Conformance[Any], other: Conformance[Any]) 
             both = {**fields, "beside": guest}
             texts[name] = render(compose(type(spec).model_validate(both))).text
             programs[name] = both
-    renamed = (
-        replace(one, find=facet.renamed(one.find), replace=facet.renamed(one.replace), program=_theirs(one.program))
-        for one in theirs.mutations
-    )
-    mutations = tuple(one for one in (*mine.mutations, *renamed) if texts.get(one.program, "").count(one.find) == 1)
+    others = (replace(one, program=_theirs(one.program)) for one in theirs.mutations)
+    mutations = tuple(one for one in (*mine.mutations, *others) if texts.get(one.program, "").count(one.find) == 1)
     of_other = {_theirs(name): theirs.tests.get(name, modules_of(other.folders)) for name in theirs.programs}
     first = {**theirs.first, **mine.first}
     return Seeding(mutations, programs, {**mine.tests, **of_other}, first)

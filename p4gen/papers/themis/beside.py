@@ -19,11 +19,4 @@ FACET: Beside[ThemisSpec] = Beside(
     problems=_problems,
     flows={"ingress": "themis/arriving.p4.j2", "egress": "themis/leaving.p4.j2"},
     preamble=("themis/preamble.p4.j2",),
-    parts={"flow": "connection", "path": "sprayed"},
-    names={
-        "kind_t": "rc_kind_t",
-        "epoch_t": "rc_epoch_t",
-        "SYNDROME_ACK": "AETH_ACK",
-        "SYNDROME_NAK": "AETH_NACK",
-    },
 )

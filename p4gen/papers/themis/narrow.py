@@ -110,9 +110,9 @@ MIRRORED: Final = {
     "header": "made_t",
     "session": "meta.nack.session",
     "fields": (
-        "meta.flow.requester",
-        "meta.flow.answer_port",
-        "meta.flow.answer_tos",
+        "meta.connection.requester",
+        "meta.connection.answer_port",
+        "meta.connection.answer_tos",
         "meta.nack.blocked",
         "meta.nack.msn",
     ),
