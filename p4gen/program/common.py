@@ -3,6 +3,12 @@
 ===========================  ==============================================================================
 template                     asks for (``ProgramParts.names``, and what the family's own templates declare)
 ===========================  ==============================================================================
+``shared/contents``          nothing: what a program is made of, and the files that it includes
+``shared/metadata``          ``drop_t``
+``shared/drop_reasons``      nothing: ``drop_t``, ``DROP_REASONS``
+``shared/codes``             nothing: constants of Ethernet, ARP, IPv4 and RoCEv2
+``shared/precedes``          ``psn_t``; which of two PSNs comes first
+``shared/route``             AnswerArp and Forward applied, in a flow
 ``shared/headers``           ``ProgramParts.headers``; the types that their fields name, such as ``mac_addr_t``
 ``arch/*/checksum``          ``ipv4_checksum``, an ``Ipv4Checksum``; ``hdr.ipv4``
 ``arch/*/pipelines``         ``arrival``, what a packet's arrival is called; ``drop_t``, ``DROP_REASONS``

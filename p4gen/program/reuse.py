@@ -172,7 +172,7 @@ def compare(before: ProgramSpec, after: ProgramSpec) -> Reuse:
 
 def _parts(composition: Composition) -> Iterator[Part]:
     names = {module.template: module.name for module in composition.modules}
-    for template, lines in composition.rendered(line_directives=False):
+    for template, lines in composition.rendered(line_directives=True):
         text = [line for line, _ in lines]
         while text and not text[-1]:
             text.pop()

@@ -47,7 +47,7 @@ def _templates(composition: Composition) -> tuple[str, ...]:
         *(["shared/floats.p4.j2"] if any(DType.FLOAT32 in name for name in _floats(_spec(composition))) else []),
         *(["shared/halves.p4.j2"] if _spec(composition).dtype.number_format.wide else []),
         "shared/headers.p4.j2",
-        "epic/metadata.p4.j2",
+        "shared/metadata.p4.j2",
         "epic/parser.p4.j2",
         composition.arch.template("checksum"),
     )

@@ -31,7 +31,7 @@ def _templates(composition: Composition) -> tuple[str, ...]:
     return (
         "multiwrite/preamble.p4.j2",
         "shared/headers.p4.j2",
-        "multiwrite/metadata.p4.j2",
+        "shared/metadata.p4.j2",
         "multiwrite/parser.p4.j2",
         composition.arch.template("checksum"),
     )

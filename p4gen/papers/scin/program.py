@@ -33,7 +33,7 @@ def _templates(composition: Composition) -> tuple[str, ...]:
         "scin/preamble.p4.j2",
         *Lane.of(_spec(composition)).templates,
         "shared/headers.p4.j2",
-        "scin/metadata.p4.j2",
+        "shared/metadata.p4.j2",
         "scin/parser.p4.j2",
         composition.arch.template("checksum"),
     )

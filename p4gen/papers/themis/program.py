@@ -85,7 +85,7 @@ def _templates(composition: Composition) -> tuple[str, ...]:
     return (
         "themis/preamble.p4.j2",
         "shared/headers.p4.j2",
-        "themis/metadata.p4.j2",
+        "shared/metadata.p4.j2",
         "themis/parser.p4.j2",
         composition.arch.template("checksum"),
     )
