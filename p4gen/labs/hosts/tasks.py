@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -45,8 +44,8 @@ class Answer:
 
 
 class BatchTask:
-    """A host's part in a batch (``p4gen.net.job.Task``), in real time: the NIC's loop makes each call when the one
-    before has ended, and any thread may wait for the end."""
+    """A host's part in a batch (``p4gen.net.job.Task``), in real time: a thread makes each call when the one before has
+    ended, and any other may wait for the end."""
 
     STATE: ClassVar[tuple[str, ...]] = ()
 
@@ -58,9 +57,8 @@ class BatchTask:
         self._over = threading.Event()
 
     def start(self) -> None:
-        """Make the first call."""
-        self._until = time.monotonic() + self._batch.deadline
-        self._go_on()
+        """Begin to make the calls."""
+        threading.Thread(target=self._make_all, name=f"calls of {self.name}", daemon=True).start()
 
     @property
     def done(self) -> bool:
@@ -92,26 +90,13 @@ class BatchTask:
             for call, r in zip(self._calls, self._results, strict=True)
         ]
 
-    def _go_on(self) -> None:
-        if len(self._results) == len(self._calls):
-            self._over.set()
-            return
-        patience = max(0.0, round(self._until - time.monotonic(), 1))
+    def _make_all(self) -> None:
+        until = time.monotonic() + self._batch.deadline
         try:
-            self._calls[len(self._results)].begin(patience).add_done_callback(self._ended)
-        except P4genError as error:
-            self._fail(error)
-
-    def _ended(self, future: Future[CallResult]) -> None:
-        error = future.exception()
-        if error is not None:
-            self._fail(error)
-            return
-        self._results.append(future.result())
-        self._go_on()
-
-    def _fail(self, error: BaseException) -> None:
-        name = self._batch.calls[len(self._results)].collective
-        reason = error.reason if isinstance(error, P4genError) else f"{type(error).__name__}: {error}"
-        self._problem = reason if reason.startswith(name) else f"{name}: {reason}"
+            for call in self._calls:
+                self._results.append(call.begin(max(0.0, round(until - time.monotonic(), 1))).result())
+        except Exception as error:
+            name = self._batch.calls[len(self._results)].collective
+            reason = error.reason if isinstance(error, P4genError) else f"{type(error).__name__}: {error}"
+            self._problem = reason if reason.startswith(name) else f"{name}: {reason}"
         self._over.set()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import subprocess
 import time
-from dataclasses import dataclass
 from typing import Any, Final
 
 from rich.console import Console
@@ -99,19 +98,10 @@ class Suite:
         return f"{len(pings)} pairs"
 
 
-@dataclass(frozen=True)
-class StepOutcome:
-    """The result of a step."""
-
-    name: str
-    seconds: float
-    problem: str = ""
-    note: str = ""
-
-
 def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     """Run the suite. It ends at the first step that fails."""
-    done: list[StepOutcome] = []
+    told: list[dict[str, Any]] = []
+    problem = ""
     seed = lab.job.wanted.seed
     console.print(f"seed {seed}")
     suite = Suite(lab, seed)
@@ -125,15 +115,13 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
         except P4genError as error:
             problem = "; ".join(diagnostic.message for diagnostic in error.diagnostics)
         seconds = time.monotonic() - began
-        done.append(StepOutcome(name, seconds, problem, note))
+        told.append({"name": name, "seconds": seconds, "problem": problem, "note": note})
         style, word = ("red", "FAILED") if problem else ("green", "ok")
         console.print(f"[{style}]{word:6}[/{style}] {seconds:5.2f} s  {name}: ", end="")
         console.print(problem or note, markup=False)
         if problem:
             break
-    passed = not done[-1].problem
-    told = [{"name": s.name, "seconds": s.seconds, "problem": s.problem, "note": s.note} for s in done]
-    return 0 if passed else 1, {"passed": passed, "seed": seed, "steps": told}
+    return int(bool(problem)), {"passed": not problem, "seed": seed, "steps": told}
 
 
 def rate_text(outcome: RunOutcome) -> str:
