@@ -1,0 +1,207 @@
+"""What hosts are asked in a run, and what their answers come to; the hosts are made up."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from patience import PATIENCE_S, until
+
+from p4gen.errors import FailedError, InputError
+from p4gen.labs.calls import CallOrder
+from p4gen.labs.hosts.ranks import DrawnArrays, PreparedCall, Ranks
+from p4gen.labs.hosts.tasks import Answer, Batch, BatchTask
+from p4gen.labs.parties import Party
+from p4gen.labs.runs.run import Run
+from p4gen.labs.session import Lab
+from p4gen.manager.ranks.calls import CallResult
+from p4gen.papers.epic.spec import EpicSpec
+from p4gen.papers.scin.spec import ScinSpec
+from p4gen.records import from_plain, to_plain
+from p4gen.vocabulary import ProgramSpec
+
+HOSTS = ("h0", "h1", "h2")
+CALL = CallOrder("allreduce", 4096)
+BARRIER = CallOrder("barrier", 0)
+
+
+class FakeLab:
+    """A lab whose hosts answer as a test wants. ``wrong`` are the calls by their numbers in a run, with barriers, of
+    which rank 1 has a wrong result; hosts in ``failing`` refuse to run, with a reason."""
+
+    def __init__(self, spec: ProgramSpec, wrong: set[int] | None = None, failing: dict[str, str] | None = None) -> None:
+        self.wrong, self.failing = wrong or set(), failing or {}
+        self.asked: list[tuple[str, str]] = []
+        """Hosts, and what they were asked."""
+        self.batches: dict[str, list[Batch]] = defaultdict(list)
+        self.given_up: list[Party] = []
+        self.job = SimpleNamespace(spec=spec)
+        self.hosts = {name: SimpleNamespace(ask=self._asks(name), call=self._counters) for name in HOSTS}
+        self.parties = SimpleNamespace(give_up=self._give_up)
+        self.traced, self.switch_drops = list, dict
+
+    def check_running(self, hosts: Any) -> None:
+        assert tuple(hosts) == HOSTS
+
+    def _give_up(self, party: Party) -> list[str]:
+        self.given_up.append(party)
+        return ["g is destroyed"]
+
+    def _counters(self, _do: str) -> dict[str, Any]:
+        return {"groups": {}, "faults": {}, "refused": {}, "undelivered": 0, "kernel_drops": 0}
+
+    def _asks(self, name: str) -> Any:
+        def ask(do: str, group: str, batch: Any = None) -> Future[dict[str, Any]]:
+            assert group == "g"
+            self.asked.append((name, do))
+            future: Future[dict[str, Any]] = Future()
+            if do == "prepare":
+                self.batches[name].append(from_plain(Batch, batch))
+                future.set_result({})
+            elif name in self.failing:
+                future.set_exception(FailedError(self.failing[name]))
+            else:
+                future.set_result({"answers": [to_plain(each) for each in self._answers(name)]})
+            return future
+
+        return ask
+
+    def _answers(self, name: str) -> list[Answer]:
+        rank, batch = HOSTS.index(name), self.batches[name][-1]
+        numbers = range(batch.first, batch.first + len(batch.calls))
+        return [Answer(100 + rank, 200 + rank, 1, False, "wrong" * (rank == 1 and n in self.wrong)) for n in numbers]
+
+    def run(self, calls: list[CallOrder], **options: Any) -> Run:
+        return Run(cast(Lab, self), Party("g", HOSTS, ""), calls, seed=1, **options)
+
+
+def test_hosts_prepare_before_any_runs_and_a_barrier_is_one_of_the_calls() -> None:
+    lab = FakeLab(EpicSpec())
+    outcome = lab.run([CALL, CALL, CALL], ahead=8192).result()
+    assert outcome.ok
+    assert [each.call for each in outcome.calls] == [CALL] * 3
+    assert {each.duration for each in outcome.calls} == {102}
+    in_turn = [(name, do) for do in ("prepare", "run") for name in HOSTS]
+    assert lab.asked == in_turn * 2
+    for batches in lab.batches.values():
+        assert [batch.calls for batch in batches] == [(BARRIER, CALL) * 2, (BARRIER, CALL)]
+        assert [batch.first for batch in batches] == [0, 4]
+
+
+@pytest.mark.parametrize(("spec", "options"), [(ScinSpec(), {}), (EpicSpec(), {"aligned": False})])
+def test_calls_that_are_not_aligned(spec: ProgramSpec, options: dict[str, Any]) -> None:
+    lab = FakeLab(spec)
+    assert lab.run([CALL, CALL], **options).result().ok
+    assert [(batch.calls, batch.first) for batch in lab.batches["h0"]] == [((CALL,), 0), ((CALL,), 1)]
+
+
+def test_a_run_ends_at_a_wrong_result_and_the_group_stays() -> None:
+    lab = FakeLab(EpicSpec(), wrong={3})
+    outcome = lab.run([CALL] * 5).result()
+    assert [each.problems for each in outcome.calls] == [(), ("rank 1, allreduce 1: wrong",)]
+    assert len(lab.batches["h0"]) == 2
+    assert not lab.given_up
+
+
+def test_ranks_that_fail_for_the_same_reason_tell_it_once() -> None:
+    why = "allreduce of group g has not ended in {} s: the group is broken"
+    lab = FakeLab(EpicSpec(), failing={"h0": why.format(3), "h1": why.format(4), "h2": "another reason"})
+    outcome = lab.run([CALL]).result()
+    assert outcome.failures == (why.format(3), "another reason", "h1: the same", "g is destroyed")
+    assert (outcome.calls, len(lab.given_up)) == ((), 1)
+
+
+def test_a_rank_that_leaves_a_barrier_too_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = FakeLab(EpicSpec())
+    times = {"h0": (100, 150), "h1": (100, 250), "h2": (200, 250)}
+    monkeypatch.setattr(lab, "_answers", lambda name: [Answer(*times[name], 1, False, "")])
+    outcome = lab.run([BARRIER], aligned=False).result()
+    assert outcome.problems == ("rank 0 left barrier 0 before all had reached it",)
+
+
+def test_a_process_that_has_ended_is_told_and_the_group_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = FakeLab(EpicSpec())
+
+    def check_running(_hosts: Any) -> None:
+        raise FailedError("the manager has ended")
+
+    monkeypatch.setattr(lab, "check_running", check_running)
+    lab.hosts["h2"] = SimpleNamespace(ask=lambda *_, **__: Future(), call=lab._counters)
+    with pytest.raises(FailedError) as failed:
+        lab.run([CALL]).result()
+    assert [each.message for each in failed.value.diagnostics] == ["the manager has ended", "g is destroyed"]
+
+
+# --- a host's task ---
+
+
+class Parts(Ranks):
+    """Ranks of which only progress is asked."""
+
+    def enter(self, group: str, fields: Any) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def join(self, group: str, generation: int, timeout: float) -> None:
+        raise NotImplementedError
+
+    def leave(self, group: str) -> None:
+        raise NotImplementedError
+
+    def size(self, group: str) -> int:
+        raise NotImplementedError
+
+    def prepared(self, group: str, drawn: DrawnArrays, size: int) -> PreparedCall:
+        raise NotImplementedError
+
+    def counters(self) -> dict[str, dict[str, Any]]:
+        raise NotImplementedError
+
+    def progress(self, group: str) -> float:
+        return 0.25
+
+
+def task(*calls: PreparedCall) -> BatchTask:
+    return BatchTask("g", Parts(), calls, Batch((CALL,) * len(calls), 1, 0, PATIENCE_S))
+
+
+def test_a_task_makes_its_calls_in_turn() -> None:
+    begun: list[Future[CallResult]] = []
+
+    def begin(patience: float) -> Future[CallResult]:
+        assert 0 < patience <= PATIENCE_S
+        begun.append(Future())
+        return begun[-1]
+
+    made = task(*[PreparedCall(begin, lambda value: f"not {value}")] * 2)
+    assert not begun
+    made.start()
+    until(lambda: len(begun) == 1)
+    assert (made.progress(), made.done) == (0.25, False)
+    begun[0].set_result(CallResult(5, 1, 2))
+    until(lambda: len(begun) == 2)
+    assert made.progress() == 1.25
+    begun[1].set_result(CallResult(6, 3, 4, begun=2, ring=True))
+    assert made.answers() == [Answer(1, 2, 1, False, "not 5"), Answer(3, 4, 2, True, "not 6")]
+    assert (made.done, made.problem, made.progress()) == (True, "", 2)
+
+
+@pytest.mark.parametrize(
+    ("error", "problem"),
+    [
+        (FailedError("no path"), "allreduce: no path"),
+        (FailedError("allreduce of group g: no path"), "allreduce of group g: no path"),
+        (InputError("32 bytes"), "allreduce: 32 bytes"),
+        (KeyError("x"), "allreduce: KeyError: 'x'"),
+    ],
+)
+def test_a_task_whose_call_fails_makes_no_other(error: Exception, problem: str) -> None:
+    failed: Future[CallResult] = Future()
+    failed.set_exception(error)
+    made = task(PreparedCall(lambda _: failed, str), PreparedCall(lambda _: pytest.fail("begun"), str))
+    made.start()
+    with pytest.raises(FailedError, match=problem):
+        made.answers()
+    assert (made.done, made.problem) == (True, problem)
