@@ -164,6 +164,8 @@ class LongRoundTripsAreLearned(TimerTest):
         sent = [
             again(result) for result in self.rounds(flow, first, min(self.outstanding, self.window - 1), acked=False)
         ]
+        self.ack(flow.group, [edge], self.psn(first - 1))  # behind a short wait: what is known of longer ones stays
+        self.bursts(flow, edge, sent, 1)
         self.probed(flow, edge, sent, [3, 7, 15, 31])
         later = self.later_epoch(flow)
         self.begin(later, acked=False)
