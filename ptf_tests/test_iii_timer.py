@@ -188,6 +188,24 @@ class LongRoundTripsAreLearned(TimerTest):
         self.equal("bursts behind a probe", self.bursts(flow, edge, sent, 40), bursts)
 
 
+class ProgressWithoutAWaitSaysNothing(LongRoundTripsAreLearned):
+    """Of round trips: what was learned of them stays while an edge acknowledges before any tick has found it waiting."""
+
+    def runTest(self) -> None:
+        flow, edge, sent = self.under_way()
+        self.equal("bursts", self.bursts(flow, edge, sent, 10), [1, 2, 3, 5, 9])
+        self.progress(flow, edge, self.psn(0), sent[1:])
+        self.ack(flow.group, [edge], self.psn(0))
+        self.equal("bursts behind an old ACK", self.bursts(flow, edge, sent[1:], 1), [])
+        self.ack(flow.group, flow.outputs, self.psn(len(sent) - 1))
+        first = len(sent) + 40
+        for number in range(len(sent), first):
+            self.round(flow, self.psn(number))
+            self.equal("bursts after progress", self.bursts(flow, edge, [], 1), [])
+        results = self.rounds(flow, first, min(self.outstanding, self.window - 1), acked=False)
+        self.probed(flow, edge, [again(result) for result in results], [15, 31])
+
+
 class BackOffIsEachEdgesOwn(TimerTest):
     """Missing ACKs of one edge do not delay retransmissions to another."""
 
