@@ -189,7 +189,7 @@ class LongRoundTripsAreLearned(TimerTest):
 
 
 class ProgressWithoutAWaitSaysNothing(LongRoundTripsAreLearned):
-    """Of round trips: what was learned of them stays while an edge acknowledges before any tick has found it waiting."""
+    """What was learned of round trips stays while an edge acknowledges before any tick has found it waiting."""
 
     def runTest(self) -> None:
         flow, edge, sent = self.under_way()
