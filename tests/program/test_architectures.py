@@ -272,7 +272,8 @@ def test_mode_iii_is_refused_with_the_modules_and_the_feature(plain: Path, tmp_p
     assert (done.returncode, done.stdout) == (2, "")
     lines = done.stderr.splitlines()
     assert [re.sub(r"^p4gen: error: modeiii_sum_int32_x64_plain: ", "", line) for line in lines] == [
-        "Retransmission and SendAck need clones of arriving packets, which the architecture plain does not have",
+        "Retransmission and SendAck and the flow of egress need clones of arriving packets, "
+        "which the architecture plain does not have",
         "the flow of egress needs clones of departing packets, which the architecture plain does not have",
     ]
     assert not (tmp_path / "build").exists()
