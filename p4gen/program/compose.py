@@ -111,7 +111,8 @@ class Composition:
     def _flow(self, gress: Gress, template: str) -> Flow:
         arch = Recorded(self.arch)
         context = self.context | {"arch": arch}
-        routed, others = "", ""
+        routed: str | None = None
+        others = ""
 
         def ordinary(caller: Callable[[], str] = str) -> str:
             """The statements for packets that are not the family's own; ``caller`` gives its own ones."""
@@ -124,9 +125,12 @@ class Composition:
             return others.replace(_PLACE, routed) if has_text(others) else ""
 
         text = self.templates.render_marked(self._form(template), context | {"ordinary": ordinary})
+        if self.guest is not None and routed is None:
+            missing = f"programs of the family {self.spec.family} leave no packets to a family beside it"
+            raise InputError(f"{self.spec.program}: {missing}")
         for added in self.parts.added:
             text = added.to(text)
-        last, guests = applied(routed), applied(others)
+        last, guests = applied(routed or ""), applied(others)
         names = sorted(applied(text), key=lambda name: name in last)
         return Flow(
             tuple(tidy(line for line in text.split("\n") if has_text(line))),

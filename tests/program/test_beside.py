@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from p4gen.groups import configure
 from p4gen.p4 import p4c
 from p4gen.p4.compile import compile_text
 from p4gen.p4.lint.rules import lint
+from p4gen.papers.epic import program as epic
 from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.papers.themis.spec import Mode as Half
 from p4gen.papers.themis.spec import ThemisSpec
@@ -157,3 +159,10 @@ def test_a_switch_has_the_clone_sessions_of_both() -> None:
     """Cursors and NACKs share a session, whose port does not matter."""
     assert [session.session_id for session in configure(both(), []).clone_sessions] == [511]
     assert configure(EpicSpec(), []).clone_sessions == ()
+
+
+def test_a_family_that_leaves_no_packets_has_none_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = "epic/tna/egress_ii.p4.j2"
+    monkeypatch.setattr(epic, "FACET", replace(epic.FACET, flows=lambda _: (alone, alone)))
+    with pytest.raises(InputError, match="programs of the family epic leave no packets to a family beside it"):
+        compose(both(Mode.II))
