@@ -46,7 +46,7 @@ class Part:
     module: bool
     template: str
     template_lines: int
-    """Lines of the template that it is rendered from."""
+    """Lines of the template that it is rendered from, and of those that it includes."""
     lines: tuple[str, ...] = field(repr=False)
 
 
@@ -173,12 +173,14 @@ def compare(before: ProgramSpec, after: ProgramSpec) -> Reuse:
 def _parts(composition: Composition) -> Iterator[Part]:
     names = {module.template: module.name for module in composition.modules}
     for template, lines in composition.rendered(line_directives=True):
-        text = [line for line, _ in lines]
+        found = [*lines]
+        text = [line for line, _ in found]
         while text and not text[-1]:
             text.pop()
         stem = template.rpartition("/")[2].partition(".")[0]
         name = names.get(template) or _AROUND.get(stem, stem) + _owner(composition, template)
-        template_lines = len(composition.templates.source(template).splitlines())
+        sources = dict.fromkeys((template, *(origin[0] for _, origin in found)))
+        template_lines = sum(len(composition.templates.source(each).splitlines()) for each in sources)
         yield Part(name, template in names, template, template_lines, tuple(text))
 
 
