@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final, Literal, assert_never
 
 from pydantic import Field, field_validator, model_validator
+from typing_extensions import override
 
 from p4gen.arch import Feature, architectures
 from p4gen.vocabulary.collective import CollectiveSpec, Overflow, Reliability
@@ -277,8 +278,8 @@ class EpicSpec(CollectiveSpec):
         return self.mode.augmented
 
     @property
+    @override
     def own_psns(self) -> bool:
-        """True for Mode I."""
         return self.mode.stores
 
     @property
@@ -361,8 +362,8 @@ class EpicSpec(CollectiveSpec):
         return "_".join((*parts, *self.company))
 
     @property
+    @override
     def alike(self) -> dict[str, str]:
-        """Includes the mode."""
         return {"mode": str(self.mode)} | super().alike
 
     @property

@@ -41,7 +41,7 @@ CLOSED: Final = Capability(
 
 
 def capabilities(spec: ThemisSpec) -> tuple[Capability, ...]:
-    """What a program lacks."""
+    """What a program of this form lacks; empty if it is not of this form."""
     if not spec.narrow:
         return ()
     return (HOPS, *((CLOSED,) if spec.filters and spec.by_class else ()))

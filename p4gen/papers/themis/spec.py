@@ -262,7 +262,7 @@ class ThemisSpec(ProgramSpec):
 
     @property
     def path_bits(self) -> int:
-        """Bits of a path's number."""
+        """Bits that the number of a path takes."""
         return (self.paths - 1).bit_length()
 
     @property

@@ -70,7 +70,7 @@ class Flow:
         return serial.add(self.psn, -1)
 
     def expected(self, rng: random.Random) -> int:
-        """An ePSN."""
+        """The ePSN of a NAK: mostly a PSN that is missing, else one near the next PSN."""
         if self.missing and rng.random() < 0.7:
             return rng.choice(self.missing)
         return serial.add(self.psn, rng.randrange(-12, 3))

@@ -36,7 +36,7 @@ QUEUE: Final = 512
 
 @dataclass(frozen=True)
 class Scheme:
-    """A row."""
+    """A row: the leaves' program and the NICs' recovery, with the paper's results."""
 
     name: str
     program: ThemisSpec
@@ -64,7 +64,7 @@ COLUMNS: Final = (
 
 
 def config(scheme: Scheme, size: int, order: Order) -> TrafficConfig:
-    """The run of a row."""
+    """The simulation of a row, in which each flow has ``size`` bytes."""
     network = TopologySpec.model_validate(clos_fields(NETWORK) | {"defaults": {"bandwidth": LINE, "queue": "4M"}})
     return TrafficConfig(
         network,

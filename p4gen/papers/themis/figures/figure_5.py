@@ -45,7 +45,7 @@ _GIGABIT: Final = 1_000_000_000
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is simulated."""
+    """The size of the network, of the data, and of the grid of timers."""
 
     leaves: int
     """And as many spines, and as many hosts on each leaf."""
@@ -62,7 +62,7 @@ class Scale:
 
     @property
     def network(self) -> str:
-        """The name of the network."""
+        """The topology's name, such as ``clos:8x8x8``."""
         return f"clos:{self.leaves}x{self.leaves}x{self.leaves}"
 
 
@@ -89,7 +89,7 @@ class FlowCell(NamedTuple):
 
 
 def config(cell: FlowCell, scale: Scale, seed: int, engine: EngineName = "jit") -> TrafficConfig:
-    """The run of a cell."""
+    """The simulation of a cell, on the network of a scale."""
     side, line = scale.leaves, scale.line * _GIGABIT
     parts = scale.line / 25
     marks = {"low": round(100_000 * parts), "high": round(400_000 * parts), "share": 0.2}
@@ -120,7 +120,7 @@ def config(cell: FlowCell, scale: Scale, seed: int, engine: EngineName = "jit") 
 
 
 def cells(scale: Scale) -> list[FlowCell]:
-    """All cells of the figure."""
+    """All cells of a scale: each collective with each setting of the timers and each scheme."""
     return [FlowCell(*each) for each in product(PAPER, scale.ti, scale.td, SCHEMES)]
 
 

@@ -43,7 +43,7 @@ class Loss:
     """On links from leaves to hosts; else on the links of spine 0."""
 
     def faults(self, network: TopologySpec) -> Faults:
-        """For a run."""
+        """The faults of the links of ``network``; none if nothing is lost."""
         if not self.share:
             return Faults()
         if self.last_hop:
@@ -63,20 +63,20 @@ NONE, RARE, OFTEN, LAST = LOSSES = (
 
 @dataclass(frozen=True)
 class Run:
-    """A row."""
+    """A row: a number of spines, where packets are lost, and by what Themis-D judges."""
 
     spines: int
     loss: Loss
     evidence: Evidence
 
     def program(self) -> ThemisSpec:
-        """That of the leaves."""
+        """The program of the leaves, which judges by ``evidence``."""
         queue = {"queue": figure_1.QUEUE} if self.evidence is Evidence.QUEUE else {}
         common = {"evidence": self.evidence, "paths": self.spines, "path_sets": 1, "connections": 16, "ports": 16}
         return ThemisSpec.model_validate(common | queue)
 
     def config(self, size: int, order: Order) -> TrafficConfig:
-        """Its simulation."""
+        """The simulation of the row, in which each flow has ``size`` bytes."""
         line = {"bandwidth": figure_1.LINE, "queue": "4M"}
         network = TopologySpec.model_validate(clos_fields(f"clos:4x{self.spines}x2") | {"defaults": line})
         return TrafficConfig(
@@ -108,7 +108,7 @@ class EvidenceResult:
 
 
 def perform(run: Run, size: int, order: Order) -> EvidenceResult:
-    """Simulate a run."""
+    """Simulate a run, and add up the verdicts of all leaves."""
     simulation = TrafficSimulation(run.config(size, order))
     result = simulation.run()
     verdicts: Counter[Verdict] = Counter()

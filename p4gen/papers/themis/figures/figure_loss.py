@@ -39,7 +39,7 @@ and one NAK."""
 
 @dataclass(frozen=True)
 class Scheme:
-    """A design."""
+    """A design: the fields of the leaves' program, and the NICs' recovery."""
 
     name: str
     fields: Mapping[str, object]
@@ -61,7 +61,7 @@ SCHEMES: Final = (
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is simulated."""
+    """How much is simulated: the cells, and the size of their flows."""
 
     size: int
     """Bytes of a flow that go over each path: the lossy link carries as much for every number of paths."""
@@ -78,7 +78,7 @@ SCALES: Final = {
 
 
 class LossCell(NamedTuple):
-    """One simulation."""
+    """A simulation: a scheme, a number of paths, and the share of packets that ``LINK`` loses."""
 
     scheme: int
     """Index of its scheme."""
@@ -106,7 +106,7 @@ class LossResult:
 
 
 def config(scheme: Scheme, paths: int, loss: float, size: int, seed: int, engine: EngineName = "jit") -> TrafficConfig:
-    """The run of a cell."""
+    """The simulation of a cell, in which each flow has ``size`` bytes for each path."""
     network = TopologySpec.model_validate(clos_fields(f"clos:2x{paths}x2") | {"defaults": {"queue": "4M"}})
     fields: dict[str, object] = {"paths": max(2, paths), "path_sets": 1, "connections": 16, "ports": 32}
     if "evidence" not in scheme.fields:
@@ -125,7 +125,7 @@ def config(scheme: Scheme, paths: int, loss: float, size: int, seed: int, engine
 
 
 def perform(scheme: Scheme, cell: LossCell, size: int, seed: int, engine: EngineName) -> LossResult:
-    """Simulate a cell."""
+    """Simulate a cell, and count losses, repairs and timeouts."""
     simulation = TrafficSimulation(config(scheme, cell.paths, cell.loss, size, seed, engine))
     repairs = Repairs(simulation)
     result = simulation.run()
