@@ -38,12 +38,12 @@ def mweth(receivers: int) -> Header:
 
 
 def payload(spec: MultiwriteSpec) -> Header:
-    """The data of a packet."""
+    """The header of a packet's data: ``spec.payload`` bytes, in words of ``WORD_BITS`` bits."""
     return Header("payload", "The data", (HeaderField("data", WORD_BITS, "data"),), count=8 * spec.payload // WORD_BITS)
 
 
 def headers(spec: MultiwriteSpec) -> tuple[Header, ...]:
-    """What the parser knows."""
+    """All headers that the parser knows; the MWETH is one of them where a bitmap does not fit immediate data."""
     return (
         roce.ETHERNET,
         roce.VLAN,

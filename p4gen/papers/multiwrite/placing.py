@@ -31,7 +31,7 @@ Waypoint = Callable[[int, int], str | None]
 
 
 def straight(_source: int, _rank: int) -> None:
-    """The shortest way."""
+    """The way that passes no given switch: the shortest one."""
 
 
 def switch_ip(topology: TopologySpec, switch: str) -> int:

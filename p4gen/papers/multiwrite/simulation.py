@@ -39,7 +39,7 @@ class Caller(Protocol):
 
     @property
     def problems(self) -> list[str]:
-        """What went wrong."""
+        """What went wrong, a sentence each; empty if nothing did."""
         ...
 
 
@@ -56,7 +56,7 @@ class Calls(Generic[AnyCaller]):
         """Those that have not begun."""
 
     def start(self) -> None:
-        """Make the next call."""
+        """Make the next call. Raises ``IndexError`` if all have begun."""
         self.left.pop(0)(self.caller)
 
     @property

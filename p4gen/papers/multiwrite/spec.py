@@ -47,7 +47,7 @@ class Place(StrEnum):
 
 
 class MultiwriteSpec(MemorySpec):
-    """A program of MultiWrite."""
+    """A program of MultiWrite: a switch copies a WRITE to all destinations in its bitmap."""
 
     family: Annotated[Literal["multiwrite"], Field(description="the family of programs: a paper's system")] = (
         "multiwrite"

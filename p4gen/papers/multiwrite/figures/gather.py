@@ -46,7 +46,7 @@ def _size(packets: int) -> int:
 
 
 def _ideal(packets: int) -> float:
-    """s/w, ps."""
+    """s/w, the time that a fragment of ``packets`` packets takes on a link, ps."""
     return _size(packets) * SECOND / LINK
 
 

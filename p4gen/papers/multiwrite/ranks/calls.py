@@ -84,7 +84,7 @@ class SharedCall(Protocol):
 
     @abstractmethod
     def start(self, member: Member) -> None:
-        """Have a rank make it."""
+        """Have a rank begin its part of the call."""
 
     @abstractmethod
     def problem(self, member: Member) -> str:

@@ -33,7 +33,7 @@ _TIMEOUT: Final = 50 * MS
 
 @dataclass(frozen=True)
 class Way:
-    """A way to gather."""
+    """A way to gather, and its duration by the paper's model."""
 
     name: str
     scheme: Scheme

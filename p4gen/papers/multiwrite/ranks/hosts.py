@@ -91,7 +91,7 @@ class Member:
 
     @property
     def pairs(self) -> list[QueuePair]:
-        """All its connections."""
+        """All connections, the one to write over first; none before ``connect``."""
         return [self._writer, *self._pairs.values()] if self._pairs else []
 
     def disconnect(self) -> None:

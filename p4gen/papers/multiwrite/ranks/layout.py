@@ -41,12 +41,12 @@ class Layout:
 
     @property
     def area(self) -> int:
-        """Bytes for each source."""
+        """Bytes of a window that belong to one source."""
         return self.slots * self.slot_bytes
 
     @property
     def size(self) -> int:
-        """Bytes of the window."""
+        """Bytes of the window, for all sources."""
         return self.ranks * self.area
 
     def window(self, base: int, rkey: int, source: int) -> Window:

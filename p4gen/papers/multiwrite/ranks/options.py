@@ -30,7 +30,7 @@ class Choice(StrEnum):
 
 
 class Relay(StrEnum):
-    """Who relays for a rank."""
+    """Who relays a part of a rank's block."""
 
     NONE = "none"
     """Nobody: all goes straight."""

@@ -27,7 +27,7 @@ _WIDTHS: Final = (32, 64, 128, 256, 512, 1024)
 
 @dataclass(frozen=True)
 class Plan:
-    """A call that can be made."""
+    """A call that all ranks can make, and the room that it takes."""
 
     title: str
     size: int

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 import numpy as np
+from typing_extensions import override
 
 from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.host.transport.clock import SECOND, US
@@ -23,7 +24,7 @@ from p4gen.papers.multiwrite.ranks.arithmetic import direct_share
 from p4gen.papers.multiwrite.ranks.calls import Gather, SharedCall, different
 from p4gen.papers.multiwrite.ranks.hosts import Bytes, Member
 from p4gen.papers.multiwrite.ranks.options import Relay
-from p4gen.papers.multiwrite.simulation import Layer
+from p4gen.papers.multiwrite.simulation import Caller, Layer
 from p4gen.plan.placement.placer import switch_of
 from p4gen.vocabulary.topology import TopologySpec
 
@@ -53,7 +54,7 @@ class Scheme:
         return replace(scheme, direct=direct_share(domain, scheme.relays, multicast=not unicast))
 
     def __str__(self) -> str:
-        """As titles go on with it."""
+        """The end of a title, as in " in domains of 4, 75% straight, relays: paired"; "" without relays."""
         if self.relay is Relay.NONE:
             return ""
         return f" in domains of {self.domain}, {float(self.direct):.0%} straight, relays: {self.relay}"
@@ -110,8 +111,8 @@ class Scheme:
         return lambda source, _rank: switches[self.partner(source, turn)]
 
 
-class Rank:
-    """A rank with its connections of all layers (``simulation.Caller``)."""
+class Rank(Caller):
+    """A rank with its connections of all layers."""
 
     def __init__(self, members: Sequence[Member], loop: EventLoop) -> None:
         self.members, self._loop = members, loop
@@ -119,13 +120,13 @@ class Rank:
         self._payload = members[0].layout.spec.payload
 
     @property
+    @override
     def done(self) -> bool:
-        """See ``Caller``."""
         return all(member.done for member in self.members)
 
     @property
+    @override
     def problems(self) -> list[str]:
-        """See ``Caller``."""
         return [problem for member in self.members for problem in member.problems]
 
     @property
@@ -176,7 +177,7 @@ class _Forwarding:
     free_at: int = 0
 
     def begin(self) -> None:
-        """Relay a part."""
+        """Begin the gather by which the host forwards, and take the packets that have come."""
         self.onward.begin_gather(b"")
         self._look(None)
 
@@ -210,7 +211,7 @@ class Relayed:
     payload: int
 
     def start(self, rank: Rank) -> None:
-        """Have a rank make it."""
+        """Have a rank begin to gather, with its own block."""
         rank.all_gather(self.blocks[rank.rank].tobytes(), self.scheme)
 
     def problem(self, rank: Rank) -> str:

@@ -26,7 +26,7 @@ class RunCall(Protocol):
 
     @abstractmethod
     def start(self, rank: Rank) -> None:
-        """Have a rank make it."""
+        """Have a rank begin its part of the call."""
 
     @abstractmethod
     def problem(self, rank: Rank) -> str:
@@ -41,7 +41,7 @@ class RunCall(Protocol):
 
 @dataclass(frozen=True)
 class RunPlan:
-    """Calls that can be made."""
+    """The calls of a run: their title, the layers that they use, and how their data is drawn."""
 
     title: str
     layers: tuple[Layer, ...]

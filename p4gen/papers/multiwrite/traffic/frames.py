@@ -40,7 +40,7 @@ class Star:
 
     @property
     def ports(self) -> dict[int, int]:
-        """The ports of edges."""
+        """The port of each edge, by the edge's number."""
         return {edge: edge - 1 for edge in range(1, self.spec.edges + 1)}
 
     def context(self, number: int, source: int, epoch: int = 1, first_psn: int = 0) -> WriteContext:

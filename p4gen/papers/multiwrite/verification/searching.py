@@ -57,7 +57,7 @@ def named(token: int, ranks: int, sets: Sets = Sets.CHANGING) -> tuple[int, ...]
 
 
 def token(number: int, size: int) -> bytes:
-    """The bytes of a token."""
+    """The bytes of a token, in which tokens differ: its number plus 1, ``size`` times."""
     return bytes([number + 1]) * size
 
 
@@ -76,11 +76,11 @@ class Writer:
         self._pair = nic.create_pair(end.qp, end.peer, config, self._completed)
 
     def parts(self) -> dict[str, object]:
-        """See ``Task``."""
+        """The task itself: the queue pair is a part of the NIC."""
         return {"task": self}
 
     def start(self) -> None:
-        """Post all writes."""
+        """Post the writes of all tokens."""
         size = self._spec.payload
         for number, ranks in enumerate(self._tokens):
             bitmap = sum(1 << rank for rank in ranks)
@@ -90,11 +90,11 @@ class Writer:
 
     @property
     def done(self) -> bool:
-        """See ``Task``."""
+        """Whether all writes are acknowledged."""
         return self._acknowledged == len(self._tokens)
 
     def forget_times(self) -> None:
-        """See ``Task``."""
+        """Nothing: it keeps no times."""
 
     def _completed(self, completion: Completion) -> None:
         if completion.status is not Status.SUCCESS:
@@ -118,7 +118,7 @@ class Destination:
         self._pair = nic.create_pair(end.qp, end.peer, config, _ignored)
 
     def parts(self) -> dict[str, object]:
-        """See ``Task``."""
+        """The task itself: the queue pair is a part of the NIC."""
         return {"task": self}
 
     def start(self) -> None:
@@ -126,15 +126,15 @@ class Destination:
 
     @property
     def done(self) -> bool:
-        """See ``Task``."""
+        """Whether all tokens that name the rank have come."""
         return self._pair.responder.expected == len(self._tokens)
 
     def forget_times(self) -> None:
-        """See ``Task``."""
+        """Nothing: it keeps no times."""
 
     @property
     def problem(self) -> str:
-        """See ``Task``: the memory is compared with the tokens that have come."""
+        """How the window differs from the tokens that have come; "" if it does not."""
         come = self._pair.responder.expected
         if come > len(self._tokens):
             return f"{self.name}: {come} packets have come; {len(self._tokens)} tokens name it"
@@ -181,7 +181,7 @@ class WriteScope(Scope):
 
     @property
     def _named(self) -> list[tuple[int, ...]]:
-        """The ranks of each token."""
+        """The ranks that each token goes to, in the order of tokens."""
         ranks = len(self.topology.rank_hosts)
         return [named(number, ranks, self.sets) for number in range(self.packets)]
 
