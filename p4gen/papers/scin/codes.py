@@ -47,7 +47,7 @@ TOP: Final = 254
 
 
 class Status(IntEnum):
-    """How a call ended."""
+    """How a call ended, as its flag says it."""
 
     SUCCESS = 0
     DISAGREEMENT = 1

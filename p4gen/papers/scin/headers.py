@@ -46,19 +46,19 @@ CURSOR: Final = Header(
 
 
 def payload(spec: ScinSpec) -> Header:
-    """The data of a packet."""
+    """The header of a packet's data: an element for each lane."""
     lane = HeaderField("lane", 8 * spec.element_bytes, "an element", type="element_t")
     return Header("payload", "One element for each lane", (lane,), count=spec.lanes)
 
 
 def scales(spec: ScinSpec) -> Header:
-    """The scales of a wave."""
+    """The header of a wave's scales: one for each block."""
     scale = HeaderField("block", 8 * spec.scaling.scale_bytes, "the scale of a block", type="scale_t")
     return Header("scales", "One scale for each block of a wave", (scale,), count=spec.scales)
 
 
 def headers(spec: ScinSpec) -> tuple[Header, ...]:
-    """What the parser knows."""
+    """All headers that the parser knows; scales are one of them where elements have scales."""
     return (
         roce.ETHERNET,
         roce.VLAN,

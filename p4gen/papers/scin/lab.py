@@ -172,17 +172,17 @@ class Plan:
 
     @property
     def held(self) -> int:
-        """See ``Plan``."""
+        """Bytes that each host holds: all ranks' data, and the results to compare with."""
         return 2 * self.call.ranks * self.size
 
     @property
     def title(self) -> str:
-        """See ``Plan``."""
+        """The call in one line, as in "allreduce of 65,536 bytes, 4 ranks"."""
         what = f"{self.call.name} of {self.size:,} bytes" if self.size else self.call.name
         return f"{what}, {self.call.ranks} ranks"
 
     def draw(self, chance: np.random.Generator) -> Drawn:
-        """See ``Plan``."""
+        """Draw the operands of all ranks."""
         return draw(self.call, self.spec, chance)
 
 

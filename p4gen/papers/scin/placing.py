@@ -39,7 +39,7 @@ class Plain:
 
     @classmethod
     def of(cls, topology: TopologySpec, spec: ScinSpec) -> Plain:
-        """That of a star."""
+        """The network of a topology. Raises ``InputError`` unless that has one switch."""
         if len(topology.switches) != 1:
             raise InputError(f"{topology.name} has {len(topology.switches)} switches; SCIN's groups are around one")
         (switch,) = topology.switches

@@ -181,7 +181,7 @@ class Group:
         """Of a call in each context."""
 
     def drawn(self, number: int) -> Drawn:
-        """A call's data."""
+        """The data of a call, which is drawn when it is asked for first."""
         if number not in self._calls:
             chance = np.random.default_rng([self.run.order.seed, self.number, number])
             self._calls[number] = (
@@ -247,7 +247,7 @@ class Caller:
         run.collective.start(self.rank, self.operand, self._result)
 
     def _flag_arrived(self) -> None:
-        """A flag has come."""
+        """Once the rank has all flags of its call, check the result, and make the next call."""
         if not self.rank.done:
             return
         run, number, status = self._group.run, self.ended, self.rank.status

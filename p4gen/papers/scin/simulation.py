@@ -239,5 +239,5 @@ class _Arrival:
     result: Buffer | None
 
     def make(self, _: object) -> None:
-        """The rank arrives."""
+        """Have the rank arrive at its next call."""
         self.member.arrive(self.packets, self.source, self.result)

@@ -28,7 +28,7 @@ class Variant(StrEnum):
 
 
 class ScinSpec(MemorySpec):
-    """A program of SCIN."""
+    """A program of SCIN: a switch reads operands from ranks' memory, and writes results to it."""
 
     family: Annotated[Literal["scin"], Field(description="the family of programs: a paper's system")] = "scin"
     mode: Annotated[Literal["scin"], Field(description="scin starts collectives in the switch")] = "scin"
@@ -141,12 +141,12 @@ class ScinSpec(MemorySpec):
 
     @property
     def blocks(self) -> int:
-        """Blocks of a packet."""
+        """Blocks of a packet; 0 if elements have no scales."""
         return self.lanes // self.scale_block if self.scaled else 0
 
     @property
     def scales(self) -> int:
-        """Blocks of a wave."""
+        """Scales of a wave, one for each block; 0 if elements have none."""
         return self.wave * self.blocks
 
     @property
@@ -160,8 +160,8 @@ class ScinSpec(MemorySpec):
         return 4 if self.scaled else 3
 
     @property
+    @override
     def single_switch(self) -> bool:
-        """See ``ServingSpec``: the one that reads and writes."""
         return True
 
     @property
@@ -170,8 +170,8 @@ class ScinSpec(MemorySpec):
         return {}
 
     @property
+    @override
     def wants_ticks(self) -> bool:
-        """See ``ProgramSpec``: a tick of each context drives its repair."""
         return True
 
     @property

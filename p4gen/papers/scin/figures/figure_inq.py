@@ -99,7 +99,7 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """For the table."""
+        """The row's label, as in "8 bits, 8 ranks, blocks of 64"."""
         return f"{self.bits} bits, {self.ranks} ranks, blocks of {self.block}"
 
 
@@ -119,7 +119,7 @@ class Noise:
 
 
 def measured(setting: Setting, seed: int) -> Noise:
-    """A row."""
+    """Draw activations, and measure the noise of each way to add them."""
     blocks = blocked(activations(setting.ranks, seed), setting.block)
     exact, most = blocks.sum(axis=0), 2 ** (setting.bits - 1) - 1
     return Noise(

@@ -55,7 +55,7 @@ def capacity(spec: ScinSpec, rate: int) -> float:
 
 @dataclass(frozen=True)
 class Timed:
-    """A call's times, ps."""
+    """The duration of a call, in ps, and what of it is synchronisation."""
 
     call: int
     """From the arrivals of all ranks to the last flag."""
@@ -64,7 +64,7 @@ class Timed:
 
     @property
     def data(self) -> int:
-        """Without synchronisation."""
+        """The duration of the call without synchronisation, ps."""
         return self.call - self.barrier
 
 
@@ -83,7 +83,7 @@ def timed(spec: ScinSpec, topology: TopologySpec, packets: int, engine: EngineNa
 
 
 def pages(size: int) -> str:
-    """A size in bytes as text."""
+    """A size in bytes as text, in whole MiB from 1 MiB on, else in whole KiB."""
     return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
 
 

@@ -61,7 +61,7 @@ class PullCall:
 
     @property
     def participants(self) -> list[int]:
-        """The ranks that arrive."""
+        """The ranks that arrive in any context of the call, in their order."""
         all_of_them = 0
         for pattern in self.patterns:
             all_of_them |= pattern.participants
@@ -114,7 +114,7 @@ class PullCall:
         return total
 
     def start(self, rank: Communicator, operand: Operand, result: Operand | None) -> None:
-        """Have a rank make it."""
+        """Have a rank begin its part of the call. ``result`` is None if the result goes where the operand is."""
         match self.name:
             case Collective.ALLREDUCE:
                 rank.all_reduce(operand, result)

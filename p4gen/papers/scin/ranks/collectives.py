@@ -33,7 +33,7 @@ class Operand:
     layout: Layout
 
     def part(self, number: int = 0) -> Buffer:
-        """Where a part is."""
+        """The memory of a part; parts are numbered from 0."""
         return Buffer(self.region, number * self.layout.size(self.packets))
 
     def put(self, array: Array) -> None:
@@ -88,7 +88,7 @@ class Communicator:
         return Operand(region, parts, numbers, layout.packets(held, parts), layout)
 
     def all_reduce(self, operand: Operand, result: Operand | None = None) -> None:
-        """Start an AllReduce."""
+        """Start an AllReduce of all ranks' operands, whose result all ranks get."""
         self.call(self._all, self._all, operand, result)
 
     def reduce(self, root: int, operand: Operand, result: Operand | None = None) -> None:
@@ -117,7 +117,7 @@ class Communicator:
             self._arrive(Pattern(1 << rank, self._all), held.packets, own, held.part(rank))
 
     def barrier(self) -> None:
-        """Start a Barrier."""
+        """Start a Barrier, a call of all ranks without data."""
         self._arrive(Pattern(self._all, self._all), 0, None, None)
 
     def call(self, sources: int, destinations: int, operand: Operand, result: Operand | None = None) -> None:

@@ -34,7 +34,7 @@ class Buffer:
 
     @property
     def address(self) -> int:
-        """Its virtual address."""
+        """The virtual address of the first byte."""
         return self.region.address + self.offset
 
 
@@ -80,7 +80,7 @@ class Member:
                 pair.post_recv(RecvWr(0))
 
     def disconnect(self) -> None:
-        """Destroy the connections."""
+        """Destroy the connections; what is outstanding on them completes as flushed."""
         for pair in self.pairs:
             pair.fail(Completed.FLUSHED)
             self._nic.destroy_pair(pair)

@@ -22,7 +22,7 @@ def elements(spec: ScinSpec, rng: random.Random) -> bytes:
 
 
 def scales(spec: ScinSpec, rng: random.Random) -> bytes:
-    """A wave's worth of them."""
+    """The scales of a wave: mostly those of ``_NEAR``, else any bits."""
     size = spec.scaling.scale_bytes
     chosen = _NEAR[size] if rng.random() < 0.8 else range(1 << 8 * size)
     return b"".join(rng.choice(chosen).to_bytes(size) for _ in range(spec.scales))

@@ -56,7 +56,7 @@ class ExpectedContext:
 
     @property
     def participants(self) -> int:
-        """All its ranks."""
+        """The sources and destinations of the context, as a bitmap."""
         return self.context.sources | self.context.destinations
 
     @property
@@ -76,7 +76,7 @@ class ExpectedContext:
         return min(self.acked.get(edge, self.first) for edge in named)
 
     def of(self, mask: int) -> list[PullEdge]:
-        """The edges of some ranks."""
+        """The edges of the ranks in a bitmap."""
         return [edge for edge in self.context.edges if mask >> (edge.edge - 1) & 1]
 
     def missing(self, edge: PullEdge) -> list[int]:

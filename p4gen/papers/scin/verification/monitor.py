@@ -80,8 +80,8 @@ class Pulls(Monitor):
                 problem = problem or self._flag(packet, rank, written, acked)
         return (written, tuple(acked)), problem
 
+    @override
     def waits(self, record: Record) -> bool:
-        """Never."""
         return False
 
     def _write(self, packet: RocePacket, rank: int, index: int) -> str:

@@ -53,7 +53,7 @@ def results(spec: ScinSpec, numbers: range, sources: int) -> bytes:
 
 
 def pieces(spec: ScinSpec, packets: int) -> Sequence[slice]:
-    """Of the memory of a call."""
+    """Where each packet of a call is in memory; the last of a wave has the wave's scales with it."""
     found = []
     for at in range(packets):
         first = at * spec.payload + at // spec.wave * spec.scale_bytes

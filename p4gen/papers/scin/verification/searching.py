@@ -64,25 +64,25 @@ class Rank:
         self._wrong = ""
 
     def parts(self) -> dict[str, object]:
-        """See ``Task``."""
+        """The task itself, and its member; queue pairs are parts of the NIC."""
         return {"task": self, "member": self._member}
 
     def start(self) -> None:
-        """Make the first call."""
+        """Make the first call; each flag begins the next one."""
         self._call()
 
     @property
     def done(self) -> bool:
-        """See ``Task``."""
+        """Whether the rank has the flags of all calls."""
         return len(self._member.statuses) == len(self._scope.calls)
 
     def forget_times(self) -> None:
-        """See ``Task``."""
+        """Set the time of the newest flag to 0."""
         self._member.flagged = 0
 
     @property
     def problem(self) -> str:
-        """See ``Task``."""
+        """What is wrong with the rank, a call or the memory; "" if nothing is."""
         wrong = next(iter(self._member.problems), self._wrong)
         return f"{self.name}: {wrong}" if wrong else self._memory_problem(results=self.done)
 
