@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from typing_extensions import override
 
 from p4gen.errors import InputError
 from p4gen.host.collectives.arrays import Array
-from p4gen.labs.calls import ALLTOALL, ROOT, ROOTED, Asked, LabMembers, size_text
+from p4gen.labs.calls import ALLTOALL, ROOT, ROOTED, Asked, LabMembers, Plan, size_text
 from p4gen.labs.hosts.ranks import DrawnArrays, GroupRanks
 from p4gen.labs.runs.groupsteps import GROUP_STEPS
 from p4gen.net.collectives.config import Call
@@ -24,8 +25,8 @@ SIZED: Final = frozenset(COLLECTIVES) - {Collective.BARRIER}
 
 
 @dataclass(frozen=True)
-class ArrayPlan:
-    """A call that hosts can make (``p4gen.labs.calls.Plan``). The program of ``spec`` says what numbers are."""
+class ArrayPlan(Plan):
+    """A call of a collective, or an AlltoAll. The program of ``spec`` says what numbers are."""
 
     spec: CollectiveSpec
     call: Call
@@ -35,23 +36,23 @@ class ArrayPlan:
     packets: int = 0
 
     @property
+    @override
     def title(self) -> str:
-        """See ``Plan``."""
         name = ALLTOALL if self.alltoall else self.call.collective
         return f"{name} of {size_text(self.size)}, {self.ranks} ranks" if self.size else f"{name}, {self.ranks} ranks"
 
     @property
+    @override
     def size(self) -> int:
-        """See ``Plan``."""
         return self.call.size
 
     @property
+    @override
     def held(self) -> int:
-        """See ``Plan``."""
         return 2 * self.ranks * self.size
 
+    @override
     def draw(self, chance: np.random.Generator) -> DrawnArrays:
-        """See ``Plan``."""
         values = draw(self.call, self.spec, self.ranks, chance, overflowing=False)
         if self.alltoall:
             return DrawnArrays(None, values, _exchanged(values))

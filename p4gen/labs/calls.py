@@ -26,12 +26,12 @@ class Plan(Protocol):
 
     @property
     def title(self) -> str:
-        """What it is, in a line."""
+        """The call in one line, as in "allreduce of 64K, 4 ranks"."""
         ...
 
     @property
     def size(self) -> int:
-        """Bytes, for reports."""
+        """The size of the call in bytes, as reports give it."""
         ...
 
     @property

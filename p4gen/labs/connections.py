@@ -86,7 +86,7 @@ class Connections(Parties):
             self._at_once(self._lab.manager.release_connection, party.numbers)
 
     def close_all(self) -> None:
-        """Close all parties."""
+        """Close all parties. Raises ``P4genError`` at the first one that cannot be closed."""
         for party in list(self._parties.values()):
             self.close(party)
 

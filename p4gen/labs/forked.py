@@ -70,11 +70,11 @@ class Forked:
         return status
 
     def terminate(self) -> None:
-        """Send SIGTERM."""
+        """Send SIGTERM if the process is running."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Send SIGKILL."""
+        """Send SIGKILL if the process is running."""
         self.send_signal(signal.SIGKILL)
 
     def send_signal(self, number: int) -> None:

@@ -114,7 +114,7 @@ class LabJob:
         return tuple(link for link in topology.links if set(link.ends) <= between or link.name in limited)
 
     def spec_of(self, switch: str) -> ProgramSpec:
-        """What a switch runs."""
+        """The spec of the program that a switch runs: ``core_spec``, if there is one, for switches without hosts."""
         return self.spec if self.core_spec is None or self._leaf(switch) else self.core_spec
 
     def program_of(self, switch: str) -> Program:
@@ -130,7 +130,7 @@ class LabJob:
         return any(link.other(switch) in self.topology.hosts for link in self.topology.ports[switch])
 
     def save(self, path: Path) -> None:
-        """Write the job as JSON."""
+        """Write the job as JSON, with the path of its topology's file in place of the topology."""
         fields = to_plain(self)
         del fields["topology"]
         path.write_text(json.dumps(fields), encoding="utf-8")

@@ -21,7 +21,7 @@ Answers = list[Future[dict[str, Any]]]
 
 
 class Nodes(Protocol):
-    """A lab's processes."""
+    """The processes of a lab: switches, hosts and a manager, with their network."""
 
     job: LabJob
     topology: TopologySpec

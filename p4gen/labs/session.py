@@ -258,7 +258,7 @@ class Lab:
         return self.switches[name]
 
     def fail_switch(self, name: str) -> None:
-        """Kill a switch's process."""
+        """Kill a switch's process. Raises ``InputError`` if there is no such switch, or it is not running."""
         process = self.check_switch(name)
         if not process.running:
             raise InputError(f"{name} is not running")

@@ -74,7 +74,7 @@ class Daemon:
         return {}
 
     def leave(self, request: Request) -> dict[str, Any]:
-        """Undo ``enter``."""
+        """Undo ``enter``, and forget the group's batch."""
         self.ranks.leave(request["group"])
         self._tasks.pop(request["group"], None)
         return {}

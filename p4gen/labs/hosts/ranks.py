@@ -82,7 +82,7 @@ class Ranks(ABC):
 
     @abstractmethod
     def counters(self) -> dict[str, dict[str, Any]]:
-        """Counters by group."""
+        """The counters and the state of each group, as plain data by the group's name."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class GroupRanks(Ranks):
 
     @override
     def leave(self, group: str) -> None:
-        """The manager ends it."""
+        """Nothing: the manager ends the group."""
 
     @override
     def join(self, group: str, generation: int, timeout: float) -> None:

@@ -19,7 +19,7 @@ Verb = Callable[[Request], dict[str, Any]]
 
 
 def write(text: str) -> None:
-    """Send an answer."""
+    """Write an answer to standard output at once."""
     sys.stdout.write(text)
     sys.stdout.flush()
 

@@ -57,7 +57,7 @@ class BatchTask:
         self._over = threading.Event()
 
     def start(self) -> None:
-        """Begin to make the calls."""
+        """Begin to make the calls, in a thread of their own."""
         threading.Thread(target=self._make_all, name=f"calls of {self.name}", daemon=True).start()
 
     @property
@@ -71,7 +71,7 @@ class BatchTask:
         return self._problem
 
     def parts(self) -> dict[str, object]:
-        """See ``Task``: real hosts are not frozen."""
+        """Nothing: real hosts are not frozen."""
         return {}
 
     def progress(self) -> float:

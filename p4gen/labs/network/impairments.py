@@ -74,7 +74,7 @@ class Impairments:
         return self.links.get(links[0].name, Troubles())
 
     def heal(self) -> None:
-        """Remove all faults."""
+        """Remove all faults of hosts' links and of links between switches."""
         for name in self.hosts:
             self._set_host(name, Troubles())
         for link in self._lab.topology.links:

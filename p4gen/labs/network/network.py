@@ -152,7 +152,7 @@ def _switch_class(node: Any) -> Any:
             self.delIntf(self.controlIntf)  # lo would be port 0, which belongs to the first link
 
         def start(self, _controllers: Any) -> None:
-            """See ``p4gen.labs.switches``."""
+            """Nothing: ``p4gen.labs.switches`` starts the process."""
 
     return LabSwitch
 

@@ -35,7 +35,7 @@ def _socket(interface: str) -> socket.socket:
 
 
 def main(arguments: list[str]) -> int:
-    """Capture until SIGTERM."""
+    """Write the frames of interfaces to a pcapng file until SIGTERM. ``arguments`` are the file and the interfaces."""
     path, names = Path(arguments[0]), arguments[1:]
     wakes, waker = os.pipe()
     os.set_blocking(waker, False)

@@ -38,7 +38,7 @@ class Wire:
         loop.add_end(self._flush)
 
     def close(self) -> None:
-        """Forward nothing more."""
+        """Stop forwarding, and close the sockets of both interfaces."""
         self._loop.remove_end(self._flush)
         for port in self._ports:
             self._loop.remove_reader(port.fileno())

@@ -56,7 +56,7 @@ def run(session: Session, words: list[str]) -> bool:
 
 
 def _usage(family: LabMembers[Any], collective: str, *, grouped: bool) -> str:
-    """How a collective is run."""
+    """The usage of ``run`` for a collective, such as ``run allreduce SIZE [HOST …|GROUP] [repeat N]``."""
     given = ["SIZE"] if collective in family.sized else []
     given += [f"[{option} …]" for option in family.collectives[collective]]
     return " ".join(["run", collective, *given, "[HOST …|GROUP]" if grouped else "[HOST …]", "[repeat N]"])

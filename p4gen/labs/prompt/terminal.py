@@ -41,12 +41,12 @@ class Session:
         """Held while several lines are printed, so that traces do not interleave with a table."""
 
     def close(self) -> None:
-        """End all traces."""
+        """End all traces that the prompt has begun."""
         for tracer in self.tracers.values():
             tracer.close()
 
     def ip_text(self, host: str) -> str:
-        """A host's IPv4 address."""
+        """The IPv4 address that a host has reported, as text."""
         return ipv4_text(self.lab.hosts[host].hello.result()["ip"])
 
     def execute(self, command: Sequence[str]) -> int:

@@ -51,7 +51,7 @@ def fail(session: Session, words: list[str]) -> bool:
 
 
 def restore(session: Session, words: list[str]) -> bool:
-    """Takes a link up again."""
+    """Takes a link up again. Raises ``InputError`` if there is no such link, and for anything else."""
     if words[0] != "link":
         raise InputError(f"usage: {RESTORE}; switches are restarted: restart switch s1")
     _set_link(session, words[1], words[2], up=True)

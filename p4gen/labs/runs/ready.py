@@ -15,7 +15,7 @@ from p4gen.manager.api import GroupStatus
 
 @dataclass(frozen=True)
 class Ready:
-    """What is about to be run."""
+    """Calls that have been checked, and can begin."""
 
     lab: Lab
     wanted: Wanted
@@ -25,7 +25,7 @@ class Ready:
     party: Party
 
     def begin(self, progress: Progress) -> Run:
-        """Begin the calls."""
+        """Begin the calls, ``wanted.repeat`` of them. ``progress`` is called as they end."""
         wanted, calls = self.wanted, [self.call] * self.wanted.repeat
         return Run(self.lab, self.party, calls, seed=wanted.seed, deadline=wanted.deadline, progress=progress)
 

@@ -26,12 +26,12 @@ def table(*columns: str) -> Table:
 
 
 def rate(bits: float) -> str:
-    """``89.0 Mb/s``."""
+    """A rate in bits a second as text, such as ``89.0 Mb/s``."""
     return f"{bits / 1e6:.1f} Mb/s"
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
-    """``loss 12, corrupt 3``."""
+    """Counts by reason as text, such as ``loss 12, corrupt 3``: the greatest first, without zeros."""
     return ", ".join(f"{reason} {count:,}" for reason, count in Counter(counts).most_common() if count)
 
 

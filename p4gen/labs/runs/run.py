@@ -110,7 +110,7 @@ class Run:
 
     @property
     def done(self) -> bool:
-        """Whether it has ended."""
+        """Whether the run has ended, well or not."""
         return self._outcome.done()
 
     def result(self) -> RunOutcome:

@@ -52,7 +52,7 @@ class Suite:
         return [CallOrder.of(spec, ranks, *asked) for asked in members_of(spec).samples(spec, ranks, size)]
 
     def run(self, party: Party, calls: list[CallOrder]) -> Run:
-        """Begin calls."""
+        """Begin calls, which have ``STEP_S`` seconds for all of them together."""
         return Run(self.lab, party, calls, seed=self._seed, deadline=STEP_S)
 
     def run_all(self) -> list[RunOutcome]:
