@@ -83,5 +83,5 @@ def aligned(table: Sequence[tuple[str, ...]]) -> Iterator[str]:
 
 
 def as_dict(pairs: Sequence[Pair]) -> list[dict[str, Any]]:
-    """The same for ``--json``."""
+    """Pairs as plain data for ``--json``; ``compiler`` is None without a report."""
     return [{"estimate": ours.plain, "compiler": theirs.plain if theirs else None} for ours, theirs in pairs]

@@ -34,7 +34,7 @@ class _Topology(click.ParamType):  # type: ignore[type-arg]  # generic in newer 
     name = "file|name"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Names, and files."""
+        """The names of built-in topologies, and a request for the shell's own file names."""
         names = sorted(file.stem for file in resource("topologies").glob("*.yaml"))
         found = [CompletionItem(name) for name in names if name.startswith(incomplete)]
         return [*found, CompletionItem(incomplete, type="file")]
@@ -53,12 +53,12 @@ class _Policy(click.ParamType):  # type: ignore[type-arg]  # generic in newer ve
 
 
 class _Address(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
-    """A gRPC address."""
+    """A gRPC address, ``HOST:PORT`` or ``unix:PATH``, checked when the command line is read."""
 
     name = "address"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The address, where it is one."""
+        """The address as it was given. Fails with the reason if it is not valid."""
         from p4gen.switch.address import checked  # noqa: PLC0415 - only verbs that talk to a switch need it
 
         try:
@@ -76,7 +76,7 @@ class SpecValue(click.ParamType):  # type: ignore[type-arg]  # generic in newer 
         self.values = values
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """What the field takes."""
+        """The values of the field that begin with ``incomplete``."""
         return [CompletionItem(value) for value in self.values() if value.startswith(incomplete)]
 
 

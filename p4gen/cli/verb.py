@@ -100,7 +100,7 @@ class Verb(click.Command):
             )
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The examples."""
+        """Write the verb's examples behind the rest of the help."""
         super().format_epilog(ctx, formatter)
         if self.examples:
             with formatter.section("Examples"):
@@ -133,7 +133,7 @@ class FiniteRange(click.FloatRange):
     """A number within bounds, without ``nan`` and ``inf``, which ``click.FloatRange`` accepts."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number."""
+        """The number. Fails if it is not finite, or out of bounds."""
         found = super().convert(value, param, ctx)
         if not math.isfinite(found):
             self.fail(f"{value!r} is not a finite number.", param, ctx)

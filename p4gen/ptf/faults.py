@@ -55,7 +55,7 @@ class _Program:
 
 @dataclass(frozen=True)
 class _Module:
-    """A module of programs."""
+    """What a file says of a module of programs."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _FORBID
     first: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class _Module:
 
 @dataclass(frozen=True)
 class _Kind:
-    """A kind of programs."""
+    """What a file says of a kind of programs."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _FORBID
     spec: Spec = field(default_factory=dict)

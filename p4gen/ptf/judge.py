@@ -38,7 +38,7 @@ them."""
 
 
 class Finding(enum.StrEnum):
-    """The verdict on a fault."""
+    """The verdict on a program with a fault."""
 
     CAUGHT = "caught"
     SURVIVED = "survived"

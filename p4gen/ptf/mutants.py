@@ -48,13 +48,13 @@ class Subject:
 
     @classmethod
     def of(cls, name: str, spec: ProgramSpec, tests: tuple[str, ...] = ()) -> Subject:
-        """The program of a spec."""
+        """The subject whose text is composed from a spec."""
         rendered = render(compose(spec))
         return cls(name, spec, rendered.text, rendered.origins, tests)
 
     @cached_property
     def compiled(self) -> Compiled:
-        """The program, compiled."""
+        """The front end's result. The front end runs at the first access."""
         return compile_text(self.text, f"{self.spec.program}.p4")
 
 

@@ -11,7 +11,7 @@ from p4gen.records import from_plain
 
 
 class Outcome(StrEnum):
-    """The outcome of a test."""
+    """How a test of a scenario has ended."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -36,7 +36,7 @@ class TestResult:
 
     @property
     def ok(self) -> bool:
-        """Passed or skipped."""
+        """Whether the test has passed, or was skipped."""
         return self.outcome in (Outcome.PASSED, Outcome.SKIPPED)
 
 

@@ -42,7 +42,7 @@ class Score:
 
 
 def score(findings: Iterable[tuple[str, Finding | None]]) -> dict[str, Score]:
-    """The score for each name."""
+    """Count the findings of each name, in the order of names; a finding of None is not counted."""
     counts = Counter(findings)
     return {
         name: Score(

@@ -80,7 +80,7 @@ def do(
 
 @dataclass(frozen=True)
 class Faults:
-    """What is tried."""
+    """The mutants that ``ptf mutate`` tries, and the numbers of those that it leaves out."""
 
     mutants: Sequence[Mutant]
     of: int
@@ -91,7 +91,7 @@ class Faults:
     """Faults of a list that have no form in the programs, and why."""
 
     def sentence(self) -> str:
-        """How many there are."""
+        """The counts as text, such as "20 of 346 faults in 4 programs, 12 more are equivalent"."""
         count, programs = len(self.mutants), len({mutant.subject for mutant in self.mutants})
         some = f"{count} of {self.of}" if count < self.of else str(count)
         more = f", {self.equivalent} more are equivalent" if self.equivalent else ""

@@ -56,7 +56,7 @@ def _percent(text: str) -> float:
 
 
 def _count(text: str) -> int:
-    """A number of links."""
+    """A number of links, of up to four digits. Raises ``ValueError`` for any other text."""
     if not (text.strip().isdecimal() and len(text.strip()) <= 4):
         raise ValueError(f"{quote(text)} is not a number of links")
     return int(text)

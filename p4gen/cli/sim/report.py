@@ -47,7 +47,7 @@ def show_end(result: RunResult, console: Console) -> None:
 
 
 def show(title: str, result: RunResult, console: Console) -> None:
-    """A run and its result."""
+    """Print a run's title, its lines, its traffic, and whether it has ended and is right."""
     console.print(title, markup=False)
     for line in result.lines:
         console.print(line, markup=False)

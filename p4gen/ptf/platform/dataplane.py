@@ -41,7 +41,7 @@ class BmPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[mi
         BmPort.ports[port_number] = self
 
     def get_packet_source(self) -> BmPort:
-        """The port itself."""
+        """The port itself: PTF waits on its descriptor."""
         return self
 
     def fileno(self) -> int:

@@ -47,11 +47,11 @@ class UnixPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[
         self._keep_alive: socket.socket | None = None
 
     def get_packet_source(self) -> UnixPort:
-        """The port itself."""
+        """The port itself: PTF waits on its descriptor."""
         return self
 
     def fileno(self) -> int:
-        """For ``select``."""
+        """The socket's descriptor, for ``select``."""
         return self._socket.fileno()
 
     def recv(self) -> tuple[int, int, bytes, float] | None:
