@@ -43,7 +43,7 @@ class Built:
 
     @property
     def program(self) -> Path:
-        """The P4 file."""
+        """The path of the P4 file in ``folder``."""
         return self.folder / f"{self.composition.spec.program}.p4"
 
 

@@ -33,7 +33,7 @@ class Plugin(Protocol):
 
     @property
     def package(self) -> str:
-        """Its Python package."""
+        """The dotted name of its Python package."""
 
     @property
     def base(self) -> Plugin | None:

@@ -73,7 +73,7 @@ def new_folder(out: Path, verb: str, program: str, target: str) -> Path:
 
 
 def write_record(folder: Path, record: RunRecord, cases: Sequence[Case], extra: dict[str, Any] | None = None) -> None:
-    """Finish a run's folder."""
+    """Write a finished run's record and its JUnit report to its folder. ``extra`` are more fields of the record."""
     content = asdict(record) | (extra or {})
     (folder / RUN_FILE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     write_junit(folder / JUNIT_FILE, cases)

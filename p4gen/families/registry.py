@@ -40,7 +40,7 @@ def forget() -> None:
 
 
 def family_of(spec: ProgramSpec) -> Family:
-    """The family of a spec."""
+    """The family that ``spec.family`` names. Raises ``InputError`` if a family cannot be loaded."""
     return families()[spec.family]
 
 

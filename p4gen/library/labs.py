@@ -21,7 +21,7 @@ _ERRORS: Mapping[int, type[P4genError]] = {2: InputError, 3: MissingToolError}
 
 @dataclass(frozen=True)
 class LabAnswer:
-    """The answer to a command."""
+    """The answer of a lab to a command of its prompt."""
 
     ok: bool
     """Whether the command succeeded; of a run, whether all results equal NumPy's."""

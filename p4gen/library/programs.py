@@ -60,7 +60,7 @@ class CompiledProgram:
 
     @cached_property
     def compiled(self) -> Compiled:
-        """The front end's result."""
+        """The front end's result. The front end runs at the first access."""
         return self.make()
 
     @property

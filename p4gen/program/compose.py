@@ -153,7 +153,7 @@ class Composition:
 
     @cached_property
     def modules(self) -> tuple[Module, ...]:
-        """Its modules, in order."""
+        """The modules among ``controls``, in the same order."""
         return tuple(control.module for control in self.controls if control.module is not None)
 
     def of(self, gress: Gress) -> tuple[Module, ...]:

@@ -132,7 +132,7 @@ class _Compiled(BytecodeCache):
             bucket.code = marshal.loads(code)  # noqa: S302 - nobody but this user can have written it
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Store the code."""
+        """Store the code in p4gen's cache folder."""
         stored.write(self._file(bucket), marshal.dumps(bucket.code))
 
     def _file(self, bucket: Bucket) -> Path:
