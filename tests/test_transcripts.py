@@ -65,6 +65,7 @@ NEVER = {
     r"^eval|_P4GEN_COMPLETE": "for a user's own shell",
     r"apt-get|^cd p4gen": "a user's machine",
     r"@veth|s1\.ctl": "interfaces of the user's",
+    r"--operators --reliability sr --json": "hours: every fault of two programs",
 }
 """Commands that no test can run, and why."""
 SERVE = re.compile(r"p4gen (manager|switch) ")
