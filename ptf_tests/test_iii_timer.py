@@ -148,11 +148,7 @@ class LongRoundTripsAreLearned(TimerTest):
     the time that was learned; a new epoch knows nothing of it, nor of the last waits before it."""
 
     def runTest(self) -> None:
-        flow, edge, sent = self.under_way()
-        self.equal("bursts", self.bursts(flow, edge, sent, 10), [1, 2, 3, 5, 9])
-        self.progress(flow, edge, self.psn(0), sent[1:])
-        self.ack(flow.group, [edge], self.psn(0))
-        self.equal("bursts behind an old ACK", self.bursts(flow, edge, sent[1:], 1), [])
+        flow, edge, sent = self.learned()
         self.probed(flow, edge, sent[1:], [15, 31])
         self.ack(flow.group, flow.outputs, self.psn(len(sent) - 1))
         for number in range(len(sent), len(sent) + 32):
@@ -176,6 +172,15 @@ class LongRoundTripsAreLearned(TimerTest):
         self.equal("bursts behind an old ACK of it", self.bursts(later, edge, sent, 1), [])
         self.equal("bursts of a new epoch", self.bursts(later, edge, sent, 5), [0, 1, 2, 4])
 
+    def learned(self) -> tuple[Flow, int, list[str]]:
+        """As ``under_way``, behind a wait whose bursts were for nothing; the first packet is acknowledged."""
+        flow, edge, sent = self.under_way()
+        self.equal("bursts", self.bursts(flow, edge, sent, 10), [1, 2, 3, 5, 9])
+        self.progress(flow, edge, self.psn(0), sent[1:])
+        self.ack(flow.group, [edge], self.psn(0))
+        self.equal("bursts behind an old ACK", self.bursts(flow, edge, sent[1:], 1), [])
+        return flow, edge, sent
+
     def progress(self, flow: Flow, edge: int, psn: int, rest: list[str]) -> None:
         """An edge acknowledges, and a tick sees it."""
         self.ack(flow.group, [edge], psn)
@@ -192,11 +197,7 @@ class ProgressWithoutAWaitSaysNothing(LongRoundTripsAreLearned):
     """What was learned of round trips stays while an edge acknowledges before any tick has found it waiting."""
 
     def runTest(self) -> None:
-        flow, edge, sent = self.under_way()
-        self.equal("bursts", self.bursts(flow, edge, sent, 10), [1, 2, 3, 5, 9])
-        self.progress(flow, edge, self.psn(0), sent[1:])
-        self.ack(flow.group, [edge], self.psn(0))
-        self.equal("bursts behind an old ACK", self.bursts(flow, edge, sent[1:], 1), [])
+        flow, edge, sent = self.learned()
         self.ack(flow.group, flow.outputs, self.psn(len(sent) - 1))
         first = len(sent) + 40
         for number in range(len(sent), first):

@@ -13,10 +13,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from p4gen import runs
 from p4gen.arch import architectures
+from p4gen.cli.differences import tell_difference
 from p4gen.cli.options import arguments_of, this_command
 from p4gen.difftest.across import Tally
 from p4gen.difftest.across_run import Job, Result, reference_of
-from p4gen.difftest.events import Packet
 from p4gen.difftest.family import traffic_of
 from p4gen.model import EngineName
 from p4gen.ptf.family import conformance_of
@@ -93,16 +93,7 @@ class AcrossVerb:
         )
         for name, reason in result.capabilities.items():
             say(f"  {tally.exceptions[name]:6} without [bold]{name}[/bold]: {reason}")
-        if result.difference is None:
-            say("[red]the seeded fault was not found[/red]" if seeded else "[green]no other difference[/green]")
-        else:
-            packets = sum(isinstance(step, Packet) for step in result.reduced)
-            say(f"[{'green' if seeded else 'red'}]difference[/] after {result.found_after} packets:")
-            for line in (result.difference.what, *result.difference.details):
-                say(f"  {line}", markup=False)
-            say(f"reduced to {packets} packet{'s' * (packets != 1)}:")
-            for file in result.files:
-                say(f"  {file}")
+        tell_difference(self.console, result, "no other difference", seeded=seeded)
         say(f"\n{folder}: programs\n  {this_command()} rerun {folder}")
 
 

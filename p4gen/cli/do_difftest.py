@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from p4gen import runs
 from p4gen.cli.across import AcrossVerb
 from p4gen.cli.defaults import FAULT_PACKETS, PACKETS
+from p4gen.cli.differences import tell_difference
 from p4gen.cli.ending import terminable
 from p4gen.cli.options import (
     arguments_of,
@@ -180,17 +181,7 @@ class _Verb:
             f"{tally.packets} packets in, {tally.outputs} out, {tally.requests} requests "
             f"({tally.refused} refused by both), state compared {tally.states} times; {result.seconds:.1f} s"
         )
-        if result.difference is None:
-            say("[red]the seeded fault was not found[/red]" if fault else "[green]no difference[/green]")
-        else:
-            packets = sum(1 for event in result.reduced if hasattr(event, "frame"))
-            say(f"[{'green' if fault else 'red'}]difference[/] after {result.found_after} packets:")
-            say(f"  {result.difference.what}", markup=False)
-            for line in result.difference.details:
-                say(f"  {line}", markup=False)
-            say(f"reduced to {packets} packet{'s' * (packets != 1)}:")
-            for file in result.files:
-                say(f"  {file}")
+        tell_difference(self.console, result, "no difference", seeded=fault is not None)
         say(f"\n{folder}: programs, logs, requests\n  {this_command()} rerun {folder}")
 
 

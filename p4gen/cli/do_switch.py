@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
-import sys
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,7 +11,7 @@ import click
 
 from p4gen.arch.ports import DROP_PORT
 from p4gen.cli.defaults import LOG_LEVELS, SWITCH_PORTS
-from p4gen.errors import InputError
+from p4gen.cli.logs import logging_to
 from p4gen.inputs import parsed
 from p4gen.model import EngineName
 from p4gen.switch.process import LOGGER, TRACE_LEVEL, Options, Statistics, run_switch
@@ -79,7 +76,8 @@ def do(
         raise click.UsageError("two interfaces for one port")
     if len(set(options.interfaces.values())) != len(interfaces):
         raise click.UsageError("one interface for two ports: each would receive every frame")
-    with _logging(log_level, log_file):
+    logging.addLevelName(TRACE_LEVEL, "TRACE")
+    with logging_to(log_file, LOGGER, _LEVELS[log_level]):
         statistics = run_switch(options)
     _report(statistics, as_json)
 
@@ -96,25 +94,6 @@ def _interface(text: str) -> tuple[int, str]:
     if not (at and name and number.isdecimal() and int(number) < DROP_PORT):
         raise click.UsageError(f"-i {text}: must be PORT@INTERFACE, such as 0@veth0, with a port up to {DROP_PORT - 1}")
     return int(number), name
-
-
-@contextlib.contextmanager
-def _logging(level: str, file: Path | None) -> Iterator[None]:
-    try:
-        handler: logging.Handler = (
-            logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file, encoding="utf-8")
-        )
-    except OSError as error:
-        raise InputError(f"--log-file {file}: {error.strerror}") from None
-    handler.setFormatter(logging.Formatter("[%(asctime)s.%(msecs)03d] [%(levelname)s] %(message)s", "%H:%M:%S"))
-    logging.addLevelName(TRACE_LEVEL, "TRACE")
-    LOGGER.addHandler(handler)
-    LOGGER.setLevel(_LEVELS[level])
-    try:
-        yield
-    finally:
-        LOGGER.removeHandler(handler)
-        handler.close()
 
 
 def _report(statistics: Statistics, as_json: bool) -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
+from p4gen.cli.logs import logging_to
 from p4gen.cli.values import ADDRESS, POLICY, TOPOLOGY
 from p4gen.cli.verb import FiniteRange, verb
-from p4gen.errors import InputError
 
 DEFAULT_ADDRESS = "127.0.0.1:9560"
 PLAN = "P4GEN_PLAN"
@@ -81,7 +79,11 @@ def command(
     from p4gen.manager.process import running_manager  # noqa: PLC0415
 
     interval, moving = tick_interval / 1000, replan == "on"
-    with _logging(log_file), running_manager(address, topology, db, policy, interval, replan=moving) as server:
+    log = logging.getLogger("p4gen.manager")
+    with (
+        logging_to(log_file, log, logging.INFO),
+        running_manager(address, topology, db, policy, interval, replan=moving) as server,
+    ):
         click.echo(f"listening at {server.address}")
         sys.stdout.flush()
         if until_eof:
@@ -102,22 +104,3 @@ def _stop_with_parent(ending: threading.Event) -> None:
     while os.read(sys.stdin.fileno(), 4096):
         pass
     ending.set()
-
-
-@contextlib.contextmanager
-def _logging(file: Path | None) -> Iterator[None]:
-    log = logging.getLogger("p4gen.manager")
-    try:
-        handler: logging.Handler = (
-            logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file, encoding="utf-8")
-        )
-    except OSError as error:
-        raise InputError(f"--log-file {file}: {error.strerror}") from None
-    handler.setFormatter(logging.Formatter("[%(asctime)s.%(msecs)03d] [%(levelname)s] %(message)s", "%H:%M:%S"))
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        handler.close()

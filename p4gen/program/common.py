@@ -14,7 +14,9 @@ template                     asks for (``ProgramParts.names``, and what the fami
 ``arch/*/pipelines``         ``arrival``, what a packet's arrival is called; ``drop_t``, ``DROP_REASONS``
 ``arch/*/deparser``          the parser ``PacketParser``; the templates above, or controls of the same names
 ``shared/forward``           ``spreads``, whether it applies SprayPath; ``cited["Forward"]``, where the paper routes;
-                             ``mac_addr_t``, ``ipv4_addr_t``; ``hdr.ethernet``, ``hdr.ipv4``, ``hdr.udp``
+                             ``mac_addr_t``, ``ipv4_addr_t``; ``hdr.ethernet``, ``hdr.ipv4``, ``hdr.udp``; on a
+                             Tofino ``flat``, whether each table has its own condition, and then ``routed_if``, a
+                             further condition of packets that are routed, or ""
 ``shared/answer_arp``        the same types; ``hdr.ethernet``, ``hdr.arp``; ``ARP_REQUEST``, ``ARP_REPLY``
 ``shared/entrances``         ``came_by``, an expression for the port; ``ENTRANCES``; ``hdr.ipv4``, ``hdr.bth``; in a
                              family's LookupTable, which applies it; its entries: ``p4gen.groups.entrances``

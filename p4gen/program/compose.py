@@ -40,7 +40,7 @@ class ProgramParts(Facet, Generic[OwnSpec]):
     """The templates of the flows of its pipelines, ingress and egress (``p4gen.program.flow``). Raises ``InputError``
     for a spec that has no program."""
     templates: Callable[[Composition], tuple[str, ...]]
-    """The templates in front of its modules, in their order in the text: the preamble first, the parser last."""
+    """The templates in front of its modules, in their order in the text: the preamble first."""
     names: Callable[[Composition], dict[str, Any]]
     """What its templates may refer to, beside what every family's templates may (``Composition.context``)."""
     words: Callable[[OwnSpec], Mapping[str, Word]] = lambda _: {}
@@ -234,7 +234,7 @@ class Composition:
     @cached_property
     def context(self) -> dict[str, Any]:
         """What the templates of modules may refer to: what every family's may, and what its own may."""
-        return {"spreads": False, "cited": {}} | self.names | {
+        return {"spreads": False, "flat": False, "routed_if": "", "cited": {}} | self.names | {
             "spec": self.spec,
             "beside": False,
             "bodies": [name for name in BODIES if name in self.headers],
@@ -268,20 +268,14 @@ class Composition:
             "arch": self.arch,
         }
         guests = self.guest_context
-        front, back = self.around
-        for template in front:
+        behind = (self.arch.template("pipelines"), self.arch.template("deparser"))
+        first, *rest = self.parts.templates(self)
+        preambles = (first, *(self.guest.facet.preamble if self.guest is not None else ()))
+        for template in map(self._form, (*preambles, *rest)):
             own = guests if self.of_guest(template) else {}
             yield template, self.templates.render(template, context | own)
         yield from ((control.template, iter(control.lines)) for control in self.controls)
-        yield from ((template, self.templates.render(template, context)) for template in back)
-
-    @cached_property
-    def around(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The templates in front of its controls, the preamble first, and those behind them."""
-        first, *rest = self.parts.templates(self)
-        front = (first, *(self.guest.facet.preamble if self.guest is not None else ()), *rest)
-        back = (self.arch.template("pipelines"), self.arch.template("deparser"))
-        return tuple(map(self._form, front)), back
+        yield from ((template, self.templates.render(template, context)) for template in behind)
 
     @cached_property
     def templates(self) -> Templates:

@@ -51,7 +51,7 @@ class Flow:
 
     def applies(self, module: str) -> bool:
         """Whether it applies the module of that name."""
-        return any(applied.module == module for applied in self.applied)
+        return any(each.module == module for each in self.applied)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any
 
 from p4gen.errors import FailedError, InputError
@@ -47,10 +48,16 @@ class Subject:
     """Modules of scenarios that are tried first on the faults of a module of the program."""
 
     @classmethod
-    def of(cls, name: str, spec: ProgramSpec, tests: tuple[str, ...] = ()) -> Subject:
+    def of(
+        cls,
+        name: str,
+        spec: ProgramSpec,
+        tests: tuple[str, ...] = (),
+        first: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    ) -> Subject:
         """The subject whose text is composed from a spec."""
         rendered = render(compose(spec))
-        return cls(name, spec, rendered.text, rendered.origins, tests)
+        return cls(name, spec, rendered.text, rendered.origins, tests, first)
 
     @cached_property
     def compiled(self) -> Compiled:
@@ -91,9 +98,7 @@ def listed_subjects(spec: ProgramSpec, seeding: Seeding) -> dict[str, Subject]:
     found = {}
     for name, fields in seeding.programs.items():
         small = type(spec).model_validate({**fields, "arch": spec.arch})
-        rendered = render(compose(small))
-        tests = tuple(seeding.tests.get(name, ()))
-        found[name] = Subject(name, small, rendered.text, rendered.origins, tests, seeding.first)
+        found[name] = Subject.of(name, small, tuple(seeding.tests.get(name, ())), seeding.first)
     return found
 
 

@@ -6,13 +6,14 @@ from collections import defaultdict
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import create_autospec
 
 import pytest
 from patience import PATIENCE_S, until
 
 from p4gen.errors import FailedError, InputError
 from p4gen.labs.calls import CallOrder
-from p4gen.labs.hosts.ranks import DrawnArrays, PreparedCall, Ranks
+from p4gen.labs.hosts.ranks import PreparedCall, Ranks
 from p4gen.labs.hosts.tasks import Answer, Batch, BatchTask
 from p4gen.labs.parties import Party
 from p4gen.labs.runs.run import Run
@@ -138,33 +139,10 @@ def test_a_process_that_has_ended_is_told_and_the_group_given_up(monkeypatch: py
 # --- a host's task ---
 
 
-class Parts(Ranks):
-    """Ranks of which only progress is asked."""
-
-    def enter(self, group: str, fields: Any) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def join(self, group: str, generation: int, timeout: float) -> None:
-        raise NotImplementedError
-
-    def leave(self, group: str) -> None:
-        raise NotImplementedError
-
-    def size(self, group: str) -> int:
-        raise NotImplementedError
-
-    def prepared(self, group: str, drawn: DrawnArrays, size: int) -> PreparedCall:
-        raise NotImplementedError
-
-    def counters(self) -> dict[str, dict[str, Any]]:
-        raise NotImplementedError
-
-    def progress(self, group: str) -> float:
-        return 0.25
-
-
 def task(*calls: PreparedCall) -> BatchTask:
-    return BatchTask("g", Parts(), calls, Batch((CALL,) * len(calls), 1, 0, PATIENCE_S))
+    ranks = create_autospec(Ranks, instance=True)
+    ranks.progress.return_value = 0.25
+    return BatchTask("g", ranks, calls, Batch((CALL,) * len(calls), 1, 0, PATIENCE_S))
 
 
 def test_a_task_makes_its_calls_in_turn() -> None:

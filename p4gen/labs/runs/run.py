@@ -138,7 +138,7 @@ class Run:
             if self._failures or self._interrupted.is_set() or any(each.problems for each in outcomes):
                 break
         if self._failures and not self._interrupted.is_set():
-            self._failures += [slow(switch) for switch in {*self._traced, *self._lab.traced()}]
+            self._failures += [slow(switch) for switch in dict.fromkeys((*self._traced, *self._lab.traced()))]
             self._failures += self._lab.parties.give_up(self._party)
         after, drops = self._counts(), self._lab.switch_drops()
         ranks = tuple(difference(now, then) for now, then in zip(after, self._before, strict=True))

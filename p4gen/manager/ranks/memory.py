@@ -25,6 +25,7 @@ from p4gen.host.transport.rc import QueuePair
 from p4gen.manager.api import HostManager, RankConfig, RankReport
 from p4gen.manager.ranks.calls import CallResult
 from p4gen.manager.ranks.follower import KEPT, Follower
+from p4gen.vocabulary import ProgramSpec
 
 
 class MemoryRank(Protocol):
@@ -54,8 +55,9 @@ class MemoryRank(Protocol):
         """The fraction of that call that is done, from 0 to 1."""
         ...
 
-    def unfit(self, config: RankConfig) -> str:
-        """Why it cannot be this rank; "" if it can."""
+    @property
+    def place(self) -> tuple[int, int, ProgramSpec]:
+        """The rank that the memory is laid out for, of how many, and the program."""
         ...
 
     def connect(self, config: RankConfig, timeout_ps: int) -> None:
@@ -208,7 +210,13 @@ class MemoryMember(Follower):
     def _unfit(self, config: RankConfig) -> str:
         if not config.spec.uses_memory:
             return f"group {self.group} is of {config.spec.family}, whose switches know no memory of ranks"
-        return self._mine.unfit(config)
+        rank, size, spec = self._mine.place
+        if (config.rank, config.size, config.spec) == (rank, size, spec):
+            return ""
+        return (
+            f"rank {config.rank} of {config.size} in group {config.group} of {config.spec.program}; memory was offered "
+            f"for rank {rank} of {size} with {spec.program}"
+        )
 
     @override
     def _create(self, config: RankConfig) -> None:

@@ -60,15 +60,11 @@ class Rank(CheckedRank):
     def progress(self) -> float:
         return self._member.progress
 
+    @property
     @override
-    def unfit(self, config: RankConfig) -> str:
-        member, layout = self._member, self._member.layout
-        if (config.rank, config.size, config.spec) == (member.rank, layout.ranks, layout.spec):
-            return ""
-        return (
-            f"rank {config.rank} of {config.size} in group {config.group} of {config.spec.program}; memory was offered "
-            f"for rank {member.rank} of {layout.ranks} with {layout.spec.program}"
-        )
+    def place(self) -> tuple[int, int, MultiwriteSpec]:
+        layout = self._member.layout
+        return self._member.rank, layout.ranks, layout.spec
 
     @override
     def connect(self, config: RankConfig, timeout_ps: int) -> None:

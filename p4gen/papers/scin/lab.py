@@ -85,14 +85,10 @@ class Rank(CheckedRank):
         # Of what is read of the operand, and of what is written, with the flags.
         return min((self._arrived() - self._before) / self._taken, 1.0) if self._taken else 0.0
 
+    @property
     @override
-    def unfit(self, config: RankConfig) -> str:
-        if (config.rank, config.size, config.spec) == (self._rank, self._size, self._spec):
-            return ""
-        return (
-            f"rank {config.rank} of {config.size} in group {config.group} of {config.spec.program}; memory was offered "
-            f"for rank {self._rank} of {self._size} with {self._spec.program}"
-        )
+    def place(self) -> tuple[int, int, ScinSpec]:
+        return self._rank, self._size, self._spec
 
     @override
     def connect(self, config: RankConfig, timeout_ps: int) -> None:

@@ -105,6 +105,7 @@ def _names(composition: Composition) -> dict[str, Any]:
         "cited": {"Forward": "section 3.2: ECMP, which gives P_base"},
         "spreads": _spreads(spec),
         "walks": spec.walks,
+        "routed_if": "meta.connection.again == 0" if spec.walks else "",
         "copies_cm": spec.cm is Cm.COPY,
         "narrow": spec.narrow,
         "received": ("made", "walk") if spec.narrow and spec.filters else (),
