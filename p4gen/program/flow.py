@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from p4gen.arch import Feature
+from p4gen.errors import InputError
 from p4gen.program.module import camel, snake
 
 _APPLY: Final = re.compile(r"\b(\w+)\.apply\([^;]*;")
@@ -64,12 +65,18 @@ class Added:
     after: str
 
     def to(self, text: str) -> str:
-        """The text of a flow with it."""
+        """The text of a flow with it. Raises ``InputError`` where ``after`` stands neither at the start of a line nor
+        alone in the braces of one."""
         statement = f"{snake(self.module)}.apply({self.arguments});"
         place = rf"\b{snake(self.after)}\.apply\([^;]*;"
         # Behind a statement that stands under a condition in one line, it stands in the same line.
-        text = re.sub(rf"(\{{ {place})( \}})", rf"\1 {statement}\2", text)
-        return re.sub(rf"(?m)^(\s*{place}.*)$", rf"\1\n{statement}", text)
+        found, in_braces = re.subn(rf"(\{{ {place})( \}})", rf"\1 {statement}\2", text)
+        found, in_lines = re.subn(rf"(?m)^(\s*{place}.*)$", rf"\1\n{statement}", found)
+        if in_braces + in_lines != len(re.findall(place, text)):
+            raise InputError(
+                f"{self.module} cannot follow {self.after} where that is one of several statements in a line"
+            )
+        return found
 
 
 def applied(text: str) -> tuple[str, ...]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from p4gen.errors import InputError
 from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.papers.themis.spec import ThemisSpec
 from p4gen.program import compose
@@ -62,6 +65,8 @@ def test_a_module_is_added_after_each_place_of_another() -> None:
         "    send_ack.apply(meta, x);  // line 35\ncount_acks.apply(meta);\nresend_ack.apply(meta);\n"
     )
     assert added.to("if (a) { send_ack.apply(meta); }") == "if (a) { send_ack.apply(meta); count_acks.apply(meta); }"
+    with pytest.raises(InputError, match="CountAcks cannot follow SendAck"):
+        added.to("if (a) { x = 1; send_ack.apply(meta); }")
 
 
 def test_modules_that_route_come_last_and_those_of_a_guest_before_them() -> None:
