@@ -132,6 +132,19 @@ class ForeignArrivalTouchesNothing(PullTest):
             self.refused(self.port(1), other.sealed().to_bytes(), reason)
 
 
+class ContextsThatAreNotServedDropArrivals(PullTest):
+    """Ranks of a context that the switch serves no longer, or not yet, get nothing."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        (masks,) = (each for each in configuration(self.spec, [context]).entries if each.table == "contexts")
+        self.control.delete(masks)
+        call = self.call(context, 1)
+        self.refused(self.port(1), self.arrival(call, 1).to_bytes(), "FindContext.not_served")
+        self.control.insert(masks)
+        self.finish(self.begin(context, 1))
+
+
 class BarrierFlagsWithoutReads(PullTest):
     """A call without data: all arrive, all get their flag, whether they are read, or written to, or both."""
 

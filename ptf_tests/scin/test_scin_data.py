@@ -8,6 +8,8 @@ from itertools import permutations
 import numpy as np
 from pulls import ANSWERS, PullTest
 
+from p4gen.papers.scin.control import Role, roles
+
 
 class SumOfAllSources(PullTest):
     """Whatever the order, results are those of all sources."""
@@ -110,6 +112,19 @@ class WrongLengthRefused(PullTest):
         packet = self.response(call, 1, 0)
         short = replace(packet, payload=packet.payload[4:])
         self.refused(self.port(1), short.sealed().to_bytes(), "ValidatePacket.unknown")
+
+
+class ResponsesOnOtherQueuePairsAreUnknown(PullTest):
+    """Data counts on the queue pair for READs only."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 1)
+        response = self.response(call, 1, 0)
+        for role in set(roles(self.spec)) - {Role.READ}:
+            qp = call.context.edges[0].local[role].qp
+            other = replace(response, bth=replace(response.bth, dst_qp=qp)).sealed()
+            self.refused(self.port(1), other.to_bytes(), "ValidatePacket.unknown")
+        self.finish(call)
 
 
 class BadIcrcTouchesNothing(PullTest):

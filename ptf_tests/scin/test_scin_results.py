@@ -147,6 +147,16 @@ class FlagIsRepeatedForEachRankAlone(PullTest):
         self.equal("copies for nobody", (self.drops() - before)["PrunePort.not_wanted"], 0)
 
 
+class TickAcknowledgesNoFlag(PullTest):
+    """A tick has the PSN 0, which may be that of a flag."""
+
+    def runTest(self) -> None:
+        context = self.served(first=0)
+        call = self.begin(context, 0)
+        self.took_flag(call, 2, 3)
+        self.silence(call, 3, [self.flag(call, 1)])
+
+
 class FlagsAreRepeatedForGood(PullTest):
     """After 4,096 ticks a flag is repeated at every 2,048th, at the 4,096th, too."""
 
