@@ -105,7 +105,9 @@ class Registry(Generic[T]):
     def _search(self) -> dict[str, T]:
         folder = importlib.import_module(self.home)
         own = [f"{self.home}.{module.name}" for module in pkgutil.iter_modules(folder.__path__) if module.ispkg]
-        found = [self._described(importlib.import_module(name), name) for name in own]
+        modules = [importlib.import_module(name) for name in own]
+        # A package without the constant is none of this kind: a paper without programs of its own.
+        found = [self._described(module, module.__name__) for module in modules if hasattr(module, self.constant)]
         announced = entry_points(group=f"p4gen.{self.many}")
         found += [self._checked(entry.load(), f"entry point {entry.value}") for entry in announced]
         found += [self._in_folder(Path(place)) for place in os.environ.get(self.folders, "").split(os.pathsep) if place]

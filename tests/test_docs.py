@@ -13,7 +13,7 @@ import pytest
 
 from p4gen.manager.api import GroupSpec
 from p4gen.papers.epic.spec import EpicSpec
-from p4gen.papers.scin.figures import figure_10
+from p4gen.papers.scin.experiments import figure_10
 from p4gen.plan.placement.policy import FabricView, SwitchRoom, find_policy
 from p4gen.program import compose, render
 from p4gen.stf import parse_text

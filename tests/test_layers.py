@@ -19,7 +19,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
-PAPERS = ("papers.epic", "papers.multiwrite", "papers.scin", "papers.themis")
+PAPERS = ("papers.aro", "papers.epic", "papers.multiwrite", "papers.scin", "papers.themis")
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "choices", "environment", "layout", "packages", "version"),
     ("inputs", "plugins", "records", "resources", "scratch", "stored"),
@@ -47,6 +47,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("host.transport",),
     ("host.collectives",),
     ("groups",),
+    ("cluster",),
+    ("experiments",),
     ("plan.placement",),
     ("plan.flow", "manager", "net", "ptf"),
     ("difftest", "plan.route"),

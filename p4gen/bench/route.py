@@ -9,9 +9,8 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from p4gen.plan.route.figures import Setting
 from p4gen.plan.route.instance import LeafSpine
-from p4gen.plan.route.study import Effort, solve
+from p4gen.plan.route.study import Effort, Setting, solve
 
 SIDE: Final = 24
 """Leaves, spines, and hosts of each leaf, at scale 1."""

@@ -40,15 +40,15 @@ VERBS = {
     "diff": "Compare two programs: which modules are reused, changed, added, removed.",
     "bench": "Measure the speed of programs, of the virtual network, or of the switch on interfaces.",
     "switch": "Run the embedded switch, with a P4Runtime server.",
-    "sim": "Run a collective over a virtual network that loses, reorders, duplicates and corrupts; sweeps and tables.",
-    "flow": "Simulate training jobs as flows, under policies of sharing switches; the paper's tables of them.",
+    "sim": "Run a collective over a virtual network that loses, reorders, duplicates and corrupts; sweeps.",
+    "flow": "Simulate training jobs as flows, under policies of sharing switches.",
     "route": "Find the fastest aggregation on a fabric, as flows to a server or as a group's tree, with a bound.",
+    "paper": "List the tables and figures of the papers, and repeat them, ours beside the paper's.",
     "lab": "Bring up switches, hosts and a manager under Mininet, with a prompt or a scenario.",
     "manager": "Manage groups on switches that register, for hosts and operators.",
     "top": "Show groups, rates, retransmissions and drops of a running manager, live.",
     "topo": "Check a topology, describe it, draw it.",
     "shell": "Open p4runtime-shell on a running switch.",
-    "hardware": "Show what programs take of a Tofino, beside the paper's table.",
     "schema": "Print the JSON Schema of a spec file.",
     "doctor": "List what is installed, and what each missing part would add.",
 }
@@ -57,7 +57,7 @@ SECTIONS = {
     "Make programs": ("build", "new", "schema", "diff"),
     "Check programs": ("check", "run", "stf", "ptf", "verify", "difftest", "rerun"),
     "Run networks": ("sim", "lab", "switch", "topo"),
-    "Measure and plan": ("bench", "flow", "route", "hardware"),
+    "Measure and plan": ("paper", "bench", "flow", "route"),
     "Operate": ("manager", "top", "shell", "doctor"),
 }
 """What a user wants, and the verbs for it."""

@@ -13,7 +13,7 @@ from p4gen.cli.options import report_console
 from p4gen.errors import InputError
 from p4gen.families import load_collective
 from p4gen.host.transport.clock import duration_text
-from p4gen.net.figures.drawing import topology_svg
+from p4gen.net.drawing import topology_svg
 from p4gen.plan.placement.network import place
 from p4gen.plan.placement.placed import GroupRequest
 from p4gen.plan.placement.placer import Names

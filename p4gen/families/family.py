@@ -16,11 +16,11 @@ facet                  asked by                                     a family's a
 ``Benchmark``          ``p4gen.bench``                              ``bench.py``
 ``StateReader``        ``p4gen.net`` (diagnoses)                    ``state.py``
 ``PacketNotes``        ``p4gen.net`` (ladders)                      ``notes.py``
-``Figures``            ``p4gen.net`` (``sim figure``)               ``figures.py``
+``Experiments``        ``p4gen.experiments`` (``p4gen paper``)      ``experiments.py``
 ``Runs``               ``p4gen.net`` (``sim run``)                  ``runs.py``
 ``ConnectionEntries``  ``p4gen.plan.placement``, ``p4gen.manager``  ``connections.py``
 ``Verification``       ``p4gen.verification``                       ``verification.py``
-``Hardware``           ``p4gen hardware``                           ``hardware.py``
+``Hardware``           ``p4gen.program`` (what does not fit)        ``hardware.py``
 ``LabMembers``         ``p4gen.labs``                               ``lab.py``
 ``Studies``            ``p4gen.cli.sim``, ``p4gen.labs``            ``studies.py``
 =====================  ===========================================  =======================

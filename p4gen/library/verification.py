@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from p4gen.errors import Diagnostic, InputError, Option
-from p4gen.families import collective, load_collective, load_spec
+from p4gen.families import collective, load_spec
 from p4gen.groups.connections import connection_entries
 from p4gen.host.transport.verbs import Recovery
 from p4gen.inputs import parsed, quote
@@ -21,9 +21,10 @@ from p4gen.verification.family import ScopeOrder, verification_of
 from p4gen.verification.findings.results import Problem, Progress, Result
 from p4gen.verification.parts.flows import FlowScope
 from p4gen.verification.scope import GroupScope
+from p4gen.verification.smallest import small_program
 from p4gen.verification.system import System
 from p4gen.verification.world import Budget, Scope
-from p4gen.vocabulary import CollectiveSpec, ProgramSpec
+from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.topology import TopologySpec, load_topology
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 TREE, FLOWS = "tree-3-2", "clos:2x2x1"
 """The topologies of groups, and of connections, if none is named."""
-SMALL: Final = {"lanes": 8, "window": 3, "message": 1, "groups": 1}
 """The program that is verified, where nothing else is asked for: the smallest with all of a mode's behaviour."""
 
 
@@ -136,15 +136,6 @@ def search(
         again = Search(System(scope), reduce=False, workers=workers, memory=memory, liveness=False)
         problem = again.run(depth=len(problem.events), seconds=seconds).problem or problem
     return Report(scope, result, problem), first.knowledge
-
-
-def small_program(topology: TopologySpec, fields: Mapping[str, Any]) -> CollectiveSpec:
-    """The smallest program for a topology that has the given fields. Raises ``InputError`` for wrong values."""
-    degree = max(len(ports) for name, ports in topology.ports.items() if name in topology.switches)
-    small = SMALL | {"fan_in": degree, "ports": max(4, degree)}
-    given = {name: value for name, value in fields.items() if value is not None}
-    known = type(load_collective(None, given)).model_fields
-    return load_collective(None, {name: value for name, value in small.items() if name in known} | given)
 
 
 def scope_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic
 
 from p4gen.errors import InputError
@@ -13,36 +13,7 @@ from p4gen.ptf.mutations import Mutation
 from p4gen.verification.parts.forging import Cursor, cursor
 from p4gen.verification.world import Budget, Scope
 from p4gen.vocabulary import ProgramSpec
-from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.topology import TopologySpec
-
-
-@dataclass(frozen=True)
-class PaperSearch:
-    """A search that a paper reports: its program and collective, its time, depth and numbers of states."""
-
-    name: str
-    fields: Mapping[str, object]
-    """The program's spec."""
-    collective: Collective
-    time: str
-    depth: int
-    states: int
-    """Number of distinct states."""
-    generated: int
-    """Number of all generated states, which are our transitions."""
-
-
-@dataclass(frozen=True)
-class PaperTable:
-    """A table of a paper with searches. ``about`` says how the paper's model and machine differ from ours."""
-
-    caption: str
-    about: str
-    topology: str
-    packets: int
-    losses: int
-    rows: tuple[PaperSearch, ...]
 
 
 @dataclass(frozen=True)
@@ -103,8 +74,6 @@ class Verification(Facet, Generic[OwnSpec]):
     exact: Callable[[OwnSpec], bool] = lambda _: False
     """Whether switches that filter NAKs remember every packet that has passed, so that they know each loss, and no
     other."""
-    tables: Mapping[int, PaperTable] = field(default_factory=dict)
-    """Tables of the paper, by number."""
     scopes: OwnScopes[OwnSpec] | None = None
     """The scopes of its programs if these serve neither groups nor connections."""
     sound: Callable[[OwnSpec], OwnSpec] = lambda spec: spec

@@ -14,7 +14,6 @@ from click.testing import CliRunner
 from p4gen.cli import lab as lab_verb
 from p4gen.cli.app import cli
 from p4gen.cli.flow import do_confirm
-from p4gen.errors import InputError
 
 WORKLOAD = """\
 fabric: {leaves: 2, spines: 2, hosts: 4}
@@ -38,22 +37,6 @@ def test_a_workload_under_all_policies(tmp_path: Path) -> None:
     assert len(rows) == 8
     assert rows[0]["job"] == "a.0"
     assert plot.read_text().startswith("<?xml")
-
-
-def test_a_table_beside_the_papers(tmp_path: Path) -> None:
-    done = CliRunner().invoke(cli, ["flow", "--table", "42", "--out", str(tmp_path)], catch_exceptions=False)
-    assert done.exit_code == 0
-    assert "Table 42: JCT of llama-65b" in done.output
-    assert done.output.count("misprint in the paper") == 4
-    lines = (tmp_path / "table-42.csv").read_text().splitlines()
-    assert lines[0] == "table,row,column,ours,paper,holds,note"
-    assert len(lines) == 17
-
-
-@pytest.mark.parametrize("wrong", ["46", "x", "7-35", "6,"])
-def test_tables_that_are_not_there_are_refused(wrong: str) -> None:
-    with pytest.raises(InputError, match="there are 6, 36 to 45, and all"):
-        CliRunner().invoke(cli, ["flow", "table", wrong], catch_exceptions=False)
 
 
 @pytest.mark.parametrize(("factor", "passes"), [(1.1, True), (1.3, False)])

@@ -96,7 +96,7 @@ OPTIONS = {
         "--retries",
     ),
     "sim sweep size": ("--seeds", "--values", "--timeout", "--size", "--out"),
-    "sim table": ("--seeds", "--values", "--loss"),
+    "paper": ("--scale", "--cells", "--check"),
     "ptf list": (*SPEC, "--test"),
     "lab star-4": (
         "--collective", "--size", "--root", "--ranks", "--repeat", "--loss", "--delay", "--reorder", "--duplicate",
@@ -128,7 +128,7 @@ def test_values_of_options(data: st.DataObject) -> None:
 @given(
     st.lists(junk, max_size=4),
     st.sampled_from(
-        ["", "build", "sim", "sim sweep", "sim table 25", "ptf list", "topo", "lab", "check", "run", "stf", "rerun"]
+        ["", "build", "sim", "sim sweep", "paper", "ptf list", "topo", "lab", "check", "run", "stf", "rerun"]
     ),
 )
 def test_words(words: list[str], verb: str) -> None:

@@ -21,11 +21,11 @@ from p4gen.vocabulary.topology import packaged_folder
 
 GROUPS = {
     "bench": ("program", "net", "flow", "route", "wire"),
-    "flow": ("run", "table", "confirm"),
+    "flow": ("run", "confirm"),
     "ptf": ("run", "mutate", "list"),
-    "route": ("run", "figure", "tree", "confirm"),
-    "sim": ("run", "sweep", "traffic", "table", "figure"),
-    "verify": ("run", "table", "faults", "replay"),
+    "route": ("run", "tree", "confirm"),
+    "sim": ("run", "sweep", "traffic"),
+    "verify": ("run", "faults", "replay"),
 }
 MODES = ("II", "III", "themis", "themis-s", "scin", "multiwrite")
 COMMANDS = [f"{name} {each}".strip() for name in VERBS for each in GROUPS.get(name, ("",))]
@@ -62,8 +62,6 @@ OWN = {
     "sim run": {"--capture", "--ladder"},
     "sim sweep": {"--values", "--seeds", "--out"},
     "sim traffic": {"--pattern", "--hosts", "--nic", "--ti", "--series", "--ladder"},
-    "sim figure": {"--scale", "--out"},
-    "sim table": {"--values", "--seeds", "--out"},
     "ptf run": {"--target", "--matrix", "--trace", "--test", "--out"},
     "ptf mutate": {"--operators", "--at-least", "--faults"},
     "ptf list": {"--test"},
@@ -73,7 +71,6 @@ OWN = {
     "bench route": {"--algorithm"},
     "bench wire": {"--packets"},
     "route run": {"--mapping", "--repeat"},
-    "route figure": {"--repeat"},
     "route tree": {"--inc"},
     "route confirm": {"--count"},
 }
@@ -140,7 +137,7 @@ def test_examples_are_command_lines(name: str, tmp_path: Path, monkeypatch: pyte
         assert what
 
 
-@pytest.mark.parametrize("name", ["build", "ptf run", "ptf mutate", "sim run", "sim table", "lab", "difftest"])
+@pytest.mark.parametrize("name", ["build", "ptf run", "ptf mutate", "sim run", "sim sweep", "lab", "difftest"])
 def test_options_of_the_program_stand_apart(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -228,7 +225,7 @@ def test_shells_are_told_what_fits(
         "p4gen lab ",
         "p4gen sim run ",
         "p4gen sim sweep loss ",
-        "p4gen sim table 31 ",
+        "p4gen sim sweep size ",
         "p4gen topo ",
         "p4gen manager --topology ",
     ],

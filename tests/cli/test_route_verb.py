@@ -65,19 +65,6 @@ def test_fabrics_that_are_none_are_refused(fabric: str) -> None:
         CliRunner().invoke(cli, ["route", "--fabric", fabric, "--algorithm", "random"], catch_exceptions=False)
 
 
-def test_a_figure_is_printed_with_its_statements_and_written(tmp_path: Path) -> None:
-    arguments = ["route", "figure", "7a", "--repeat", "1", "--seed", "3", "--out", str(tmp_path)]
-    done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
-    said = [line.split(" ")[0] for line in done.output.splitlines()]
-    assert done.exit_code == (1 if "MISSED" in said else 0)
-    assert said.count("holds") + said.count("MISSED") == 7
-    lines = (tmp_path / "figure-7a.csv").read_text().splitlines()
-    assert lines[0] == "one task,algorithm,slowest_gbps,total_gbps,gap,slowest_s"
-    assert [line.split(",")[1] for line in lines[1:]] == [f'"{name}"' for name in USUAL]
-    with pytest.raises(InputError, match="there is no figure '6'; there are 7a, 7b"):
-        CliRunner().invoke(cli, ["route", "figure", "7a,6"], catch_exceptions=False)
-
-
 TREE = ["route", "tree", "clos:2x2x2", "--inc", "leaf0"]
 
 

@@ -135,26 +135,20 @@ def test_a_sweep_writes_csv_and_plot(tmp_path: Path) -> None:
     assert result.return_value == 0, result.output
     assert (tmp_path / "size.csv").read_text().count("\n") == 3
     assert (tmp_path / "size.svg").exists()
-    assert "6.10" in result.output
+    assert " 6.1 " in result.output
 
 
 @pytest.mark.long
 def test_tables_are_printed_and_written_with_a_ratio_for_each_cell(tmp_path: Path) -> None:
-    result = sim("--values", "4K", "--out", str(tmp_path), "--json", command=("table", "25,30"))
-    assert result.return_value == 0, result.output
-    report = json.loads(result.output)
-    assert [table["table"] for table in report["tables"]] == [25, 30]
-    for table, solutions in zip(
-        report["tables"], (["EPIC-II", "EPIC-III", "Ring"], ["EPIC-II", "EPIC-III", "ToRank0"]), strict=True
-    ):
-        assert [cell["solution"] for cell in table["cells"]] == solutions
-        for cell in table["cells"]:
-            assert cell["ratio"] == pytest.approx(cell["ours"] / cell["paper"])
-        assert all(Path(file).stat().st_size > 100 for file in table["files"])
-    assert (tmp_path / "table-25.csv").read_text().count("\n") == 4
-    printed = sim("--out", str(tmp_path), command=("table", "30")).output
-    for text in ("Table 30", "ToRank0", "142,000", "time runs from"):
-        assert text in printed
+    asked = ["paper", "epic", "table-25", "--seed", "1", "--scale", "quick", "--out", str(tmp_path), "--json"]
+    report = json.loads(CliRunner().invoke(cli, asked, standalone_mode=False).output)
+    assert report["passed"]
+    assert [row["message size"] for row in report["rows"]] == ["4 KiB", "64 KiB"]
+    for solution in ("EPIC-II", "EPIC-III", "Ring"):
+        for row in report["rows"]:
+            assert row[f"{solution}: ratio"] == pytest.approx(row[solution] / row[f"{solution}: paper"])
+    assert all(Path(file).stat().st_size > 100 for file in report["files"])
+    assert (tmp_path / "epic" / "table-25-runs.csv").read_text().count("\n") == 7
 
 
 @pytest.mark.parametrize(
@@ -183,20 +177,12 @@ def test_options_that_do_not_go_together() -> None:
     assert "--burst: error: is the length of bursts of loss" in str(sim("--burst", "3").exception)
 
 
-@pytest.mark.parametrize("tables", ["33", "first", "25,", ""])
-def test_a_table_that_the_paper_does_not_have(tables: str) -> None:
-    result = sim(command=("table", tables))
-    assert isinstance(result.exception, InputError)
-    assert "must be one of 25" in str(result.exception)
-
-
 @pytest.mark.parametrize(
     ("before", "now"),
     [
         ("star-4 --size 1K", "run star-4 --size 1K"),
         ("star-4 --sweep size --values 4K,8K", "sweep size star-4 --values 4K,8K"),
         ("--sweep=loss star-4 --size 4K --values 0,1", "sweep loss star-4 --size 4K --values 0,1"),
-        ("star-4 --values 4K --table 30", "table 30 star-4 --values 4K"),
     ],
 )
 @pytest.mark.long
@@ -238,7 +224,7 @@ def test_traffic_is_reported_flow_by_flow(tmp_path: Path) -> None:
     for text in ("seed 1", "2 groups of 2 hosts on clos-2x1x2", "h0>h2", "everything has arrived as it was sent"):
         assert text in result.output
     assert csv.read_text().startswith("time_us,flow,rate_gbps,useful")
-    assert (tmp_path / "series.svg").read_text().startswith("<svg")
+    assert "<svg" in (tmp_path / "series.svg").read_text()
 
 
 def test_traffic_says_that_nics_which_go_back_n_are_not_sprayed() -> None:

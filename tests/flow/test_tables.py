@@ -4,51 +4,67 @@ from __future__ import annotations
 
 import pytest
 
-from p4gen.plan.flow.policies import Volume
-from p4gen.plan.flow.tables import SINGLE_TABLES, UNITS, table
+from p4gen.experiments.experiment import Order, Report, Value
+from p4gen.papers.epic.experiments.sharing import SHARING, UNITS
+
+SINGLE = [name for name in SHARING if name not in ("table-44", "table-45")]
+MISPRINT = "misprint in the paper"
 
 
-@pytest.mark.parametrize("number", SINGLE_TABLES)
-def test_cells_are_the_papers_to_the_last_digit(number: int) -> None:
-    report = table(number)
-    wrong = [
-        (cell.row, cell.column, cell.ours, cell.paper)
-        for cell in report.cells
-        if abs(cell.ours - float(cell.paper)) > 0.5000001 * 10 ** -len(cell.paper.partition(".")[2])
-    ]
-    misprinted = [cell for cell in report.cells if cell.note == "misprint in the paper"]
-    assert len(report.cells) == 16
-    assert (len(misprinted), len(wrong)) == ((4, 4) if number == 42 else (0, 0))
+def table(name: str, scale: str = "paper", seed: int = 1) -> Report:
+    return SHARING[name].perform(Order(scale, seed))
+
+
+def ours(report: Report) -> dict[tuple[Value, Value], float]:
+    return {(row[0], row[1]): row[2] for row in report.rows if isinstance(row[2], float)}
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_cells_are_the_papers_to_the_last_digit(name: str) -> None:
+    report = table(name)
+    misprinted = [row for row in report.rows if row[4] == MISPRINT]
+    assert len(report.rows) == 16
+    assert len(misprinted) == (4 if name == "table-42" else 0)
+    (check,) = report.checks
+    assert check.text == f"{16 - len(misprinted)} cells are the paper's to the last digit"
     assert report.ok
 
 
+def test_a_cell_that_is_not_the_papers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("p4gen.papers.epic.experiments.sharing.single_job", lambda *_args, **_more: 253.1)
+    (check,) = table("table-36").checks
+    assert not check.ok
+    assert check.text.endswith("; temporal, 32 units: 253.1, the paper's 137")
+    assert check.text.count(";") == 12  # all but the ring's
+
+
 def test_the_misprints_have_the_values_of_the_columns_beside_them() -> None:
-    found = {(cell.row, cell.column): cell for cell in table(42).cells}
+    report = table("table-42")
+    found = ours(report)
+    paper = {(row[0], row[1]): row[3] for row in report.rows}
     for policy in ("spatial", "temporal"):
-        ours = [round(found[policy, f"{units} units"].ours, 1) for units in UNITS]
-        printed = [float(found[policy, f"{units} units"].paper) for units in UNITS]
-        assert printed == [110.0, *ours[:1], *ours[2:]]
+        rounded = [round(found[policy, f"{units} units"], 1) for units in UNITS]
+        printed = [paper[policy, f"{units} units"] for units in UNITS]
+        assert printed == [110.0, *rounded[:1], *rounded[2:]]
 
 
 def test_exact_volumes_are_less_and_claim_nothing() -> None:
-    paper, exact = table(39), table(39, volume=Volume(paper=False))
-    assert exact.ok
-    assert {cell.note for cell in exact.cells} == {"not comparable"}
-    assert all(e.ours < p.ours for e, p in zip(exact.cells, paper.cells, strict=True))
+    paper, exact = table("table-39"), table("table-39", "exact")
+    assert exact.checks == ()
+    assert all(ours(exact)[place] < seconds for place, seconds in ours(paper).items())
 
 
 def test_a_mix_of_jobs_has_all_its_cells_and_distributions() -> None:
-    report = table(45, seed=1, jobs=12)
-    assert {cell.column for cell in report.cells} == {
+    report = table("table-45", "few")
+    assert {row[1] for row in report.rows} == {
         "without scale-up, s", "with scale-up, s", "/ edge-disjoint", "most / least with scale-up"
     }  # fmt: skip
-    assert len(report.jct) == 8
-    assert all(len(times) > 1 for times in report.jct.values())
+    assert report.checks == ()
+    assert set(report.files) == {"-8-GPUs-without-scale-up.svg", "-8-GPUs-with-scale-up.svg"}
 
 
 def test_mixes_of_jobs_are_within_the_tolerances(request: pytest.FixtureRequest) -> None:
     if not request.config.getoption("--full"):
         pytest.skip("minutes: --full")
-    for number in (44, 45):
-        report = table(number, seed=1)
-        assert [cell for cell in report.cells if not cell.ok] == []
+    for name in ("table-44", "table-45"):
+        assert [check.text for check in table(name).checks if not check.ok] == []

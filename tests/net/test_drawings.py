@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from io import BytesIO
 
 import pytest
 from scapy.utils import RawPcapNgReader
 
+from p4gen.experiments.plot import Series, chart_svg
 from p4gen.net.collectives.simulation import SimConfig, Simulation
-from p4gen.net.figures.drawing import Series, chart_svg, topology_svg
+from p4gen.net.drawing import topology_svg
 from p4gen.net.views.capture import Capture
 from p4gen.net.views.ladder import Ladder
 from p4gen.net.world.faults import Faults, Script
@@ -83,8 +85,10 @@ def test_charts_leave_gaps() -> None:
 
 def test_a_dashed_line_has_the_colour_of_the_one_before_it() -> None:
     lines = [Series("a", [1.0, 2.0]), Series("a too", [1.0, 3.0], dashed=True), Series("b", [2.0, 1.0])]
-    svg = ET.fromstring(chart_svg("t", "x", ["1", "2"], "y", lines))
-    drawn = list(svg.iter("{http://www.w3.org/2000/svg}polyline"))
-    first, second, third = (line.attrib["stroke"] for line in drawn)
+    svg = chart_svg("t", "x", ["1", "2"], "y", lines)
+    assert svg == chart_svg("t", "x", ["1", "2"], "y", lines)
+    paths = [each.attrib.get("style", "") for each in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}path")]
+    drawn = [style for style in paths if "stroke-width: 1.5" in style][:3]
+    first, second, third = (re.findall("stroke: (#[0-9a-f]{6})", style) for style in drawn)
     assert first == second != third
-    assert ["stroke-dasharray" in line.attrib for line in drawn] == [False, True, False]
+    assert ["stroke-dasharray" in style for style in drawn] == [False, True, False]

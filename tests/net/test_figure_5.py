@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from p4gen.errors import InputError
+from p4gen.experiments.experiment import Order, Report
 from p4gen.host.transport.clock import US
-from p4gen.net.figures.cells import Cell as Run
-from p4gen.net.figures.cells import perform
-from p4gen.net.figures.figure import Order, report_csv
 from p4gen.net.traffic.traffic import Pattern
 from p4gen.net.traffic.traffic_simulation import TrafficSimulation
-from p4gen.papers.themis.figures.figure_5 import SCALES, FlowCell, Scale, cells, config, report
+from p4gen.papers.themis.experiments.figure_5 import SCALES, FlowCell, Scale, cells, config, perform
 from p4gen.papers.themis.spec import Spread
 
 TINY = Scale(4, 100, 1 << 19, 10, ti=(900, 10), td=(4,))
 
 
+def report(scale: Scale, seed: int, monkeypatch: pytest.MonkeyPatch, *patterns: str) -> Report:
+    monkeypatch.setitem(SCALES, "tiny", scale)
+    return perform(Order("tiny", seed, patterns=patterns))
+
+
 @pytest.mark.long
-def test_a_few_cells_beside_the_papers() -> None:
-    said: list[str] = []
-    found = report(TINY, Order("tiny", 1), said.append)
+def test_a_few_cells_beside_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = report(TINY, 1, monkeypatch)
     rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
     assert [(row["collective"], row["T_I, us"], row["T_D, us"], row["paper's, %"]) for row in rows] == [
         ("AllReduce", 900, 4, "15.6-75.3"),
@@ -45,69 +45,16 @@ def test_a_few_cells_beside_the_papers() -> None:
         mine = [ok for text, ok in held.items() if text.startswith(f"{pattern}: Themis takes less time than")]
         behind = [row for row in rows if row["collective"] == pattern and row["less than adaptive, %"] <= 0]  # type: ignore[operator]
         assert mine == [not behind, True]
-    assert report_csv(found).count("\n") == 5
+    assert found.csv.count("\n") == 5
     assert set(found.files) == {"-allreduce.svg", "-alltoall.svg"}
-    assert any(text.startswith("cell 12 of 12: alltoall/10/4/themis, ") for text in said)
     assert any("fitted" in text for text in found.assumptions)
 
 
 SMALLEST = replace(TINY, ti=(10,), size=1 << 16)
 
 
-@pytest.mark.long
-def test_processes_change_nothing() -> None:
-    alone, together = (report(SMALLEST, Order("tiny", 3, jobs=jobs), lambda _: None) for jobs in (1, 2))
-    assert alone == together
-
-
-@pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.long
-def test_an_interrupted_figure_goes_on_with_the_missing_cells(jobs: int, tmp_path: Path) -> None:
-    whole = report(SMALLEST, Order("tiny", 3), lambda _: None)
-
-    def interrupt(text: str) -> None:
-        if text.startswith("cell 4 "):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        report(SMALLEST, Order("tiny", 3, kept=tmp_path), interrupt)
-    before = {file: file.stat().st_ino for file in tmp_path.iterdir()}
-    assert [file.name.rpartition("-")[0] for file in sorted(before)] == [
-        "allreduce-10-4-adaptive", "allreduce-10-4-ecmp", "allreduce-10-4-themis",
-    ]  # fmt: skip
-    resumed = report(SMALLEST, Order("tiny", 3, jobs=jobs, kept=tmp_path), lambda _: None)
-    assert (resumed.rows, resumed.checks) == (whole.rows, whole.checks)
-    assert "3 outcomes are kept from earlier runs" in resumed.assumptions
-    after = {file: file.stat().st_ino for file in tmp_path.iterdir()}
-    assert len(after) == 6
-    assert before.items() <= after.items()
-
-
-def test_outcomes_of_other_settings_are_not_taken(tmp_path: Path) -> None:
-    cell = FlowCell(Pattern.ALLREDUCE, 10, 4, Spread.ECMP)
-    run = Run(cell.name, config(cell, SMALLEST, 3))
-    others = [
-        replace(run.config, seed=4),
-        replace(run.config, window=256),
-        replace(run.config, program=run.config.program.model_copy(update={"paths": 2})),
-        config(cell._replace(td=50), SMALLEST, 3),
-    ]
-    files = {Run(cell.name, each).file(tmp_path) for each in (run.config, *others)}
-    assert len(files) == 5
-    assert Run(cell.name, config(cell, SMALLEST, 3)).file(tmp_path) in files
-
-
-def test_an_outcome_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    cell = FlowCell(Pattern.ALLREDUCE, 10, 4, Spread.ECMP)
-    run = Run(cell.name, config(cell, SMALLEST, 3))
-    run.file(tmp_path).write_text("{}")
-    with pytest.raises(InputError, match=r"cannot read .*allreduce-10-4-ecmp-[0-9a-f]{16}.json.*; delete it"):
-        perform(run, tmp_path)
-
-
-def test_some_cells_give_the_rows_that_they_have() -> None:
-    order = Order("tiny", 3, patterns=("allreduce/10/*/themis", "*/ecmp"))
-    found = report(SMALLEST, order, lambda _: None)
+def test_some_cells_give_the_rows_that_they_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = report(SMALLEST, 3, monkeypatch, "allreduce/10/*/themis", "*/ecmp")
     rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
     assert [(row["collective"], row["adaptive, ms"]) for row in rows] == [("AllReduce", None), ("AlltoAll", None)]
     assert [row["Themis, ms"] is None for row in rows] == [False, True]

@@ -6,15 +6,25 @@ from dataclasses import replace
 
 import pytest
 
+from p4gen.experiments.experiment import Order
 from p4gen.host.transport.clock import US
-from p4gen.net.figures.figure import Order
 from p4gen.net.traffic import traffic_simulation
 from p4gen.net.traffic.repairs import Cause, Repairs
 from p4gen.net.traffic.traffic import TrafficConfig
 from p4gen.net.traffic.traffic_simulation import TrafficResult, TrafficSimulation
 from p4gen.net.world.faults import Faults, Impairment, Outage
 from p4gen.p4.compile import Compiled, compile_text
-from p4gen.papers.themis.figures.figure_loss import QUEUE, SCHEMES, LossCell, Scale, Scheme, config, perform, report
+from p4gen.papers.themis.experiments.figure_loss import (
+    QUEUE,
+    SCALES,
+    SCHEMES,
+    LossCell,
+    Scale,
+    Scheme,
+    config,
+    perform,
+    simulate,
+)
 from p4gen.program import compose, render
 from p4gen.vocabulary import ProgramSpec
 
@@ -29,11 +39,11 @@ def watched(run: TrafficConfig) -> tuple[TrafficResult, Repairs]:
 
 
 @pytest.mark.long
-def test_a_few_cells() -> None:
-    said: list[str] = []
-    found = report(TINY, Order("tiny", 2), said.append)
+def test_a_few_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SCALES, "tiny", TINY)
+    found = perform(Order("tiny", 2))
     rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
-    assert len(rows) == len(said) == 3 * 4
+    assert len(rows) == 3 * 4
     assert [check for check in found.checks if not check.ok] == []
     for row in rows:
         assert (row["repaired, %"] is None) is (row["loss, %"] == 0)
@@ -41,13 +51,6 @@ def test_a_few_cells() -> None:
             assert (row["sent"], row["timeouts"], row["spurious, %"]) == (4 * 256 * row["paths"], 0, 0)  # type: ignore[operator]
     late = [row for row in rows if row["design"] == "late" and not row["loss, %"]]
     assert late[0]["spurious, %"] > 1  # type: ignore[operator]
-
-
-@pytest.mark.long
-def test_processes_change_nothing() -> None:
-    scale = replace(TINY, paths=(2,), schemes=SCHEMES[:1])
-    alone, together = (report(scale, Order("tiny", 3, jobs=jobs), lambda _: None) for jobs in (1, 2))
-    assert alone == together
 
 
 @pytest.mark.parametrize("paths", [2, 3])
@@ -92,8 +95,9 @@ def test_lost_naks_are_told_from_lost_retransmissions() -> None:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES, ids=[scheme.name for scheme in SCHEMES])
-def test_results_are_right_in_all_designs(scheme: Scheme) -> None:
-    assert perform(scheme, LossCell(0, 3, 0.02), 64 << 10, 1, "jit").errors == ()
+def test_results_are_right_in_all_designs(scheme: Scheme, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SCALES, "tiny", Scale(64 << 10, schemes=(scheme,)))
+    assert simulate(LossCell(0, 3, 0.02), "tiny", 1, "jit").errors == ()
 
 
 def test_a_switch_that_blocks_every_nack_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,9 +106,10 @@ def test_a_switch_that_blocks_every_nack_is_noticed(monkeypatch: pytest.MonkeyPa
         return compile_text(text.replace("verdict = verdict_t.LOST;", "verdict = verdict_t.LATE;"), "p.p4")
 
     cell = LossCell(0, 2, 0.01)
-    assert not perform(SCHEMES[0], cell, SIZE, 1, "jit").because(Cause.SILENCE)
+    monkeypatch.setitem(SCALES, "tiny", Scale(SIZE))
+    assert not simulate(cell, "tiny", 1, "jit").because(Cause.SILENCE)
     monkeypatch.setattr(traffic_simulation, "compile_spec", blocks)
-    assert perform(SCHEMES[0], cell, SIZE, 1, "jit").because(Cause.SILENCE) > 0
+    assert simulate(cell, "tiny", 1, "jit").because(Cause.SILENCE) > 0
 
 
 def test_the_queue_covers_the_window() -> None:

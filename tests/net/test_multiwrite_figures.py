@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.net.figures.figure import Order, figure_named
-from p4gen.papers.multiwrite.figures import FACET
-from p4gen.papers.multiwrite.figures.dispatch import expected_copies
-from p4gen.papers.multiwrite.figures.dispatching import (
+from p4gen.experiments.experiment import Order
+from p4gen.papers.multiwrite.experiments import FACET
+from p4gen.papers.multiwrite.experiments.dispatch import expected_copies
+from p4gen.papers.multiwrite.experiments.dispatching import (
     BY_EXPERT,
     BY_RANK,
     MULTIWRITE,
@@ -22,7 +22,7 @@ from p4gen.papers.multiwrite.figures.dispatching import (
     dispatch,
     remote,
 )
-from p4gen.papers.multiwrite.figures.paths import Paths, Piece
+from p4gen.papers.multiwrite.experiments.paths import Paths, Piece
 from p4gen.papers.multiwrite.placing import straight
 from p4gen.papers.multiwrite.ranks import arithmetic
 from p4gen.papers.multiwrite.ranks.gathering import DIRECT, FULL, IN_HOSTS, LINK, RELAY, UNICAST, WAYS, gather
@@ -98,15 +98,10 @@ def test_what_nobody_can_take_ends_a_run() -> None:
         net.run([Piece(0, 0, bytes(64), (1,), 64)])  # beyond the window
 
 
-def test_the_figures_have_names() -> None:
-    assert set(FACET.figures) == {"6", "7", "8", "table1"}
-    assert figure_named("multiwrite-table1")[0] == "MultiWrite"
-
-
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("number", ["6", "7", "8", "table1"])
+@pytest.mark.parametrize("number", ["figure-6", "figure-7", "figure-8", "table-1"])
 @pytest.mark.long
 def test_what_must_hold_holds(number: str) -> None:
-    scale = "small" if number == "table1" else "quick"  # a ratio of slopes needs more tokens
-    report = FACET.figures[number].draw(Order(scale, 1), lambda _: None)
+    scale = "small" if number == "table-1" else "quick"  # a ratio of slopes needs more tokens
+    report = FACET.experiments[number].perform(Order(scale, 1))
     assert report.ok, [check.text for check in report.checks if not check.ok]

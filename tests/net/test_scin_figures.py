@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from p4gen.net.figures.figure import Order
-from p4gen.papers.scin.figures import FACET, figure_fpga
-from p4gen.papers.scin.figures.study import capacity, star, timed
+from p4gen.experiments.experiment import Order
+from p4gen.papers.scin.experiments import FACET, figure_fpga
+from p4gen.papers.scin.experiments.study import capacity, star, timed
 from p4gen.papers.scin.spec import ScinSpec, Variant
 
 SPEC = ScinSpec(lanes=64, waves=4, wave=4, contexts=1, edges=4, ports=8)
@@ -49,16 +49,10 @@ def test_scales_come_two_links_earlier() -> None:
     assert 8 * LINK_US + 4 * SWITCH_US < found.call / 1e6 < 8 * LINK_US + 4 * SWITCH_US + sending
 
 
-def test_the_figures_are_there() -> None:
-    assert set(FACET.figures) == {"fpga", "10", "11", "inq", "10-inq"}
-
-
 def test_a_figure_that_does_not_hold_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figure_fpga, "SPEC", ScinSpec(lanes=256, waves=2, wave=2, contexts=1, edges=4, ports=8))
     monkeypatch.setattr(figure_fpga, "LARGE", 1 << 20)
     monkeypatch.setattr(figure_fpga, "PAPER", {figure_fpga.SMALL: 2.62, 1 << 20: 142.0})
-    done: list[str] = []
-    report = FACET.figures["fpga"].draw(Order("paper", 1), done.append)
-    assert done == ["4 KiB", "1 MiB"]
+    report = FACET.experiments["prototype"].perform(Order("paper", 1))
     assert [check.ok for check in report.checks] == [True, False]
     assert not report.ok

@@ -22,7 +22,7 @@ from p4gen.net.world.link import Passage
 from p4gen.papers.scin import control, simulation, words
 from p4gen.papers.scin.codes import Status
 from p4gen.papers.scin.control import Pattern, PullContext
-from p4gen.papers.scin.figures.study import star
+from p4gen.papers.scin.experiments.study import star
 from p4gen.papers.scin.ranks.calls import PullCall, draw
 from p4gen.papers.scin.ranks.options import CALL
 from p4gen.papers.scin.running import PullRun, fitted

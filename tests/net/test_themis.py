@@ -16,7 +16,6 @@ from p4gen.cli.app import cli
 from p4gen.errors import InputError
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
-from p4gen.net.figures.figure import Check, Figure, Report, report_csv
 from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig, by_position
 from p4gen.net.traffic.traffic_simulation import TrafficSimulation
 from p4gen.net.world.faults import Faults, Impairment
@@ -129,42 +128,20 @@ def test_too_many_connections_are_refused() -> None:
 
 
 def figure(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, ["sim", "figure", *arguments], standalone_mode=False)
+    return CliRunner().invoke(cli, ["paper", "themis", *arguments], standalone_mode=False)
 
 
 @pytest.mark.long
 def test_figure_1_holds_and_is_written(tmp_path: Path) -> None:
-    result = figure("themis-1", "--scale", "quick", "--seed", "1", "--out", str(tmp_path), "--json")
+    result = figure("figure-1", "--scale", "quick", "--seed", "1", "--out", str(tmp_path), "--json")
     report = json.loads(result.output)
     assert (result.return_value, report["passed"]) == (0, True), [c for c in report["checks"] if not c["holds"]]
-    assert [row["paper's"] for row in report["rows"]] == [0, 16, None, None, None]
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "themis-1-series.csv", "themis-1.csv", "themis-1b.svg", "themis-1c.svg",
+    assert [row["spurious: paper"] for row in report["rows"]] == [0, 16, None, None, None]
+    folder = tmp_path / "themis"
+    assert sorted(path.name for path in folder.iterdir() if path.is_file()) == [
+        "figure-1-series.csv", "figure-1.csv", "figure-1.md", "figure-1b.svg", "figure-1c.svg",
     ]  # fmt: skip
-    assert (tmp_path / "themis-1.csv").read_text().count("\n") == 6
-
-
-def test_what_does_not_hold_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    report = Report(("a", "b, %"), (("x", 1.5), ("y", None)), (Check("1 is 2", ok=False),), ("none",), {})
-    wrong = Figure("a figure", {"only": "nothing"}, lambda _order, _doing: report)
-    monkeypatch.setattr("p4gen.cli.sim.do_figure.figure_named", lambda _: ("A paper", wrong))
-    result = figure("themis-9", "--seed", "1", "--out", str(tmp_path))
-    assert result.return_value == 1
-    for text in ("A paper, Figure 9: a figure", "fails  1 is 2", "1.50"):
-        assert text in result.output
-    assert report_csv(report) == 'a,b %\n"x",1.5\n"y",\n'
-
-
-@pytest.mark.parametrize(
-    ("arguments", "cause"),
-    [
-        (["themis-0"], "there is no figure 'themis-0'; there are epic-latency, "),
-        (["themis-0"], "themis-1, themis-5, themis-evidence, themis-loss"),
-        (["themis-1", "--scale", "huge"], "themis-1 has no scale 'huge'; small: 8 MiB a node"),
-    ],
-)
-def test_unknown_figures_and_scales(arguments: list[str], cause: str) -> None:
-    assert cause in str(figure(*arguments).exception)
+    assert (folder / "figure-1.csv").read_text().count("\n") == 6
 
 
 def test_adaptive_routing_sees_the_queues() -> None:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p4gen.net.figures.figure import Order
+from p4gen.experiments.experiment import Order
 from p4gen.papers.scin.codes import GUARD, LARGEST, NOT_A_NUMBER
-from p4gen.papers.scin.figures import FACET
+from p4gen.papers.scin.experiments import FACET
 from p4gen.papers.scin.ranks.blocks import add, from_mxint8, to_mxint8
 
 BLOCK = 4
@@ -96,6 +96,6 @@ def test_infinities_and_nans_break_their_block_alone() -> None:
 
 
 def test_the_order_of_table_1(seed: int) -> None:
-    report = FACET.figures["inq"].draw(Order("paper", seed), lambda _: None)
+    report = FACET.experiments["table-1"].perform(Order("paper", seed))
     assert len(report.rows) == 10
     assert report.ok, [check.text for check in report.checks if not check.ok]

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from p4gen.builder import build
 from p4gen.errors import InputError
-from p4gen.families import family_of, parse_spec
-from p4gen.families.hardware import Hardware
+from p4gen.experiments.experiment import Order
+from p4gen.families import parse_spec
 from p4gen.p4.resources import Resources
+from p4gen.papers.epic.experiments.resources import PAPER, RESOURCES
 from p4gen.program.compilation import compile_spec
 from p4gen.vocabulary import ProgramSpec
 
@@ -58,33 +55,11 @@ def test_a_payload_of_more_pipes_is_named_where_it_would_do(tmp_path: Path) -> N
 
 @pytest.mark.long
 def test_epics_table_17_stands_beside_programs_of_the_same_sizes() -> None:
-    command = [sys.executable, "-m", "p4gen", "hardware", "--mode", "II", "--arch", "tna", "--lanes", "16"]
-    told = json.loads(subprocess.run([*command, "--json"], capture_output=True, check=True).stdout)
-    assert (told["paper"], told["table"]) == ("EPIC", 17)
-    assert [size["slots"] for size in told["sizes"]] == [512, 2048, 8192, 32768]
-    shares = [size["paper"]["map RAM"] for size in told["sizes"]]
-    assert [round(share * 576 / 100) for share in shares] == [71, 71, 103, 299]
-    ours = [size["estimate"]["rows"]["map RAM"]["used"] for size in told["sizes"]]
-    # Beside one to spare, a lane's register is 1, 1, 2 and 8 RAMs, and that of the slots, of 64 bits, 1, 1, 4 and 16.
-    assert [b - a for a, b in pairwise(ours)] == [0, 16 + 3, 6 * 16 + 12]
-    assert all(size["compiler"] is None for size in told["sizes"])
-    table = subprocess.run(command, capture_output=True, check=True, text=True).stdout
-    assert "EPIC, Table 17: share of Tofino, and our program on Tofino by p4gen's model" in table
-    assert any(line.startswith("map RAM") and " 51.91 | " in line for line in table.splitlines())
-
-
-def test_the_tables_rows_are_reports_rows() -> None:
-    found = family_of(spec()).facet(Hardware)
-    of = found.sized(spec(arch="tna"), 512)
-    program = compile_spec(of).program
-    (report,) = of.architecture.facet(Resources).estimate(program)
-    assert found.rows.keys() <= report.rows.keys()
-    assert all(len(shares) == len(found.sizes) for shares in found.rows.values())
-
-
-@pytest.mark.parametrize("arguments", [["--mode", "II"], ["--mode", "themis"]])
-def test_other_architectures_and_families_have_no_such_table(arguments: list[str]) -> None:
-    command = [sys.executable, "-m", "p4gen", "hardware", *arguments]
-    done = subprocess.run(command, capture_output=True, check=False, text=True)
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
+    report = RESOURCES.perform(Order("tofino2", 1))
+    (rams,) = (row for row in report.rows if row[0] == "map RAM")
+    paper = [share for share in rams[2::2] if isinstance(share, float)]
+    assert [round(share * 576 / 100) for share in paper] == [71, 71, 103, 299]
+    assert [row[0] for row in report.rows] == list(PAPER)
+    ours = [share for share in rams[1::2] if isinstance(share, float)]
+    assert ours == sorted(ours)
+    assert ours[0] < ours[-1]

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from p4gen.errors import InputError
-from p4gen.plan.route.figures import FIGURES, Figure, Mean, Table, draw_figure
+from p4gen.experiments.experiment import Order
+from p4gen.papers.aro.experiments.figures import FIGURES, ONE, Figure, Mean, Table, solved
 from p4gen.plan.route.study import ALGORITHMS, JOINT_ALGORITHMS
 
 RATES: dict[str, dict[str, Sequence[float]]] = {
@@ -102,19 +102,30 @@ def test_figures_have_algorithms_that_there_are(name: str) -> None:
         assert 1 <= setting.aggregators < setting.fabric.leaves + setting.fabric.spines
 
 
-def test_a_figure_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    figure = FIGURES["8"]
-    small = replace(figure, points=dict(list(figure.points.items())[:2]), algorithms=("random", "aggtree"))
-    monkeypatch.setitem(FIGURES, "8", replace(small, holds=lambda _: []))
-    told: list[tuple[str, int, int]] = []
-    found = draw_figure("8", 1, 3, lambda *said: told.append(said))
-    assert found.ok
-    assert list(found.table) == ["1", "2"]
-    assert all(mean.least > 0 for means in found.table.values() for mean in means.values())
-    assert told[0] == ("1", 0, 6)
-    assert told[-1] == ("2", 6, 6)
+def small(name: str) -> Figure:
+    """The first two points of a figure, with two algorithms and three instances."""
+    figure = FIGURES[name]
+    points = dict(list(figure.points.items())[:2])
+    return replace(figure, points=points, algorithms=("random", "aggtree"), repeat=3, holds=lambda _: [])
 
 
-def test_an_unknown_figure_is_refused() -> None:
-    with pytest.raises(InputError, match="there is no figure '6'; there are 7a, 7b"):
-        draw_figure("6", 1, 1, lambda *_: None)
+def test_a_figure_has_means_over_all_instances() -> None:
+    figure = small("8")
+    table = figure.table(Order("paper", 1))
+    assert list(table) == ["1", "2"]
+    each = [solved(figure.points["1"], figure.algorithms, seed)["aggtree"] for seed in (1, 2, 3)]
+    assert table["1"]["aggtree"].least == pytest.approx(sum(mean.least for mean in each) / 3)
+    assert figure.table(Order(ONE, 3))["1"]["aggtree"].least == each[2].least
+
+
+@pytest.mark.parametrize(("name", "rates"), [("8", 1), ("9", 2)])
+def test_a_figure_is_reported_point_by_point(name: str, rates: int) -> None:
+    figure = small(name)
+    report = figure.perform(Order(ONE, 1))
+    assert len(report.columns) == 4 + rates
+    assert [row[:2] for row in report.rows] == [
+        (point, algorithm) for point in figure.points for algorithm in figure.algorithms
+    ]
+    some = figure.perform(Order(ONE, 1, patterns=(f"{next(iter(figure.points))}/*",)))
+    assert len(some.rows) == 2
+    assert some.checks == ()

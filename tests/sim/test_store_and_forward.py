@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from p4gen.papers.epic.latency import MESSAGES, RECIRCULATING, TIERS, measured
+from p4gen.papers.epic.experiments.latency import MESSAGES, RECIRCULATING, TIERS, measured
 from p4gen.vocabulary.topology import load_topology
 
 

@@ -10,11 +10,9 @@ from p4gen.cli.commands import Commands
     package=__name__,
     about={
         "run": "Simulate a workload under one or all policies.",
-        "table": "Repeat the paper's tables of policies, each cell beside ours.",
         "confirm": "Compare policies in labs with what flows say.",
     },
     default="run",
-    flags={"--table=": "table"},
 )
 def command() -> None:
     """Simulate jobs as flows, without packets, under policies of sharing switches."""

@@ -14,10 +14,11 @@ from rich.table import Table
 
 from p4gen.cli.files import write_text, writing
 from p4gen.cli.options import report_console
+from p4gen.experiments.plot import write_cdf
 from p4gen.inputs import drawn
 from p4gen.plan.flow.fabric import FABRICS
 from p4gen.plan.flow.jobs import Job
-from p4gen.plan.flow.report import jobs_csv, plot_cdf
+from p4gen.plan.flow.report import jobs_csv
 from p4gen.plan.flow.simulate import Result, Setting, Simulation
 from p4gen.plan.flow.workload import load_workload
 
@@ -52,7 +53,7 @@ def do(
     if plot is not None:
         series = {policy: [o.jct for o in result.outcomes] for policy, result in results.items()}
         with writing(plot):
-            plot_cdf(series, found.name, plot)
+            write_cdf(plot, found.name, "job completion time, s", "share of jobs", series)
         console.print(f"wrote {plot}")
     if as_json:
         click.echo(json.dumps({"workload": found.name, "seed": seed, "policies": _json(results)}))

@@ -18,7 +18,6 @@ class _Routing(Commands):
     package=__name__,
     about={
         "run": "Route workers to parameter servers on random fabrics, beside the paper's baselines.",
-        "figure": "Repeat the paper's figures, with what must hold of them.",
         "tree": "Find the fastest IncTree of a group on a topology, with a bound.",
         "confirm": "Run the trees of random fabrics with packets, and compare goodput with what was predicted.",
     },

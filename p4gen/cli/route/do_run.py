@@ -19,7 +19,6 @@ from p4gen.errors import InputError
 from p4gen.inputs import drawn, parsed, quote
 from p4gen.plan.route.content import content, joint_content
 from p4gen.plan.route.drawing import plot_plans
-from p4gen.plan.route.figures import Setting
 from p4gen.plan.route.instance import Instance, LeafSpine
 from p4gen.plan.route.plan import Plan
 from p4gen.plan.route.study import (
@@ -29,6 +28,7 @@ from p4gen.plan.route.study import (
     USUAL,
     Effort,
     JointSolved,
+    Setting,
     Solved,
     Summary,
     joint_summary,

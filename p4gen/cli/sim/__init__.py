@@ -12,11 +12,9 @@ from p4gen.cli.commands import Commands
         "run": "Run a collective once.",
         "sweep": "Run a collective for several sizes or losses, compared with the row of the program's paper.",
         "traffic": "Run flows, AlltoAll and rings between hosts, without an IncTree.",
-        "table": "Repeat tables of the program's paper, each row compared with ours.",
-        "figure": "Repeat a figure of a paper, such as themis-1.",
     },
     default="run",
-    flags={"--sweep=": "sweep", "--table=": "table", "--figure=": "figure"},
+    flags={"--sweep=": "sweep"},
 )
 def command() -> None:
     """Run collectives over a virtual network that loses, reorders, duplicates and corrupts."""

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from p4gen.cli.options import collective_from, spec_fields
-from p4gen.cli.sim.comparison import studies_of
 from p4gen.cli.sim.options import SAID_BY_TABLES, STUDIED_SIZE
 from p4gen.errors import Diagnostic, InputError, Option
+from p4gen.families import family_of
 from p4gen.inputs import parsed, quote
 from p4gen.library.run_options import RunOptions
 from p4gen.library.simulation import run_order
 from p4gen.net.collectives.simulation import SimConfig, group_run
-from p4gen.net.figures.study import Axis
-from p4gen.vocabulary import units
+from p4gen.net.study import Axis, Studies
+from p4gen.vocabulary import CollectiveSpec, units
 from p4gen.vocabulary.topology import load_topology
 
 _MOST_VALUES = 100
@@ -37,6 +37,11 @@ def configuration(
         o["recovery"] = o["recovery"] or studies.recovery(spec)
     size = STUDIED_SIZE if studied else None
     return group_run(run_order(load_topology(topology_name), spec, RunOptions.among(o), {}, size=size))
+
+
+def studies_of(spec: CollectiveSpec) -> Studies[Any]:
+    """The figures of a spec's family. Raises ``InputError`` if it has none."""
+    return family_of(spec).facet(Studies)
 
 
 def values_of(given: str | None, axis: Axis) -> list[float] | None:

@@ -9,9 +9,11 @@ from typing import Any
 import click
 
 from p4gen.cli.options import report_console
-from p4gen.cli.sim.comparison import compare, swept
-from p4gen.cli.sim.config import configuration, values_of
-from p4gen.net.figures.study import Axis
+from p4gen.cli.reports import tell_report
+from p4gen.cli.sim.config import configuration, studies_of, values_of
+from p4gen.experiments.cells import Runner
+from p4gen.experiments.experiment import Order
+from p4gen.net.study import Axis, report
 
 
 def do(
@@ -21,8 +23,13 @@ def do(
     config = configuration(topology, spec_file, options, studied=True)
     console = report_console(quiet=options["as_json"])
     console.print(f"seed {config.seed}")
-    comparison = swept(Axis(axis), config, values_of(options["values"], Axis(axis)))
-    passed, report = compare(comparison, seeds, out, console)
+    studies = studies_of(config.program)
+    points = studies.points(Axis(axis), config, values_of(options["values"], Axis(axis)))
+    title = f"{config.collective} on {config.topology.name}, {config.program.program}"
+    with console.status(axis) as status:
+        order = Order("", config.seed, config.engine, runner=Runner(tell=lambda what: status.update(f"{axis}, {what}")))
+        found = report(studies, points, title, "Gb/s", seeds, order)
+    told = tell_report(title, found, {".csv": found.csv, **found.files}, out / axis, console)
     if options["as_json"]:
-        click.echo(json.dumps({"seed": config.seed, "passed": passed, "sweep": axis} | report))
-    ctx.exit(0 if passed else 1)
+        click.echo(json.dumps({"sweep": axis, "seed": config.seed} | told))
+    ctx.exit(0 if found.ok else 1)

@@ -10,12 +10,11 @@ from p4gen.cli.commands import Commands
     package=__name__,
     about={
         "run": "Check every reachable state of a collective.",
-        "table": "Repeat the tables of a paper that checked a model, each row compared with ours.",
         "faults": "Seed each fault of the conformance suite, and search for what it breaks.",
         "replay": "Play a counterexample again, and its scenario on a switch.",
     },
     default="run",
-    flags={"--replay=": "replay", "--table=": "table", "--faults": "faults"},
+    flags={"--replay=": "replay", "--faults": "faults"},
 )
 def command() -> None:
     """Check every reachable state of switches that run the generated program, hosts and a lossy network."""

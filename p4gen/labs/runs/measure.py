@@ -11,7 +11,7 @@ from p4gen.labs.calls import CallOrder, size_text
 from p4gen.labs.runs.report import rate, table
 from p4gen.labs.runs.run import Run
 from p4gen.labs.session import Lab
-from p4gen.net.figures.study import Studies
+from p4gen.net.study import Studies
 from p4gen.vocabulary.message import Collective
 
 _WARM_UP: Final = 2

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from p4gen.experiments.plot import Series, chart_svg
 from p4gen.host.transport.clock import SECOND, US
-from p4gen.net.figures.drawing import Series, chart_svg
 
 LABELS: Final = 12
 """The number of labels on the axis of time."""

@@ -1,4 +1,4 @@
-"""EPIC's Table 17: the resources of its program on a Tofino."""
+"""How EPIC's programs are made smaller."""
 
 from __future__ import annotations
 
@@ -50,27 +50,4 @@ def _smaller(spec: EpicSpec) -> Iterator[Iterator[tuple[str, EpicSpec]]]:
         yield iter([("--arch t2na", _with(spec, arch="t2na"))])
 
 
-def _sized(spec: EpicSpec, slots: int) -> EpicSpec:
-    """One group with all slots."""
-    return _with(spec, groups=1, slots=slots)
-
-
-FACET: Hardware[EpicSpec] = Hardware(
-    paper="EPIC",
-    table=17,
-    target="Tofino",
-    rows={
-        "hash bits": (5.65, 6.05, 6.45, 6.85),
-        "gateways": (22.92, 22.92, 22.92, 22.92),
-        "SRAM": (7.92, 7.92, 11.25, 31.67),
-        "TCAM": (1.39, 1.39, 1.39, 1.39),
-        "VLIW": (8.59, 8.59, 8.59, 8.59),
-        "map RAM": (12.33, 12.33, 17.88, 51.91),
-        "meter ALU": (72.92, 72.92, 72.92, 72.92),
-        "PHV": (34.80, 34.80, 34.80, 34.80),
-    },
-    # Of 32 lanes of 32 bits: 8 MB are 4 MB in each of two pipes, 32,768 slots.
-    sizes={"128 KB": 512, "512 KB": 2048, "2 MB": 8192, "8 MB": 32768},
-    sized=_sized,
-    smaller=_smaller,
-)
+FACET: Hardware[EpicSpec] = Hardware(_smaller)

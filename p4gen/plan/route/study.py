@@ -1,11 +1,11 @@
-"""ARO's Figures 7a, 9 and 10: mean throughput over random instances, by algorithm."""
+"""Mean throughput over random instances, by algorithm."""
 
 from __future__ import annotations
 
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from p4gen.plan.route.baselines import aggregation_tree, random_spine
@@ -48,6 +48,26 @@ PAPER: Final = {"random": 7.92, "grid": 1.75, "aggtree": 8.76, "aro": 26.33}
 """Figure 7a's means in Gb/s: 24 x 24 x 24, 200 workers, 20 % of the switches aggregate, 4 pipelines, 30 instances."""
 _OWN_SEEDS: Final = 10**6
 """Added to the seed of an instance for an algorithm's own random choices."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The parameters from which the instances of one point of a figure are drawn."""
+
+    fabric: LeafSpine = field(default_factory=LeafSpine)
+    workers: int = 200
+    """Workers of each job."""
+    ina: float = 0.2
+    """The share of the switches that aggregate."""
+    jobs: int = 1
+    tasks: int = 1
+    """Tasks of each job."""
+    effort: Effort = field(default_factory=Effort)
+
+    @property
+    def aggregators(self) -> int:
+        """The number of switches that aggregate; the servers' leaves do."""
+        return max(self.jobs * self.tasks, int(self.ina * (self.fabric.leaves + self.fabric.spines)))
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,8 @@ all workers.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from operator import getitem
 from types import TracebackType
 from typing import Any, Final, TypeVar
@@ -17,19 +16,16 @@ from uuid import uuid4
 
 from typing_extensions import override
 
-from p4gen.errors import Diagnostic, FailedError, InputError, MissingToolError, Option
+from p4gen.cluster import connected
+from p4gen.errors import FailedError
 from p4gen.verification.search.kernel import Known, Shape, Words
 from p4gen.verification.search.team import Team
 from p4gen.verification.search.worker import Expanded, Fresh, Marks, Numbered, Parcel, Worker, first
 
 T = TypeVar("T")
 
-LOCAL: Final = "local:"
 ROOM: Final = 1 << 19
 """Rows that a worker may find before it exchanges them: more than for threads, because an exchange takes longer."""
-_SECONDS: Final = 30
-"""How long a scheduler may take to answer."""
-
 _PATIENCE: Final = 5
 """Seconds after which it is checked whether all workers are still there."""
 
@@ -55,29 +51,11 @@ class Cluster(Team):
     ``InputError`` for an address without a scheduler that has workers."""
 
     def __init__(self, address: str) -> None:
-        try:
-            from distributed import Client, LocalCluster  # noqa: PLC0415 - an extra
-        except ImportError as error:
-            raise MissingToolError("--cluster needs Dask: pip install 'p4gen[cluster]'") from error
-        logging.getLogger("distributed").setLevel(logging.ERROR)
-        self._local: Any = None
         self._search = uuid4().hex
-        if address.startswith(LOCAL):
-            count = address.removeprefix(LOCAL)
-            if not count.isdecimal() or not 1 <= int(count) <= 64:
-                raise InputError(Diagnostic(Option("cluster"), f"{LOCAL}N takes 1 to 64 processes"))
-            self._local = LocalCluster(
-                n_workers=int(count), threads_per_worker=1, host="127.0.0.1", dashboard_address=None
-            )
-        try:
-            self._client: Any = Client(self._local or address, timeout=_SECONDS)
-        except (OSError, ValueError) as error:
-            raise InputError(Diagnostic(Option("cluster"), f"no Dask scheduler answers at {address}")) from error
+        self._opened = ExitStack()
+        self._client: Any = self._opened.enter_context(connected(address, "cluster"))
         self._addresses = sorted(self._client.scheduler_info(n_workers=-1)["workers"])
         self.workers = len(self._addresses)
-        if not self.workers:
-            self.__exit__(None, None, None)
-            raise InputError(Diagnostic(Option("cluster"), f"the scheduler at {address} has no workers"))
 
     def __enter__(self) -> Cluster:
         return self
@@ -85,11 +63,9 @@ class Cluster(Team):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None and self.workers:
-            self._client.run(_end, self._search)
-        self._client.close()
-        if self._local is not None:
-            self._local.close()
+        with self._opened:
+            if kind is None:
+                self._client.run(_end, self._search)
 
     # --- tasks ---
 

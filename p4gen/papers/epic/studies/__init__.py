@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Final
 
-from p4gen.net.figures.study import Studies
+from p4gen.net.study import Studies
 from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.papers.epic.studies.sweep import (
     EPIC_PROGRAM,
     EPIC_TIMEOUT,
     assumptions,
-    perform,
+    measure,
     points,
     recovery_in,
     table_points,
@@ -37,7 +37,7 @@ FACET: Studies[EpicSpec] = Studies(
     tables=PAPER,
     points=points,
     table_points=table_points,
-    perform=perform,
+    measure=measure,
     assumptions=assumptions,
     lab=lambda spec: (f"EPIC-{spec.mode}", LAB[spec.mode]),
 )

@@ -1,13 +1,9 @@
-"""EPIC's packet-level simulation repeated: its tables, and sweeps over size, loss and lossy links (§7.4, §K).
-
-Each cell is the figure of one run, or the median of several where packets are lost.
-"""
+"""EPIC's packet-level simulation repeated: its tables, and sweeps over size, loss and lossy links (§7.4, §K)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import median
 from typing import Any, Final
 
 from p4gen.errors import InputError
@@ -19,7 +15,7 @@ from p4gen.host.transport.verbs import Recovery
 from p4gen.net.collectives.config import SimConfig
 from p4gen.net.collectives.rings import simulate_ring
 from p4gen.net.collectives.simulation import SimResult, simulate
-from p4gen.net.figures.study import Axis, PaperTable, Point, Started, StudyPoint
+from p4gen.net.study import Axis, Measured, PaperTable, Point
 from p4gen.net.world.faults import Faults, Impairment
 from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.papers.epic.studies.tables import PAPER, M, Solution
@@ -85,19 +81,14 @@ def table_points(number: int, base: SimConfig, values: Sequence[float] | None = 
     return rows
 
 
-def perform(points: Sequence[Point], seeds: int = 1, started: Started | None = None) -> list[StudyPoint]:
-    """Run them one after the other; if packets are lost, with ``seeds`` seeds from the configured one on, and take
-    the median."""
-    cells = []
-    for point in points:
-        if started is not None:
-            started(point)
-        config = point.config
-        count = seeds if any(i.loss for i in config.faults.impairments) else 1
-        work = simulate_ring if point.solution in (Solution.RING, Solution.TO_RANK0) else simulate
-        results = tuple(work(replace(config, seed=config.seed + i)) for i in range(count))
-        cells.append(StudyPoint(point, median(figure(Solution(point.solution), result) for result in results), results))
-    return cells
+def measure(solution: str, config: SimConfig) -> Measured:
+    """Run a row's configuration. ``Studies.measure``."""
+    row = Solution(solution)
+    result = (simulate_ring if row in (Solution.RING, Solution.TO_RANK0) else simulate)(config)
+    return Measured(
+        figure(row, result), result.duration, result.sent, result.resent, result.timeouts, result.naks, result.cnps,
+        (*result.errors, *(result.diagnosis.lines() if result.diagnosis is not None else ())),
+    )  # fmt: skip
 
 
 def figure(solution: Solution, result: SimResult) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
-from p4gen.net.figures.study import Axis, PaperTable
+from p4gen.net.study import Axis, PaperTable
 from p4gen.vocabulary.message import Collective
 
 

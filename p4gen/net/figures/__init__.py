@@ -1,1 +1,0 @@
-"""Figures and studies of papers: the simulations, their kept outcomes, and drawings."""

@@ -1,0 +1,111 @@
+"""The list of the papers' items, and the command that repeats them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from p4gen.cli.app import cli
+from p4gen.experiments.experiment import Check, Experiment, Report
+from p4gen.experiments.papers import Extent, Item, Paper, papers
+
+PAPERS = papers()
+REPEATED = {Extent.WHOLE, Extent.PARTIAL, Extent.BESIDE}
+
+
+def paper(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["paper", *arguments], standalone_mode=False)
+
+
+def test_five_papers_are_listed() -> None:
+    assert set(PAPERS) == {"epic", "themis", "multiwrite", "scin", "aro"}
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_item_says_how_far_it_is_repeated(name: str) -> None:
+    listed = PAPERS[name]
+    names = [item.name for item in listed.item]
+    assert len(set(names)) == len(names)
+    for item in listed.item:
+        repeated = (item.by or item.name) in listed.experiments or item.by.startswith("p4gen ")
+        assert repeated == (item.extent in REPEATED), item
+        assert bool(item.why) or item.extent not in (Extent.PARTIAL, Extent.OPEN, Extent.HARDWARE), item
+        assert len(item.caption) <= 80
+    assert {item.by or item.name for item in listed.item} >= set(listed.experiments)
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_number_of_a_paper_is_there(name: str) -> None:
+    """Tables and figures are numbered from 1; parts of a figure have letters."""
+    for kind in ("table", "figure"):
+        numbers = [item.name.partition("-")[2] for item in PAPERS[name].item if item.name.startswith(kind)]
+        found = sorted({int("".join(filter(str.isdigit, number))) for number in numbers})
+        assert found == list(range(1, len(found) + 1))
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_scales_are_there(name: str) -> None:
+    for each in PAPERS[name].experiments.values():
+        assert each.check is None or each.check in each.scales
+
+
+def test_items_are_listed(tmp_path: Path) -> None:
+    every = json.loads(paper("--json").output)
+    assert len(every) == sum(len(each.item) for each in PAPERS.values())
+    told = paper("themis", "--out", str(tmp_path)).output
+    assert "figure-1" in told
+    assert "table-31" not in told
+    assert "| Figure 1 |" in (tmp_path / "README.md").read_text()
+
+
+def test_what_does_not_hold_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    report = Report(
+        ("a", "b, %"), (("x|y", 1.5), ("y", None)), (Check("1 is 2", ok=False),), ("none",), {".svg": "<svg/>"}
+    )
+    item = Item("figure-9", "3", "a figure", Extent.PARTIAL, "half of it")
+    wrong = Paper("A: paper", (item,), {"figure-9": Experiment({"only": "nothing"}, lambda _: report, check="only")})
+    monkeypatch.setattr("p4gen.cli.do_paper.paper_named", lambda _: wrong)
+    result = paper("some", "figure-9", "--seed", "1", "--out", str(tmp_path))
+    assert result.return_value == 1
+    for text in ("A, Figure 9: a figure", "fails  1 is 2", "1.5"):
+        assert text in result.output
+    assert (tmp_path / "some" / "figure-9.csv").read_text() == 'a,b %\n"x|y",1.5\n"y",\n'
+    page = (tmp_path / "some" / "figure-9.md").read_text()
+    for text in (
+        "# A, Figure 9: a figure", "Section 3. Partial: half of it. Written by "
+        "`p4gen paper some figure-9 --scale only --seed 1`.", "| x&#124;y | 1.5 |", "- **fails**: 1 is 2", "- none",
+        "![Figure 9](figure-9.svg)",
+    ):  # fmt: skip
+        assert text in page
+    checked = paper("some", "--check", "--seed", "1", "--out", str(tmp_path))
+    assert checked.return_value == 1
+    assert "1 repeated, of which fail: figure-9" in checked.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [
+        (["ebic"], "there is no paper 'ebic'; there are aro, epic, multiwrite, scin, themis"),
+        (["themis", "figure-9"], "there is no 'figure-9' in Themis: "),
+        (["themis", "figure-9"], "there are figure-1, figure-5, evidence, loss"),
+        (["themis", "figure-2"], "figure-2, Overview: Themis-S"),
+        (["epic", "table-9"], "hardware: a Tofino testbed with GPUs"),
+        (["epic", "table-19"], "run: p4gen lab tree-3-2"),
+        (["themis", "figure-1", "--scale", "huge"], "figure-1 has no scale 'huge'; small: 8 MiB a node"),
+        (["themis", "figure-1", "--cells", "*"], "figure-1 can be judged with all of its cells only"),
+        (["epic", "table-6", "--scale", "paper", "--check"], "check: error: repeats all of a paper"),
+        (["epic", "--cells", "*"], "cells: error: is for an ITEM"),
+        (["themis", "figure-5", "--scale", "quick", "--seed", "1", "--cells", "x"], "there is no such cell; there are"),
+    ],
+)
+def test_wrong_requests_are_refused(arguments: list[str], cause: str) -> None:
+    assert cause in str(paper(*arguments).exception)
+
+
+def test_the_list_in_the_documents_is_the_one_of_today(tmp_path: Path) -> None:
+    paper("--out", str(tmp_path))
+    kept = Path(__file__).parents[2] / "docs" / "results" / "README.md"
+    assert kept.read_text() == (tmp_path / "README.md").read_text(), "p4gen paper --out docs/results"
