@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Final, Generic
 from p4gen.arch import Architecture, Feature
 from p4gen.errors import InputError
 from p4gen.families import Facet, OwnSpec, family_of
-from p4gen.layout import Header, Word
+from p4gen.layout import Datagram, Datagrams, Header, Word
+from p4gen.layout.datagram import of_headers
 from p4gen.program.beside import Beside, check_headers
 from p4gen.program.common import BODIES, Ipv4Checksum
 from p4gen.program.declared import declared
@@ -43,6 +44,9 @@ class ProgramParts(Facet, Generic[OwnSpec]):
     """The templates in front of its modules, in their order in the text: the preamble first."""
     names: Callable[[Composition], dict[str, Any]]
     """What its templates may refer to, beside what every family's templates may (``Composition.context``)."""
+    datagrams: Callable[[OwnSpec], tuple[Datagram, ...]] = lambda _: ()
+    """The RoCEv2 datagrams that a program works on, for the templates ``shared/parser``, ``lengths`` and
+    ``invariant_crc``."""
     words: Callable[[OwnSpec], Mapping[str, Word]] = lambda _: {}
     """The layouts of words of state, by the last part of their registers' names."""
     folders: Callable[[OwnSpec], tuple[str, ...]] = lambda _: ()
@@ -196,6 +200,14 @@ class Composition:
         return {header.name: header for header in self.parts.headers(self.spec)}
 
     @cached_property
+    def datagrams(self) -> Datagrams:
+        """The RoCEv2 datagrams that it works on."""
+        found = self.parts.datagrams(self.spec)
+        return (
+            Datagrams(found) if found else of_headers([self.headers[name] for name in BODIES if name in self.headers])
+        )
+
+    @cached_property
     def layouts(self) -> dict[str, Word]:
         """The layouts of words of state that its families know, by the last part of registers' names."""
         others = self.guest.alone.layouts if self.guest is not None else {}
@@ -234,10 +246,11 @@ class Composition:
     @cached_property
     def context(self) -> dict[str, Any]:
         """What the templates of modules may refer to: what every family's may, and what its own may."""
-        return {"spreads": False, "flat": False, "routed_if": "", "cited": {}} | self.names | {
+        return {"spreads": False, "flat": False, "routed_if": "", "cited": {}, "patches": False} | self.names | {
             "spec": self.spec,
             "beside": False,
             "bodies": [name for name in BODIES if name in self.headers],
+            "datagrams": self.datagrams,
             "headers": self.headers,
             "layouts": layouts,
             "codes": codes,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from p4gen.layout import Header, HeaderField
+from p4gen.layout import Datagram, Header, HeaderField
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.papers.epic.tofino import bridge, static
 from p4gen.papers.epic.tofino import iii as static_iii
@@ -53,3 +53,20 @@ def headers(spec: EpicSpec) -> tuple[Header, ...]:
         roce.ICRC,
         *((static_iii.REST,) if hop_by_hop else ()),
     )
+
+
+def datagrams(spec: EpicSpec) -> tuple[Datagram, ...]:
+    """What ranks and switches send each other."""
+    sends = ("SEND_FIRST", "SEND_MIDDLE", "SEND_LAST", "SEND_ONLY")
+    own = ("TICK", "CURSOR") if spec.mode.augmented else ()
+    return (
+        Datagram("DATA", "a packet of a contribution or of a result", (_whole(spec),), sends),
+        Datagram("CONTROL", "a control message: which collective comes", (IMMEDIATE,), ("SEND_ONLY_IMM",)),
+        Datagram("CNP", "a congestion notification", (roce.CNP,), ("CNP",)),
+        Datagram("ACK", "an answer" + ("; a tick, a cursor" if own else ""), (roce.AETH,), ("ACKNOWLEDGE", *own)),
+    )
+
+
+def _whole(spec: EpicSpec) -> Header:
+    """The payload as it is on a link, whatever a pass works on."""
+    return replace(payload(spec), count=spec.lanes)

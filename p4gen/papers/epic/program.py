@@ -13,7 +13,7 @@ from p4gen.papers.epic import memory
 from p4gen.papers.epic import tofino as static
 from p4gen.papers.epic.capabilities import capabilities
 from p4gen.papers.epic.codes import SYNDROMES, OwnOpcode, Traffic
-from p4gen.papers.epic.headers import headers
+from p4gen.papers.epic.headers import datagrams, headers
 from p4gen.papers.epic.spec import EpicSpec, Mode, Variant
 from p4gen.papers.epic.tofino import folding, limits
 from p4gen.papers.epic.tofino import iii as static_iii
@@ -48,7 +48,7 @@ def _templates(composition: Composition) -> tuple[str, ...]:
         *(["shared/halves.p4.j2"] if _spec(composition).dtype.number_format.wide else []),
         "shared/headers.p4.j2",
         "shared/metadata.p4.j2",
-        "epic/parser.p4.j2",
+        "epic/parser.p4.j2" if static.static(_spec(composition)) else "shared/parser.p4.j2",
         composition.arch.template("checksum"),
     )
 
@@ -264,6 +264,7 @@ def _figures(composition: Composition) -> dict[str, Any]:
 
 FACET: ProgramParts[EpicSpec] = ProgramParts(
     headers=headers,
+    datagrams=datagrams,
     flows=_flows,
     templates=_templates,
     names=_names,

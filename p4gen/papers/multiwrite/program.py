@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from p4gen.papers.multiwrite import words
-from p4gen.papers.multiwrite.headers import VERSION, WORD_BITS, headers
+from p4gen.papers.multiwrite.headers import VERSION, WORD_BITS, datagrams, headers
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.program import repair
 from p4gen.program.common import Ipv4Checksum
@@ -32,7 +32,7 @@ def _templates(composition: Composition) -> tuple[str, ...]:
         "multiwrite/preamble.p4.j2",
         "shared/headers.p4.j2",
         "shared/metadata.p4.j2",
-        "multiwrite/parser.p4.j2",
+        "shared/parser.p4.j2",
         composition.arch.template("checksum"),
     )
 
@@ -89,6 +89,7 @@ def _ticks(spec: MultiwriteSpec) -> dict[str, Any] | None:
 
 FACET: ProgramParts[MultiwriteSpec] = ProgramParts(
     headers=headers,
+    datagrams=datagrams,
     flows=_flows,
     templates=_templates,
     names=_names,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from p4gen.layout import Field, Header, HeaderField, Word
+from p4gen.layout import Datagram, Field, Header, HeaderField, Word
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.rocev2 import layouts as roce
 
@@ -76,4 +77,31 @@ def headers(spec: ScinSpec) -> tuple[Header, ...]:
         payload(spec),
         *((scales(spec),) if spec.scaled else ()),
         roce.ICRC,
+    )
+
+
+def datagrams(spec: ScinSpec) -> tuple[Datagram, ...]:
+    """What ranks and switches send each other. The last WRITE of a wave has the wave's scales behind its data."""
+    data, answers = payload(spec), ("READ_RESPONSE_FIRST", "READ_RESPONSE_LAST", "READ_RESPONSE_ONLY")
+    last = (Datagram("LAST", "the last packet of a result: a flag, too", (roce.RETH, roce.IMMEDIATE, data)),)
+    write = Datagram("WRITE", "a packet of a result", (roce.RETH, data))
+    written = (*(last if spec.ordered else ()), write)
+    scaled: tuple[Datagram, ...] = ()
+    if spec.scaled:
+        tail = scales(spec)
+        scaled = (
+            *(replace(each, name="", body=(*each.body, tail)) for each in written),
+            Datagram("SCALES", "the scales of a wave", (roce.AETH, tail), answers),
+        )
+    return (
+        Datagram("ARRIVAL", "a rank arrives at a call", (roce.IMMEDIATE, BUFFERS), ("SEND_ONLY_IMM",)),
+        Datagram("CNP", "a congestion notification", (roce.CNP,), ("CNP",)),
+        Datagram("FLAG", "a call has ended", (roce.RETH, roce.IMMEDIATE, FLAG)),
+        *scaled,
+        *written,
+        Datagram("RESPONSE", "a packet of an operand", (roce.AETH, data), answers),
+        Datagram("MIDDLE", "the same amid a READ's response", (data,), ("READ_RESPONSE_MIDDLE",)),
+        Datagram("READ", "a READ of a wave", (roce.RETH,)),
+        Datagram("ACK", "an answer; a tick", (roce.AETH,), ("ACKNOWLEDGE", "TICK")),
+        Datagram("CURSOR", "what goes round in the switch", (CURSOR,), ("CURSOR",), inner=True),
     )

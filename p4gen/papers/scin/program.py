@@ -6,7 +6,7 @@ from typing import Any
 
 from p4gen.papers.scin import words
 from p4gen.papers.scin.codes import FRACTION, GUARD, LARGEST, NOT_A_NUMBER, NUMBERS, TOP, Status
-from p4gen.papers.scin.headers import ANNOUNCED, headers
+from p4gen.papers.scin.headers import ANNOUNCED, datagrams, headers
 from p4gen.papers.scin.lanes import Lane
 from p4gen.papers.scin.ranks import blocks_float16 as half
 from p4gen.papers.scin.spec import ScinSpec
@@ -34,7 +34,7 @@ def _templates(composition: Composition) -> tuple[str, ...]:
         *Lane.of(_spec(composition)).templates,
         "shared/headers.p4.j2",
         "shared/metadata.p4.j2",
-        "scin/parser.p4.j2",
+        "shared/parser.p4.j2",
         composition.arch.template("checksum"),
     )
 
@@ -75,6 +75,7 @@ def _names(composition: Composition) -> dict[str, Any]:
 
 FACET: ProgramParts[ScinSpec] = ProgramParts(
     headers=headers,
+    datagrams=datagrams,
     flows=lambda _: ("scin/ingress.p4.j2", "scin/egress.p4.j2"),
     templates=_templates,
     names=_names,
