@@ -22,6 +22,7 @@ from p4gen.p4.toolchain import Toolchain
 from p4gen.plugins import answers
 from p4gen.program import Composition, Manifest, compose, manifest, render
 from p4gen.program.dataflow import problems
+from p4gen.program.dissector import dissector
 from p4gen.program.manifest import to_json
 from p4gen.program.room import fitting
 from p4gen.scratch import scratch
@@ -57,12 +58,12 @@ def build(
 ) -> Built:
     """Build ``spec``'s program into ``out/<program>/``; what was there stays until the new one is whole.
 
-    Writes ``<program>.p4``, ``<program>.p4info.txtpb`` and ``manifest.json``, and with p4c on PATH
-    ``<program>.json`` and p4c's own P4Info. Raises ``FailedError`` if the generated program does not
-    compile cleanly, breaks a rule of the house (``p4.lint``), or p4c disagrees. ``line_directives`` says whether the
-    text has ``#line`` directives (``render``), ``p4c_timeout`` the seconds for p4c, if not its own. If p4c
-    fails and wrote a log, that stays as ``out/<program>.p4c.log``. Raises ``InputError`` if the program is too large
-    for the switch.
+    Writes ``<program>.p4``, ``<program>.p4info.txtpb``, ``manifest.json`` and ``<program>.lua``, a dissector for
+    Wireshark, and with p4c on PATH ``<program>.json`` and p4c's own P4Info. Raises ``FailedError`` if the generated
+    program does not compile cleanly, breaks a rule of the house (``p4.lint``), or p4c disagrees.
+    ``line_directives`` says whether the text has ``#line`` directives (``render``), ``p4c_timeout`` the seconds for
+    p4c, if not its own. If p4c fails and wrote a log, that stays as ``out/<program>.p4c.log``. Raises ``InputError`` if
+    the program is too large for the switch.
     """
     composition = compose(spec)
     rendered = render(composition, line_directives=line_directives)
@@ -91,6 +92,8 @@ def build(
             (folder / f"{name}.p4info.txtpb").write_text(to_text(info), encoding="utf-8")
             content = manifest(composition, rendered, compiled.program, reports)
             (folder / "manifest.json").write_text(to_json(content), encoding="utf-8")
+            if (lua := dissector(composition)) is not None:
+                (folder / f"{name}.lua").write_text(lua, encoding="utf-8")
             version, refusal = None, None
             try:
                 version = _agreeing(info, second_opinion.result()) if second_opinion is not None else None

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cached_property
+from typing import Final
 
 from p4gen.layout.header import Header
+
+AROUND: Final = 8 + 12 + 4
+"""Bytes of a datagram beside what follows the BTH: UDP header, BTH, ICRC."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +27,8 @@ class Datagram:
     meaning: str
     body: tuple[Header, ...]
     """The headers between the BTH and the ICRC."""
-    opcodes: tuple[str, ...] = ()
-    """Their names in ``opcode_t``; none if a program only makes it."""
+    opcodes: tuple[IntEnum, ...] = ()
+    """By which a program knows it, with their names in ``opcode_t``; none if a program only makes it."""
     inner: bool = False
     """Whether it never leaves the switch, and has no ICRC that anybody checks."""
 
@@ -31,6 +36,11 @@ class Datagram:
     def size(self) -> int:
         """Bytes between the BTH and the ICRC."""
         return sum(header.size for header in self.body)
+
+    @property
+    def length(self) -> int:
+        """The length in its UDP header, which counts that header, the BTH and the ICRC."""
+        return AROUND + self.size
 
     @property
     def simple(self) -> bool:

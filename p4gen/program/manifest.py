@@ -17,7 +17,7 @@ from p4gen.program.text import Rendered
 from p4gen.version import __version__
 
 Manifest = dict[str, Any]
-"""JSON object: p4gen, spec, headers (outermost first), modules (in order, with state in bits), drops, ticks,
+"""JSON object: p4gen, spec, headers (outermost first), datagrams, modules (in order, with state in bits), drops, ticks,
 state_bits, line_directives, and digest; where there is an estimate of a chip's resources also target and resources."""
 
 
@@ -40,6 +40,17 @@ def manifest(
                 "fields": _fields(header.word),
             }
             for header in composition.headers.values()
+        ],
+        "datagrams": [
+            {
+                "name": datagram.name,
+                "meaning": datagram.meaning,
+                "opcodes": {opcode.name: int(opcode) for opcode in datagram.opcodes},
+                "headers": [header.name for header in datagram.body],
+                "udp_length": datagram.length,
+                "internal": datagram.inner,
+            }
+            for datagram in composition.parts.datagrams(spec)
         ],
         "modules": [
             {

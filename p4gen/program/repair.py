@@ -16,8 +16,6 @@ from typing import Final
 from p4gen.layout import Field, Word
 from p4gen.rocev2.layouts import PSN_BITS
 
-CURSOR: Final = 0xC1
-"""BTH opcode of a cursor, one of those for the manufacturer's use (InfiniBand 9.2.1). It never leaves a switch."""
 RNR_10_US: Final = 1
 """The code of the wait that RNR NAKs of switches ask for: 10 us (InfiniBand 9.7.5.2.8)."""
 GIVEN_UP: Final = 0x100000

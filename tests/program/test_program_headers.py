@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from p4gen import generate
 from p4gen.layout import Header, HeaderField, Word
 from p4gen.papers.epic import headers as epic_headers
 from p4gen.papers.epic.spec import EpicSpec, Mode
+from p4gen.papers.multiwrite.spec import MultiwriteSpec
+from p4gen.papers.scin.spec import ScinSpec
 from p4gen.program import compose, render
 from p4gen.rocev2 import layouts
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, RnrNak
@@ -97,7 +100,21 @@ def tables() -> dict[str, str]:
     payload = epic_headers.payload(EpicSpec(lanes=8))
     found = [header for header in layouts.HEADERS if header is not layouts.IMMEDIATE]
     shown = [*found, epic_headers.IMMEDIATE, payload]
-    return {"message": message, "headers": "\n".join(map(_section, shown))}
+    return {"message": message, "headers": "\n".join(map(_section, shown)), "datagrams": "\n".join(_datagrams())}
+
+
+def _datagrams() -> Iterator[str]:
+    """A table for each family that declares datagrams, of a program that has all of them."""
+    for title, spec in (
+        ("EPIC, Mode III, 64 lanes", EpicSpec(mode=Mode.III)),
+        ("SCIN, ordered completion, blocks with scales", ScinSpec(dtype="mxint8", completion="ordered", lanes=256)),
+        ("MultiWrite, 64 receivers", MultiwriteSpec(receivers=64, edges=16)),
+    ):
+        yield f"**{title}**\n\n| datagram | BTH opcode | behind the BTH | UDP length |\n| --- | --- | --- | --- |"
+        for each in compose(spec).datagrams.all:
+            opcodes = ", ".join(f"{opcode.name} ({opcode:#04x})" for opcode in each.opcodes) or "made only"
+            yield f"| {each.meaning} | {opcodes} | {each.counts} | {each.length} |"
+        yield ""
 
 
 def _section(header: Header) -> str:
@@ -111,7 +128,7 @@ def _between(text: str, name: str) -> tuple[str, str, str]:
     return before, inside, after
 
 
-@pytest.mark.parametrize("name", ["message", "headers"])
+@pytest.mark.parametrize("name", ["message", "headers", "datagrams"])
 def test_docs_wire_format_md_is_up_to_date(name: str) -> None:
     _, inside, _ = _between(DOCUMENT.read_text(), name)
     assert inside.strip() == tables()[name].strip(), (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
-from p4gen.program import repair
 from p4gen.program.repair import RNR_10_US
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, RnrNak
 from p4gen.vocabulary import ticks
@@ -14,8 +13,8 @@ from p4gen.vocabulary import ticks
 class OwnOpcode(IntEnum):
     """BTH opcodes of mode III, of those for the manufacturer's use (InfiniBand 9.2.1)."""
 
-    TICK = ticks.OPCODE
-    CURSOR = repair.CURSOR
+    TICK = ticks.InternalOpcode.TICK
+    CURSOR = ticks.InternalOpcode.CURSOR
     """Of a retransmission cursor, which never leaves the switch."""
     CHECKED = 0xC2
     """On a Tofino: of an answer in its second pass, which never leaves the switch."""

@@ -11,8 +11,10 @@ from p4gen.papers.epic.tofino import bridge, static
 from p4gen.papers.epic.tofino import iii as static_iii
 from p4gen.papers.epic.tofino.folding import FOLD, folded
 from p4gen.rocev2 import layouts as roce
+from p4gen.rocev2.opcodes import Opcode
 from p4gen.vocabulary.formats import LANE
 from p4gen.vocabulary.message import MESSAGE
+from p4gen.vocabulary.ticks import InternalOpcode
 
 IMMEDIATE: Final = replace(
     roce.IMMEDIATE,
@@ -57,13 +59,13 @@ def headers(spec: EpicSpec) -> tuple[Header, ...]:
 
 def datagrams(spec: EpicSpec) -> tuple[Datagram, ...]:
     """What ranks and switches send each other."""
-    sends = ("SEND_FIRST", "SEND_MIDDLE", "SEND_LAST", "SEND_ONLY")
-    own = ("TICK", "CURSOR") if spec.mode.augmented else ()
+    sends = (Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY)
+    own = tuple(InternalOpcode) if spec.mode.augmented else ()
     return (
         Datagram("DATA", "a packet of a contribution or of a result", (_whole(spec),), sends),
-        Datagram("CONTROL", "a control message: which collective comes", (IMMEDIATE,), ("SEND_ONLY_IMM",)),
-        Datagram("CNP", "a congestion notification", (roce.CNP,), ("CNP",)),
-        Datagram("ACK", "an answer" + ("; a tick, a cursor" if own else ""), (roce.AETH,), ("ACKNOWLEDGE", *own)),
+        Datagram("CONTROL", "a control message: which collective comes", (IMMEDIATE,), (Opcode.SEND_ONLY_IMM,)),
+        Datagram("CNP", "a congestion notification", (roce.CNP,), (Opcode.CNP,)),
+        Datagram("ACK", "an answer" + ("; a tick, a cursor" if own else ""), (roce.AETH,), (Opcode.ACKNOWLEDGE, *own)),
     )
 
 

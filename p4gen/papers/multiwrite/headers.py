@@ -8,6 +8,8 @@ from typing import Final
 from p4gen.layout import Datagram, Field, Header, HeaderField, Word
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.rocev2 import layouts as roce
+from p4gen.rocev2.opcodes import Opcode
+from p4gen.vocabulary.ticks import InternalOpcode
 
 VERSION: Final = 1
 WORD_BITS: Final = 512
@@ -63,13 +65,13 @@ def headers(spec: MultiwriteSpec) -> tuple[Header, ...]:
 
 def datagrams(spec: MultiwriteSpec) -> tuple[Datagram, ...]:
     """What sources, switches and destinations send each other."""
-    data, own = payload(spec), ("TICK", "CURSOR") if spec.holds else ()
+    data, own = payload(spec), tuple(InternalOpcode) if spec.holds else ()
     named = mweth(spec.receivers) if spec.wide else roce.IMMEDIATE
-    opcode = "WRITE_ONLY" if spec.wide else "WRITE_ONLY_IMM"
+    opcode = Opcode.WRITE_ONLY if spec.wide else Opcode.WRITE_ONLY_IMM
     fence = Datagram("", "a fence, as a destination gets it", (roce.RETH, roce.IMMEDIATE, data))
     return (
-        Datagram("ACK", "an answer" + ("; a tick, a cursor" if own else ""), (roce.AETH,), ("ACKNOWLEDGE", *own)),
-        Datagram("CNP", "a congestion notification", (roce.CNP,), ("CNP",)),
+        Datagram("ACK", "an answer" + ("; a tick, a cursor" if own else ""), (roce.AETH,), (Opcode.ACKNOWLEDGE, *own)),
+        Datagram("CNP", "a congestion notification", (roce.CNP,), (Opcode.CNP,)),
         Datagram("DATA", "a write to a set of ranks", (roce.RETH, named, data), (opcode,)),
         *((fence,) if spec.wide else ()),
         Datagram("", "a write as a destination gets it", (roce.RETH, data)),

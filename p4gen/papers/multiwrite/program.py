@@ -45,7 +45,7 @@ def _names(composition: Composition) -> dict[str, Any]:
         "payload_words": range(spec.words),
         "word_bits": WORD_BITS,
         "ticks": ticks,
-        "cursor_opcode": repair.CURSOR,
+        "cursor_opcode": ticks.InternalOpcode.CURSOR,
         "given_up": repair.GIVEN_UP,
         "repair": repair.Repair(epoch="meta.source.epoch", complete="meta.held.complete"),
         "SyndromeType": SyndromeType,

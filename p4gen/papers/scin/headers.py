@@ -8,6 +8,8 @@ from typing import Final
 from p4gen.layout import Datagram, Field, Header, HeaderField, Word
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.rocev2 import layouts as roce
+from p4gen.rocev2.opcodes import Opcode
+from p4gen.vocabulary.ticks import InternalOpcode
 
 BUFFERS: Final = Header(
     "buffers",
@@ -82,7 +84,8 @@ def headers(spec: ScinSpec) -> tuple[Header, ...]:
 
 def datagrams(spec: ScinSpec) -> tuple[Datagram, ...]:
     """What ranks and switches send each other. The last WRITE of a wave has the wave's scales behind its data."""
-    data, answers = payload(spec), ("READ_RESPONSE_FIRST", "READ_RESPONSE_LAST", "READ_RESPONSE_ONLY")
+    data = payload(spec)
+    answers = (Opcode.READ_RESPONSE_FIRST, Opcode.READ_RESPONSE_LAST, Opcode.READ_RESPONSE_ONLY)
     last = (Datagram("LAST", "the last packet of a result: a flag, too", (roce.RETH, roce.IMMEDIATE, data)),)
     write = Datagram("WRITE", "a packet of a result", (roce.RETH, data))
     written = (*(last if spec.ordered else ()), write)
@@ -94,14 +97,14 @@ def datagrams(spec: ScinSpec) -> tuple[Datagram, ...]:
             Datagram("SCALES", "the scales of a wave", (roce.AETH, tail), answers),
         )
     return (
-        Datagram("ARRIVAL", "a rank arrives at a call", (roce.IMMEDIATE, BUFFERS), ("SEND_ONLY_IMM",)),
-        Datagram("CNP", "a congestion notification", (roce.CNP,), ("CNP",)),
+        Datagram("ARRIVAL", "a rank arrives at a call", (roce.IMMEDIATE, BUFFERS), (Opcode.SEND_ONLY_IMM,)),
+        Datagram("CNP", "a congestion notification", (roce.CNP,), (Opcode.CNP,)),
         Datagram("FLAG", "a call has ended", (roce.RETH, roce.IMMEDIATE, FLAG)),
         *scaled,
         *written,
         Datagram("RESPONSE", "a packet of an operand", (roce.AETH, data), answers),
-        Datagram("MIDDLE", "the same amid a READ's response", (data,), ("READ_RESPONSE_MIDDLE",)),
+        Datagram("MIDDLE", "the same amid a READ's response", (data,), (Opcode.READ_RESPONSE_MIDDLE,)),
         Datagram("READ", "a READ of a wave", (roce.RETH,)),
-        Datagram("ACK", "an answer; a tick", (roce.AETH,), ("ACKNOWLEDGE", "TICK")),
-        Datagram("CURSOR", "what goes round in the switch", (CURSOR,), ("CURSOR",), inner=True),
+        Datagram("ACK", "an answer; a tick", (roce.AETH,), (Opcode.ACKNOWLEDGE, InternalOpcode.TICK)),
+        Datagram("CURSOR", "what goes round in the switch", (CURSOR,), (InternalOpcode.CURSOR,), inner=True),
     )

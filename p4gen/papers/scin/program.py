@@ -60,7 +60,7 @@ def _names(composition: Composition) -> dict[str, Any]:
         "statuses": Status,
         "payload_shift": spec.payload.bit_length() - 1,
         "tick": ticks.OPCODE,
-        "cursor": ticks.OPCODE + 1,
+        "cursor": ticks.InternalOpcode.CURSOR,
         "cursor_session": composition.arch.other_session,
         "known_opcodes": (),  # an opcode is known by its queue pair only
         "opcodes": {opcode.name: opcode for opcode in Opcode},

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from p4gen.program import repair
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH
 from p4gen.rocev2.opcodes import Nak, NakCode, Opcode, RnrNak
 from p4gen.rocev2.packet import RocePacket, parse
+from p4gen.vocabulary.ticks import InternalOpcode
 
 Cursor = Callable[[RocePacket, int], RocePacket]
 """Makes the packet that goes round in a switch, from a tick and a PSN."""
@@ -23,7 +23,7 @@ def cursor(tick: RocePacket, psn: int) -> RocePacket:
     """A cursor of ``p4gen.program.repair``: from a PSN on, a few packets are to be sent again."""
     return replace(
         tick,
-        bth=replace(tick.bth, opcode=repair.CURSOR, psn=psn),
+        bth=replace(tick.bth, opcode=InternalOpcode.CURSOR, psn=psn),
         payload=AETH(1, serial.add(psn, _FEW)).pack(),
     )
 

@@ -312,7 +312,7 @@ class RandomTraffic:
             bth = BTH(Opcode.CNP, 0, 0, becn=True)
             return self._from(edge, from_rank(edge, role, bth, payload=bytes(16)), "notification")
         if chance < 0.5:
-            forged = replace(about, opcode=ticks.OPCODE + 1)
+            forged = replace(about, opcode=ticks.InternalOpcode.CURSOR)
             packet = from_rank(edge, role, forged, payload=rng.randbytes(CURSOR.size))
             return self._from(edge, packet, "forged cursor")
         if chance < 0.7:

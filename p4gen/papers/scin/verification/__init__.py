@@ -48,7 +48,7 @@ def small(spec: ScinSpec) -> dict[str, object]:
 def _cursor(tick: RocePacket, psn: int) -> RocePacket:
     """One that has a flag sent to every rank."""
     said = CURSOR.word.pack(what=6, status=2, edges=7, asked=0, announced=0).to_bytes(CURSOR.size)
-    return replace(tick, bth=replace(tick.bth, opcode=ticks.OPCODE + 1, psn=psn), payload=said)
+    return replace(tick, bth=replace(tick.bth, opcode=ticks.InternalOpcode.CURSOR, psn=psn), payload=said)
 
 
 FACET: Verification[ScinSpec] = Verification(
