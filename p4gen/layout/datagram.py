@@ -23,12 +23,14 @@ class Datagram:
     """A kind of datagram: what follows the BTH, and the opcodes by which a program knows it."""
 
     name: str
-    """As in ``DATA_LENGTH``, the constant with its UDP length; "" if it has none."""
+    """As in ``DATA_LENGTH``, the constant with its UDP length, which several kinds may have; "" if it has none."""
     meaning: str
     body: tuple[Header, ...]
     """The headers between the BTH and the ICRC."""
-    opcodes: tuple[IntEnum, ...] = ()
-    """By which a program knows it, with their names in ``opcode_t``; none if a program only makes it."""
+    opcodes: tuple[IntEnum, ...]
+    """By which it is known, with their names in ``opcode_t``."""
+    made: bool = False
+    """Whether a program makes it only, and does not parse it."""
     inner: bool = False
     """Whether it never leaves the switch, and has no ICRC that anybody checks."""
 
@@ -79,12 +81,21 @@ class Datagrams:
     @property
     def parsed(self) -> tuple[Datagram, ...]:
         """Those that the parser knows, in the order of the table."""
-        return tuple(datagram for datagram in self.all if datagram.opcodes)
+        return tuple(datagram for datagram in self.all if not datagram.made)
 
     @property
     def named(self) -> tuple[Datagram, ...]:
-        """Those whose lengths are constants."""
-        return tuple(datagram for datagram in self.all if datagram.name)
+        """Those whose lengths are constants, one for each."""
+        return tuple({datagram.name: datagram for datagram in self.all if datagram.name}.values())
+
+    @property
+    def opcodes(self) -> tuple[tuple[IntEnum, str], ...]:
+        """Each opcode once, with the meaning of the datagram that has it first; "" behind that one's first opcode."""
+        found: dict[IntEnum, str] = {}
+        for datagram in self.all:
+            for number, opcode in enumerate(datagram.opcodes):
+                found.setdefault(opcode, "" if number else datagram.meaning)
+        return tuple(found.items())
 
     @property
     def states(self) -> tuple[Datagram, ...]:
@@ -105,7 +116,7 @@ class Datagrams:
 
 def of_headers(headers: Iterable[Header]) -> Datagrams:
     """The table of a family that declares none: a header follows the BTH, or another one."""
-    return Datagrams(tuple(Datagram("", header.meaning, (header,)) for header in headers))
+    return Datagrams(tuple(Datagram("", header.meaning, (header,), ()) for header in headers))
 
 
 def branches(bodies: Sequence[tuple[str, ...]]) -> tuple[Branch, ...]:

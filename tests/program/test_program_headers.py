@@ -112,8 +112,8 @@ def _datagrams() -> Iterator[str]:
     ):
         yield f"**{title}**\n\n| datagram | BTH opcode | behind the BTH | UDP length |\n| --- | --- | --- | --- |"
         for each in compose(spec).datagrams.all:
-            opcodes = ", ".join(f"{opcode.name} ({opcode:#04x})" for opcode in each.opcodes) or "made only"
-            yield f"| {each.meaning} | {opcodes} | {each.counts} | {each.length} |"
+            opcodes = ", ".join(f"{opcode.name} ({opcode:#04x})" for opcode in each.opcodes)
+            yield f"| {each.meaning}{' (made only)' if each.made else ''} | {opcodes} | {each.counts} | {each.length} |"
         yield ""
 
 

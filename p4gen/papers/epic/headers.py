@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from p4gen.layout import Datagram, Header, HeaderField
+from p4gen.papers.epic.codes import OwnOpcode
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.papers.epic.tofino import bridge, static
 from p4gen.papers.epic.tofino import iii as static_iii
@@ -14,7 +15,6 @@ from p4gen.rocev2 import layouts as roce
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.vocabulary.formats import LANE
 from p4gen.vocabulary.message import MESSAGE
-from p4gen.vocabulary.ticks import InternalOpcode
 
 IMMEDIATE: Final = replace(
     roce.IMMEDIATE,
@@ -60,12 +60,23 @@ def headers(spec: EpicSpec) -> tuple[Header, ...]:
 def datagrams(spec: EpicSpec) -> tuple[Datagram, ...]:
     """What ranks and switches send each other."""
     sends = (Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY)
-    own = tuple(InternalOpcode) if spec.mode.augmented else ()
+    answers = Datagram("ACK", "an answer", (roce.AETH,), (Opcode.ACKNOWLEDGE,))
+    internal = {
+        OwnOpcode.TICK: "time for an edge to look whether it makes progress",
+        OwnOpcode.CHECKED: "an answer in its second pass",
+        OwnOpcode.COUNTED: "an answer in its third pass",
+        OwnOpcode.CURSOR: "sends slots again; never leaves the switch",
+    }
+    own = [code for code in internal if static(spec) or code not in (OwnOpcode.CHECKED, OwnOpcode.COUNTED)]
     return (
         Datagram("DATA", "a packet of a contribution or of a result", (_whole(spec),), sends),
         Datagram("CONTROL", "a control message: which collective comes", (IMMEDIATE,), (Opcode.SEND_ONLY_IMM,)),
         Datagram("CNP", "a congestion notification", (roce.CNP,), (Opcode.CNP,)),
-        Datagram("ACK", "an answer" + ("; a tick, a cursor" if own else ""), (roce.AETH,), (Opcode.ACKNOWLEDGE, *own)),
+        answers,
+        *(
+            replace(answers, meaning=internal[code], opcodes=(code,), inner=code is not OwnOpcode.TICK)
+            for code in (own if spec.mode.augmented else ())
+        ),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -65,14 +66,22 @@ def headers(spec: MultiwriteSpec) -> tuple[Header, ...]:
 
 def datagrams(spec: MultiwriteSpec) -> tuple[Datagram, ...]:
     """What sources, switches and destinations send each other."""
-    data, own = payload(spec), tuple(InternalOpcode) if spec.holds else ()
+    data, answers = payload(spec), Datagram("ACK", "an answer", (roce.AETH,), (Opcode.ACKNOWLEDGE,))
+    alone, fenced = (Opcode.WRITE_ONLY,), (Opcode.WRITE_ONLY_IMM,)
     named = mweth(spec.receivers) if spec.wide else roce.IMMEDIATE
-    opcode = Opcode.WRITE_ONLY if spec.wide else Opcode.WRITE_ONLY_IMM
-    fence = Datagram("", "a fence, as a destination gets it", (roce.RETH, roce.IMMEDIATE, data))
+    fence = Datagram("", "a fence, as a destination gets it", (roce.RETH, roce.IMMEDIATE, data), fenced, made=True)
+    internal = {
+        InternalOpcode.TICK: "time for an edge to look whether it makes progress",
+        InternalOpcode.CURSOR: "sends again; never leaves the switch",
+    }
     return (
-        Datagram("ACK", "an answer" + ("; a tick, a cursor" if own else ""), (roce.AETH,), (Opcode.ACKNOWLEDGE, *own)),
+        answers,
+        *(
+            replace(answers, meaning=meaning, opcodes=(code,), inner=code is InternalOpcode.CURSOR)
+            for code, meaning in (internal.items() if spec.holds else ())
+        ),
         Datagram("CNP", "a congestion notification", (roce.CNP,), (Opcode.CNP,)),
-        Datagram("DATA", "a write to a set of ranks", (roce.RETH, named, data), (opcode,)),
+        Datagram("DATA", "a write to a set of ranks", (roce.RETH, named, data), alone if spec.wide else fenced),
         *((fence,) if spec.wide else ()),
-        Datagram("", "a write as a destination gets it", (roce.RETH, data)),
+        Datagram("", "a write as a destination gets it", (roce.RETH, data), alone, made=True),
     )

@@ -11,7 +11,7 @@ from p4gen.program import repair
 from p4gen.program.common import Ipv4Checksum
 from p4gen.program.compose import Composition, ProgramParts
 from p4gen.rocev2.icrc import behind
-from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak, SyndromeType
+from p4gen.rocev2.opcodes import Ack, Nak, NakCode, RnrNak, SyndromeType
 from p4gen.vocabulary import ticks
 
 CHECKSUM = Ipv4Checksum(
@@ -44,8 +44,6 @@ def _names(composition: Composition) -> dict[str, Any]:
         "holds": spec.holds,
         "payload_words": range(spec.words),
         "word_bits": WORD_BITS,
-        "ticks": ticks,
-        "cursor_opcode": ticks.InternalOpcode.CURSOR,
         "given_up": repair.GIVEN_UP,
         "repair": repair.Repair(epoch="meta.source.epoch", complete="meta.held.complete"),
         "SyndromeType": SyndromeType,
@@ -66,7 +64,6 @@ def _names(composition: Composition) -> dict[str, Any]:
             *(("TICK",) if spec.wants_ticks else ()),
             "CNP",
         ),
-        "opcodes": {opcode.name: opcode for opcode in Opcode},
         "syndromes": {
             "ack": Ack().syndrome,
             "nak": Nak(NakCode.PSN_SEQUENCE_ERROR).syndrome,

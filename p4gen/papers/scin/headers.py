@@ -84,10 +84,14 @@ def headers(spec: ScinSpec) -> tuple[Header, ...]:
 
 def datagrams(spec: ScinSpec) -> tuple[Datagram, ...]:
     """What ranks and switches send each other. The last WRITE of a wave has the wave's scales behind its data."""
-    data = payload(spec)
+    data, fence = payload(spec), (Opcode.WRITE_ONLY_IMM,)
     answers = (Opcode.READ_RESPONSE_FIRST, Opcode.READ_RESPONSE_LAST, Opcode.READ_RESPONSE_ONLY)
-    last = (Datagram("LAST", "the last packet of a result: a flag, too", (roce.RETH, roce.IMMEDIATE, data)),)
-    write = Datagram("WRITE", "a packet of a result", (roce.RETH, data))
+    last = (
+        Datagram(
+            "LAST", "the last packet of a result: a flag, too", (roce.RETH, roce.IMMEDIATE, data), fence, made=True
+        ),
+    )
+    write = Datagram("WRITE", "a packet of a result", (roce.RETH, data), (Opcode.WRITE_ONLY,), made=True)
     written = (*(last if spec.ordered else ()), write)
     scaled: tuple[Datagram, ...] = ()
     if spec.scaled:
@@ -99,12 +103,13 @@ def datagrams(spec: ScinSpec) -> tuple[Datagram, ...]:
     return (
         Datagram("ARRIVAL", "a rank arrives at a call", (roce.IMMEDIATE, BUFFERS), (Opcode.SEND_ONLY_IMM,)),
         Datagram("CNP", "a congestion notification", (roce.CNP,), (Opcode.CNP,)),
-        Datagram("FLAG", "a call has ended", (roce.RETH, roce.IMMEDIATE, FLAG)),
+        Datagram("FLAG", "a call has ended", (roce.RETH, roce.IMMEDIATE, FLAG), fence, made=True),
         *scaled,
         *written,
         Datagram("RESPONSE", "a packet of an operand", (roce.AETH, data), answers),
         Datagram("MIDDLE", "the same amid a READ's response", (data,), (Opcode.READ_RESPONSE_MIDDLE,)),
-        Datagram("READ", "a READ of a wave", (roce.RETH,)),
-        Datagram("ACK", "an answer; a tick", (roce.AETH,), (Opcode.ACKNOWLEDGE, InternalOpcode.TICK)),
+        Datagram("READ", "a READ of a wave", (roce.RETH,), (Opcode.READ_REQUEST,), made=True),
+        Datagram("ACK", "an answer", (roce.AETH,), (Opcode.ACKNOWLEDGE,)),
+        Datagram("ACK", "time to look whether a call makes progress", (roce.AETH,), (InternalOpcode.TICK,)),
         Datagram("CURSOR", "what goes round in the switch", (CURSOR,), (InternalOpcode.CURSOR,), inner=True),
     )

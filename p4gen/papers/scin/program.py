@@ -12,8 +12,7 @@ from p4gen.papers.scin.ranks import blocks_float16 as half
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.program.common import Ipv4Checksum
 from p4gen.program.compose import Composition, ProgramParts
-from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode
-from p4gen.vocabulary import ticks
+from p4gen.rocev2.opcodes import Ack, Nak, NakCode
 
 CHECKSUM = Ipv4Checksum(
     verified="hdr.bth.isValid()",
@@ -59,11 +58,8 @@ def _names(composition: Composition) -> dict[str, Any]:
         "announced": ANNOUNCED,
         "statuses": Status,
         "payload_shift": spec.payload.bit_length() - 1,
-        "tick": ticks.OPCODE,
-        "cursor": ticks.InternalOpcode.CURSOR,
         "cursor_session": composition.arch.other_session,
         "known_opcodes": (),  # an opcode is known by its queue pair only
-        "opcodes": {opcode.name: opcode for opcode in Opcode},
         "syndromes": {
             "ack": Ack().syndrome,
             "nak": Nak(NakCode.PSN_SEQUENCE_ERROR).syndrome,
