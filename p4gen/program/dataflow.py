@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from p4gen.arch import of_package
@@ -81,16 +81,19 @@ def _unwritten(composition: Composition, program: ir.Program) -> Iterator[str]:
             known |= scan.writes
 
 
-def _pipelines(program: ir.Program) -> Iterator[_Scan]:
-    """The scans of the controls that apply modules."""
+@lru_cache(maxsize=1)
+def _pipelines(program: ir.Program) -> tuple[_Scan, ...]:
+    """The scans of the controls that apply modules; a build asks several times."""
     arch = of_package(program.package, program.arch)
     assert arch is not None
+    found = []
     for gress in arch.PIPELINES:
         pipeline = program.blocks[gress]
         assert isinstance(pipeline, ir.Control)
         scan = _Scan(_headers_and_metadata(pipeline))
         scan.body(pipeline)
-        yield scan
+        found.append(scan)
+    return tuple(found)
 
 
 @cache

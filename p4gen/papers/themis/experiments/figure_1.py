@@ -83,7 +83,7 @@ def config(scheme: Scheme, size: int, seed: int, engine: EngineName = "jit") -> 
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RingsResult:
     """What came of a row's flows: packets, and means over the flows."""
 
     errors: tuple[str, ...]
@@ -100,11 +100,11 @@ class Outcome:
     samples: tuple[Sample, ...]
 
 
-def simulate(scheme: int, size: int, seed: int, engine: EngineName) -> Outcome:
+def simulate(scheme: int, size: int, seed: int, engine: EngineName) -> RingsResult:
     """Simulate the row of ``SCHEMES`` with this number."""
     result = TrafficSimulation(config(SCHEMES[scheme], size, seed, engine)).run()
     naks, resent, lost, cnps = map(result.total, ("naks", "resent", "lost", "cnps"))
-    return Outcome(
+    return RingsResult(
         result.errors, result.spurious, result.rate, result.throughput, naks, resent, lost, cnps, tuple(result.samples)
     )
 
@@ -135,7 +135,7 @@ def _perform(order: Order) -> Report:
     )
 
 
-def _checks(results: Mapping[Scheme, Outcome]) -> list[Check]:
+def _checks(results: Mapping[Scheme, RingsResult]) -> list[Check]:
     ideal, random = results[IDEAL], results[SPRAYED]
     share = {scheme: result.throughput / ideal.throughput for scheme, result in results.items()}
     expected = (1 - random.spurious) * random.rate / ideal.rate
@@ -163,7 +163,7 @@ def _within(what: str, value: float, low: float, high: float) -> Check:
     return Check(f"{what}: {value:.1%}, between {low:.1%} and {high:.1%}", low <= value <= high)
 
 
-def _assumptions(size: int, results: Mapping[Scheme, Outcome]) -> list[str]:
+def _assumptions(size: int, results: Mapping[Scheme, RingsResult]) -> list[str]:
     run = config(IDEAL, size, 0)
     topology = run.topology
     cnps = sum(result.cnps for result in results.values())
@@ -181,7 +181,7 @@ def _assumptions(size: int, results: Mapping[Scheme, Outcome]) -> list[str]:
     ]
 
 
-def _picture(title: str, size: int, results: Mapping[Scheme, Outcome], what: str) -> str:
+def _picture(title: str, size: int, results: Mapping[Scheme, RingsResult], what: str) -> str:
     shown: Sequence[Scheme] = (SPRAYED, THEMIS)
     lines, longest = [], 0
     for scheme in shown:

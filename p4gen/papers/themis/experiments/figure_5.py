@@ -125,7 +125,7 @@ def cells(scale: Scale) -> list[FlowCell]:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TimersResult:
     """What came of a cell; all numbers are packets, but for the time."""
 
     time: int
@@ -140,12 +140,12 @@ class Outcome:
     hops: int
 
 
-def simulate(cell: FlowCell, scale: str, seed: int, engine: EngineName) -> Outcome:
+def simulate(cell: FlowCell, scale: str, seed: int, engine: EngineName) -> TimersResult:
     """Simulate a cell at one of ``SCALES``."""
     result = TrafficSimulation(config(cell, SCALES[scale], seed, engine)).run()
     naks, cnps, lost, timeouts = map(result.total, ("naks", "cnps", "lost", "timeouts"))
     errors = (*result.errors, *result.stuck)
-    return Outcome(max(result.groups), errors, result.spurious, naks, cnps, lost, timeouts, result.packet_hops)
+    return TimersResult(max(result.groups), errors, result.spurious, naks, cnps, lost, timeouts, result.packet_hops)
 
 
 def perform(order: Order) -> Report:
@@ -177,16 +177,16 @@ def _settings(every: Iterable[FlowCell]) -> list[FlowCell]:
     return list(dict.fromkeys(cell._replace(spread=Spread.THEMIS) for cell in every))
 
 
-def _of(pattern: Pattern, outcomes: Mapping[FlowCell, Outcome]) -> list[FlowCell]:
+def _of(pattern: Pattern, outcomes: Mapping[FlowCell, TimersResult]) -> list[FlowCell]:
     return [cell for cell in outcomes if cell.pattern is pattern]
 
 
-def _row(setting: FlowCell, outcomes: Mapping[FlowCell, Outcome]) -> tuple[Value, ...]:
+def _row(setting: FlowCell, outcomes: Mapping[FlowCell, TimersResult]) -> tuple[Value, ...]:
     """A setting's row; None where a cell was not asked for."""
     ecmp, adaptive, themis = (outcomes.get(setting._replace(spread=spread)) for spread in SCHEMES)
     low, high = PAPER[setting.pattern]
 
-    def less(than: Outcome | None) -> float | None:
+    def less(than: TimersResult | None) -> float | None:
         return 100 * (1 - themis.time / than.time) if themis and than else None
 
     return (
@@ -198,13 +198,13 @@ def _row(setting: FlowCell, outcomes: Mapping[FlowCell, Outcome]) -> tuple[Value
     )  # fmt: skip
 
 
-def _disorder(outcome: Outcome | None) -> tuple[float | None, float | None]:
+def _disorder(outcome: TimersResult | None) -> tuple[float | None, float | None]:
     """Spurious retransmissions, %, and NACKs that reached senders."""
     return (100 * outcome.spurious, float(outcome.naks)) if outcome else (None, None)
 
 
 def _reductions(
-    pattern: Pattern, against: Spread, outcomes: Mapping[FlowCell, Outcome]
+    pattern: Pattern, against: Spread, outcomes: Mapping[FlowCell, TimersResult]
 ) -> dict[tuple[int, int], float]:
     """How much less time Themis takes, %, by setting."""
     return {
@@ -214,7 +214,7 @@ def _reductions(
     }
 
 
-def _checks(scale: Scale, outcomes: Mapping[FlowCell, Outcome]) -> Iterator[Check]:
+def _checks(scale: Scale, outcomes: Mapping[FlowCell, TimersResult]) -> Iterator[Check]:
     """What must hold. Statements about ranges and means need all cells."""
     bad = [f"{cell.name}: {text}" for cell, outcome in outcomes.items() for text in outcome.errors]
     yield Check("everything has arrived as it was sent" + "".join(f"; {text}" for text in bad), not bad)
@@ -241,7 +241,7 @@ def _checks(scale: Scale, outcomes: Mapping[FlowCell, Outcome]) -> Iterator[Chec
     yield from _shape(scale, outcomes)
 
 
-def _shape(scale: Scale, outcomes: Mapping[FlowCell, Outcome]) -> Iterator[Check]:
+def _shape(scale: Scale, outcomes: Mapping[FlowCell, TimersResult]) -> Iterator[Check]:
     """How adaptive routing depends on the settings."""
     times = {
         (cell.ti, cell.td): outcome.time
@@ -265,7 +265,7 @@ def _shape(scale: Scale, outcomes: Mapping[FlowCell, Outcome]) -> Iterator[Check
         )
 
 
-def _assumptions(scale: Scale, order: Order, outcomes: Mapping[FlowCell, Outcome]) -> list[str]:
+def _assumptions(scale: Scale, order: Order, outcomes: Mapping[FlowCell, TimersResult]) -> list[str]:
     some = config(next(iter(outcomes)), scale, order.seed)
     topology, side = some.topology, scale.leaves
     ecn = topology.defaults.ecn
@@ -297,7 +297,7 @@ def _assumptions(scale: Scale, order: Order, outcomes: Mapping[FlowCell, Outcome
     ]
 
 
-def _picture(pattern: Pattern, scale: Scale, outcomes: Mapping[FlowCell, Outcome]) -> str:
+def _picture(pattern: Pattern, scale: Scale, outcomes: Mapping[FlowCell, TimersResult]) -> str:
     settings = list(product(scale.ti, scale.td))
 
     def times(spread: Spread) -> Iterator[float | None]:
