@@ -9,7 +9,7 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, cast
 
 from pydantic import BeforeValidator, SerializeAsAny, ValidationError
 from pydantic_core import ErrorDetails
@@ -98,16 +98,16 @@ WrittenServing = Annotated[SerializeAsAny[ServingSpec], BeforeValidator(_read_ba
 
 def serving(spec: ProgramSpec) -> ServingSpec:
     """A spec of a program that serves groups; ``InputError`` for another."""
-    if not isinstance(spec, ServingSpec):
+    if not spec.serves_groups:
         raise InputError(f"{spec.program}: programs of the family {spec.family} serve no groups")
-    return spec
+    return cast("ServingSpec", spec)
 
 
 def collective(spec: ProgramSpec) -> CollectiveSpec:
     """A spec of a program that takes part in collectives; ``InputError`` for another."""
-    if not isinstance(spec, CollectiveSpec):
+    if not spec.takes_part:
         raise InputError(f"{spec.program}: programs of the family {spec.family} do not take part in collectives")
-    return spec
+    return cast("CollectiveSpec", spec)
 
 
 def _family_name(values: Mapping[str, Any]) -> object:
