@@ -1,6 +1,6 @@
 """SCIN and MultiWrite under everything at once: buffers down to the smallest, late ranks, old packets in new calls.
 
-``P4GEN_SIM_CASES=500 pytest tests/net/test_soak.py`` makes 500 runs of each, each of a seed. EPIC's are in
+``P4GEN_SIM_CASES=500 pytest --full tests/net/test_soak.py`` makes 500 runs of each, each of a seed. EPIC's are in
 ``tests/sim/test_soak.py``, Themis's in ``test_themis_end_to_end.py``.
 """
 
