@@ -57,13 +57,11 @@ def do(
         return
     if check and (item is not None or scale is not None or cells):
         raise InputError(Diagnostic(Option("check"), "repeats all of a paper, at scales of its own"))
-    seed = drawn(seed)
-    console.print(f"seed {seed}")
-    runner = Runner(jobs, scheduler)
-    order = Order(scale or "", seed, RunOptions.checked({"engine": engine}).engine, cells, runner)
     if item is not None:
         assert paper is not None
         chosen = [_Chosen.of(paper, found[paper], item, scale)]
+        if cells and not chosen[0].experiment.partly:
+            raise InputError(Diagnostic(Option("cells"), f"{item} can be judged with all of its cells only"))
     else:
         chosen = [
             _Chosen(name, one, each, experiment, experiment.check)
@@ -71,6 +69,9 @@ def do(
             for each in one.item
             if (experiment := one.experiments.get(each.name)) is not None and experiment.check is not None
         ]
+    seed = drawn(seed)
+    console.print(f"seed {seed}")
+    order = Order("", seed, RunOptions.checked({"engine": engine}).engine, cells, Runner(jobs, scheduler))
     reports = [_repeat(each, order, out or OUT, console) for each in chosen]
     passed = all(report["passed"] for report in reports)
     if check:
@@ -107,8 +108,6 @@ class _Chosen:
 def _repeat(chosen: _Chosen, order: Order, out: Path, console: Console) -> dict[str, Any]:
     """Perform an experiment, show its report, and write its files. Returns the report for ``--json``."""
     paper, item, experiment = chosen.paper, chosen.item, chosen.experiment
-    if order.patterns and not experiment.partly:
-        raise InputError(Diagnostic(Option("cells"), f"{item.name} can be judged with all of its cells only"))
     folder = out / chosen.name
     with console.status(item.name) as status:
         runner = replace(order.runner, kept=folder / "cells", tell=lambda what: status.update(f"{item.name}, {what}"))

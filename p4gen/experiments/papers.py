@@ -88,7 +88,8 @@ class Paper:
                     how = f"run: {item.by}" if item.by else ": ".join(filter(None, (item.extent, item.why)))
                     raise InputError(f"{name}, {item.caption}: {how}")
                 return item, found
-        raise InputError(f"there is no {quote(name)} in {self.title}; there are {', '.join(self.experiments)}")
+        there = (item.name for item in self.item if (item.by or item.name) in self.experiments)
+        raise InputError(f"there is no {quote(name)} in the paper on {self.short}; there are {', '.join(there)}")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-_COLOURS: Final = ("#1f5fa8", "#c0392b", "#2c8a4b", "#b8860b", "#6a3d9a", "#555555")
+_COLOURS: Final = ("#1f5fa8", "#c0392b", "#2c8a4b", "#b8860b", "#6a3d9a", "#555555", "#17a2b8", "#e377c2", "#8c564b")
 _STYLE: Final = {
     "svg.hashsalt": "p4gen",
     "svg.fonttype": "none",

@@ -89,8 +89,8 @@ def test_what_does_not_hold_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     ("arguments", "cause"),
     [
         (["ebic"], "there is no paper 'ebic'; there are aro, epic, multiwrite, scin, themis"),
-        (["themis", "figure-9"], "there is no 'figure-9' in Themis: "),
-        (["themis", "figure-9"], "there are figure-1, figure-5, evidence, loss"),
+        (["themis", "figure-9"], "there is no 'figure-9' in the paper on Themis; "),
+        (["themis", "figure-9"], "there are figure-1, figure-5, loss, evidence"),
         (["themis", "figure-2"], "figure-2, Overview: Themis-S"),
         (["epic", "table-9"], "hardware: a Tofino testbed with GPUs"),
         (["epic", "table-19"], "run: p4gen lab tree-3-2"),

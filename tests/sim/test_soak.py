@@ -1,9 +1,9 @@
 """Groups of one queue pair a rank (refined PSN synchronisation) under what makes old packets meet new collectives.
 
 Windows are small, duplicates and delays reach across several Barriers, roots change with every collective, PSNs wrap,
-and NICs repair loss in every way that their switches go with. ``P4GEN_SIM_CASES=500 pytest --full tests/sim/test_soak.py``
-makes 500 runs, ``scripts/test --full`` 600, each of a seed; ``P4GEN_SOAK_SEED`` is the first one. A run that hangs ends
-by its own diagnosis, not by a clock.
+and NICs repair loss in every way that their switches go with. With P4GEN_SIM_CASES=500 in its environment
+``pytest --full tests/sim/test_soak.py`` makes 500 runs, ``scripts/test --full`` 600, each of a seed;
+``P4GEN_SOAK_SEED`` is the first one. A run that hangs ends by its own diagnosis, not by a clock.
 """
 
 from __future__ import annotations

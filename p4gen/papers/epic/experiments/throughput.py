@@ -40,7 +40,7 @@ def _experiment(number: int) -> Experiment:
     lossy = PAPER[number].axis in (Axis.LOSS, Axis.LINKS)
     return Experiment(
         {
-            "paper": f"up to {LARGEST // M} MiB: {'an hour' if lossy else 'some minutes'}",
+            "paper": f"up to {LARGEST // M} MiB: {'ten minutes' if lossy else 'half a minute'}",
             "quick": f"three of the paper's values, {_SMALL // K} KiB" if lossy else "two of the paper's sizes",
         },
         lambda order: _perform(number, order),
