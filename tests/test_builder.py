@@ -46,7 +46,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_a_build_has_program_p4info_and_manifest(tmp_path: Path) -> None:
     built = build(SMALL, tmp_path, use_p4c=False)
     name = SMALL.program
-    assert {path.name for path in built.files} == {f"{name}.p4", f"{name}.p4info.txtpb", "manifest.json"}
+    assert {path.name for path in built.files} == {f"{name}.p4", f"{name}.p4info.txtpb", f"{name}.lua", "manifest.json"}
     info = parse_text((built.folder / f"{name}.p4info.txtpb").read_text())
     assert {table.preamble.alias for table in info.tables} == {
         "addresses", "endpoints", "entrances", "contexts", "patterns", "flows", "neighbours", "routes", "next_hops",

@@ -200,7 +200,6 @@ def test_a_circle_is_found(tmp_path: Path) -> None:
 KINDS = frozenset({"ProgramSpec", "ServingSpec", "MemorySpec", "CollectiveSpec"})
 """Kinds of specs that are not a family's own."""
 TOLD_APART = {
-    "families/load.py": "the one place that narrows the type, or refuses; others ask the spec by a property",
     "vocabulary/program.py": "a spec beside another one is told from what a file says of it",
 }
 """Files outside papers that may ask of which kind a spec is, and why."""

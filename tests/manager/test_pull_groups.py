@@ -155,8 +155,9 @@ def test_results_are_numpys_under_faults(cluster: Cluster, seed: int) -> None:
 
 def test_a_rank_that_is_late_is_waited_for(cluster: Cluster) -> None:
     members = activate(cluster)
+    right(begin(members, drawn("barrier", 1, None)))  # so that all have joined
     late = members.pop()
-    call = drawn("allreduce", 1)
+    call = drawn("allreduce", 2)
     waiting = begin(members, call)
     for member in members:
         with pytest.raises(FailedError, match=r"has not ended in 0\.8 s: other ranks have not called it"):
