@@ -7,7 +7,7 @@ from typing import Final
 from p4gen.experiments.experiment import Experiment, Experiments
 from p4gen.papers.aro.experiments.figures import FIGURES, ONE, Figure
 
-_LONG: Final = {"10": "minutes", "11": "half an hour", "13": "two minutes"}
+_LONG: Final = {"11": "half an hour", "13": "two minutes"}
 """What figures cost that take longer than a minute."""
 
 
