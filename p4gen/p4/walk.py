@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -50,8 +50,12 @@ def rebuilt(node: N, **parts: Any) -> N:
     return node if all(getattr(node, name) is part for name, part in parts.items()) else replace(node, **parts)
 
 
+@lru_cache(maxsize=16)
 def used_by(block: ir.Control | ir.Parser) -> Used:
-    """All that a top-level block reaches: the sub-blocks and tables it applies, the functions and actions it calls."""
+    """All that a top-level block reaches: the sub-blocks and tables it applies, the functions and actions it calls.
+
+    The same object each time: rules and back ends ask for it one after the other.
+    """
     used = Used()
     used.block(block)
     return used
