@@ -48,11 +48,17 @@ def write(path: Path, content: bytes) -> None:
     """Store a file, at once or not at all. A cache that cannot be written is ignored."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(_MAGIC + hashlib.sha256(content).digest() + content)
-            os.replace(name, path)
-        except OSError:
+        put(path, _MAGIC + hashlib.sha256(content).digest() + content)
+
+
+def put(path: Path, content: bytes) -> None:
+    """Write a file in a folder that exists, at once or not at all. Raises ``OSError``."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
             os.unlink(name)
-            raise
+        raise

@@ -7,11 +7,8 @@ p4gen and its templates. So an interrupted experiment goes on with the missing c
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing import get_context
@@ -24,6 +21,7 @@ import p4gen
 from p4gen.cluster import connected
 from p4gen.errors import InputError
 from p4gen.resources import resource
+from p4gen.stored import put
 
 T = TypeVar("T")
 
@@ -137,14 +135,6 @@ def _write(cell: Cell[T], outcome: T, folder: Path) -> None:
     file = cell.file(folder)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=file.parent, prefix=".")
-        try:
-            with os.fdopen(handle, "wb") as text:
-                text.write(cell.form().dump_json(outcome) + b"\n")
-            os.replace(name, file)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(name)
-            raise
+        put(file, cell.form().dump_json(outcome) + b"\n")
     except OSError as error:
         raise InputError(f"cannot write {file}: {error.strerror}") from error

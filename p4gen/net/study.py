@@ -15,7 +15,6 @@ from p4gen.families import Facet, OwnSpec
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
 from p4gen.net.collectives.config import SimConfig
-from p4gen.vocabulary.message import Collective
 
 KIB: Final = 1 << 10
 MIB: Final = 1 << 20
@@ -37,27 +36,6 @@ AXES: Final = {
     Axis.NOTHING: "unit",
 }
 """The axes by the names that they have in tables."""
-
-
-@dataclass(frozen=True)
-class PaperTable:
-    """One table of a paper. ``rows`` maps the name of a row to its values by value of the axis."""
-
-    number: int
-    caption: str
-    collective: Collective
-    axis: Axis
-    rows: Mapping[str, Mapping[float, float]]
-
-    @property
-    def unit(self) -> str:
-        """The unit of the table's values."""
-        return "barriers/s" if self.collective is Collective.BARRIER else "Gb/s"
-
-    @property
-    def values(self) -> list[float]:
-        """The values of the axis, in the paper's order."""
-        return list(dict.fromkeys(value for row in self.rows.values() for value in row))
 
 
 @dataclass(frozen=True)
@@ -123,23 +101,18 @@ class StudyPoint:
 
 @dataclass(frozen=True)
 class Studies(Facet, Generic[OwnSpec]):
-    """The tables and sweeps of a paper, and how to reproduce them."""
+    """The sweeps of a paper's simulation and its lab, and how to reproduce them."""
 
     module: ClassVar[str] = "studies"
 
-    paper: str
-    """The name of the paper in titles."""
     program: Callable[[OwnSpec], Mapping[str, object]]
     """The program fields that the paper's simulation suggests for a program of the given fields."""
     timeout: Callable[[OwnSpec], int]
     """The ranks' retransmission timer, in ps."""
     recovery: Callable[[OwnSpec], Recovery]
     """The NICs' recovery."""
-    tables: Mapping[int, PaperTable]
     points: Callable[[Axis, SimConfig, Sequence[float] | None], list[Point]]
     """The points of a sweep, at the given values or else at the paper's. The configuration gives everything else."""
-    table_points: Callable[[int, SimConfig, Sequence[float] | None], list[Point]]
-    """The points of a table, row by row. Raises ``InputError`` if ``tables`` does not have it."""
     measure: Callable[[str, SimConfig], Measured]
     """Run a configuration for a solution; a function of a module."""
     assumptions: Callable[[Sequence[Point]], list[str]]
@@ -188,8 +161,9 @@ def report(studies: Studies[Any], points: Sequence[Point], title: str, unit: str
     lines = []
     for solution in dict.fromkeys(cell.point.solution for cell in cells):
         mine = [row.get(solution) for row in rows.values()]
-        columns[solution] = [each.ours if each else None for each in mine]
-        lines.append(Series(solution, [each.ours if each else None for each in mine]))
+        ours = [each.ours if each else None for each in mine]
+        columns[solution] = list(ours)
+        lines.append(Series(solution, ours))
         paper = [each.point.paper if each else None for each in mine]
         if any(value is not None for value in paper):
             columns[f"{solution}: paper"] = list(paper)

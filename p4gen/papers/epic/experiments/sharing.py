@@ -86,16 +86,12 @@ _HOW: Final = {"without scale-up": 36, "with scale-up": 40}
 # --- a job by itself ---
 
 
-def single_job(model: str, fabric: str, policy: str, units: int, *, paper: bool = True) -> float:
+def single_job(model: str, fabric: str, policy: str, units: int, paper: bool) -> float:
     """The seconds for three iterations of a model on 128 GPUs, as Tables 36 to 43 have it: TP 8, DP 16, and batch 128,
     also for GPT-3 175B. ``paper``: with the paper's volumes."""
     job = training_job(model, MODELS[model], tp=8, dp=16, pp=1, batch=128, flops=312e12)
     setting = Setting(FABRICS[fabric], POLICIES[policy], units, Volume(paper))
     return Simulation(setting, [job]).run().mean_jct
-
-
-def _seconds(model: str, fabric: str, policy: str, units: int, paper: bool) -> float:
-    return single_job(model, fabric, policy, units, paper=paper)
 
 
 def _single(order: Order, columns: Mapping[str, tuple[int, int]]) -> Report:
@@ -108,7 +104,7 @@ def _single(order: Order, columns: Mapping[str, tuple[int, int]]) -> Report:
     ]
     found = order.run(
         [
-            Cell(f"{policy}/{column}", _seconds, (model, fabric, policy, units, comparable))
+            Cell(f"{policy}/{column}", single_job, (model, fabric, policy, units, comparable))
             for policy, column, model, fabric, units, _, _ in places
         ]
     )

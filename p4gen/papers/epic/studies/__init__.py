@@ -12,9 +12,7 @@ from p4gen.papers.epic.studies.sweep import (
     measure,
     points,
     recovery_in,
-    table_points,
 )
-from p4gen.papers.epic.studies.tables import PAPER
 
 LAB: Final = {
     Mode.I: {4 << 10: 2.47, 64 << 10: 35.89, 1 << 20: 182.44},
@@ -30,13 +28,10 @@ def _program(spec: EpicSpec) -> Mapping[str, object]:
 
 
 FACET: Studies[EpicSpec] = Studies(
-    paper="EPIC",
     program=_program,
     timeout=lambda spec: EPIC_TIMEOUT[spec.mode],
     recovery=lambda spec: recovery_in(spec.mode),
-    tables=PAPER,
     points=points,
-    table_points=table_points,
     measure=measure,
     assumptions=assumptions,
     lab=lambda spec: (f"EPIC-{spec.mode}", LAB[spec.mode]),

@@ -15,10 +15,10 @@ from p4gen.host.transport.verbs import Recovery
 from p4gen.net.collectives.config import SimConfig
 from p4gen.net.collectives.rings import simulate_ring
 from p4gen.net.collectives.simulation import SimResult, simulate
-from p4gen.net.study import Axis, Measured, PaperTable, Point
+from p4gen.net.study import Axis, Measured, Point
 from p4gen.net.world.faults import Faults, Impairment
 from p4gen.papers.epic.spec import EpicSpec, Mode
-from p4gen.papers.epic.studies.tables import PAPER, M, Solution
+from p4gen.papers.epic.studies.tables import PAPER, M, PaperTable, Solution
 from p4gen.vocabulary import CollectiveSpec
 from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.topology import TopologySpec

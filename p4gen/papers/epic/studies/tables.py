@@ -7,10 +7,11 @@ second.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from p4gen.net.study import Axis, PaperTable
+from p4gen.net.study import Axis
 from p4gen.vocabulary.message import Collective
 
 
@@ -32,6 +33,27 @@ class Solution(StrEnum):
     CNP = "EPIC-III, CNP"
     """The switch answers a rank that runs ahead with a congestion notification (rate synchronisation)."""
     NO_CNP = "EPIC-III, no CNP"
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """One table of a paper. ``rows`` maps the name of a row to its values by value of the axis."""
+
+    number: int
+    caption: str
+    collective: Collective
+    axis: Axis
+    rows: Mapping[str, Mapping[float, float]]
+
+    @property
+    def unit(self) -> str:
+        """The unit of the table's values."""
+        return "barriers/s" if self.collective is Collective.BARRIER else "Gb/s"
+
+    @property
+    def values(self) -> list[float]:
+        """The values of the axis, in the paper's order."""
+        return list(dict.fromkeys(value for row in self.rows.values() for value in row))
 
 
 K, M = 1 << 10, 1 << 20
