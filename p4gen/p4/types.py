@@ -10,10 +10,11 @@ import re
 from dataclasses import dataclass, field
 from functools import cache
 
+from p4gen.p4.node import node
+
 _TRANSLATION = re.compile(r'^"(?P<uri>[^"]*)" , (?:(?P<string>string)|bit < (?P<bit>\d\w*) >|(?P<plain>\d\w*))$')
 
 
-@dataclass(frozen=True, eq=False)
 class Type:
     """The base of all types. It has no equality of its own: nominal types would inherit it."""
 
@@ -79,7 +80,7 @@ class MatchKind(Type):
         return "match_kind"
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Enum(Type):
     """An enum without representation; its values are member names."""
 
@@ -90,7 +91,7 @@ class Enum(Type):
         return self.name
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class SerEnum(Type):
     """A serialisable enum (``enum bit<8> E {…}``); its values are integers of ``base``."""
 
@@ -116,14 +117,14 @@ class Annotation:
     structured: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class FieldDef:
     name: str
     type: Type
     annotations: tuple[Annotation, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Fields(Type):
     """What structs, headers and header unions have in common."""
 
@@ -142,17 +143,17 @@ class Fields(Type):
         return self._index.get(name)
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Struct(Fields):
     pass
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Header(Fields):
     pass
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class HeaderUnion(Fields):
     pass
 
@@ -176,7 +177,7 @@ class Tuple(Type):
         return f"tuple<{', '.join(map(str, self.elements))}>"
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class NewType(Type):
     """``type base name``: distinct for the checker, its base for the back ends (see ``strip``)."""
 

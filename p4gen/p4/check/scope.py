@@ -9,6 +9,7 @@ from typing import Any, Literal
 from p4gen.arch import Architecture, architectures
 from p4gen.errors import Pos
 from p4gen.p4 import ir
+from p4gen.p4.node import node
 from p4gen.p4.parse import ast
 from p4gen.p4.parse.source import Reporter
 from p4gen.p4.types import Annotation, Header, HeaderUnion, Struct, Type
@@ -16,7 +17,7 @@ from p4gen.p4.types import Annotation, Header, HeaderUnion, Struct, Type
 # --- types that exist only while checking --------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class TypeVar(Type):
     """A type parameter: to be inferred at a call, opaque within its own declaration."""
 
@@ -73,7 +74,7 @@ class InvalidType(Type):
         return "{#}"
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class ExternType(Type):
     """An extern with its type arguments."""
 
@@ -85,7 +86,7 @@ class ExternType(Type):
         return f"{self.name}<{', '.join(map(str, self.args))}>" if self.args else self.name
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class StructOf(Struct):
     """An instantiation of a generic struct."""
 
@@ -93,7 +94,7 @@ class StructOf(Struct):
     args: tuple[Type, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class HeaderOf(Header):
     """An instantiation of a generic header."""
 
@@ -101,7 +102,7 @@ class HeaderOf(Header):
     args: tuple[Type, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class UnionOf(HeaderUnion):
     """An instantiation of a generic header union."""
 
@@ -109,7 +110,7 @@ class UnionOf(HeaderUnion):
     args: tuple[Type, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class ParamSig:
     """A parameter as callers see it."""
 
@@ -122,7 +123,7 @@ class ParamSig:
     annotations: tuple[Annotation, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Signature:
     """The signature of a function, action, method or block."""
 
@@ -135,7 +136,7 @@ class Signature:
     at: int
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class BlockTypeOf(Type):
     """The type of parsers or controls with these run-time parameters."""
 
@@ -150,7 +151,7 @@ class BlockTypeOf(Type):
         return f"{self.kind} {self.name}{args}"
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class PackageType(Type):
     """A package with its type arguments."""
 
@@ -241,7 +242,7 @@ class InstanceEntity(Entity):
     value: ir.ExternInstance | ir.Parser | ir.Control | PackageInstance | PendingBlock
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class PackageInstance:
     """An instance of a package with its arguments."""
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal as Lit
 
 from p4gen.errors import Pos
 from p4gen.p4.ir.expressions import Arg, Expr, Param, Variable
 from p4gen.p4.ir.matches import Keyset, KeyValue
+from p4gen.p4.node import node
 from p4gen.p4.types import Annotation, Type
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class FunctionCall(Expr):
     """A call of a function, or of an action from apply code or from another action."""
 
@@ -20,7 +21,7 @@ class FunctionCall(Expr):
     args: tuple[Arg, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class ExternCall(Expr):
     """A call of an extern's method, or of an extern function where ``instance`` is None."""
 
@@ -34,7 +35,7 @@ class ExternCall(Expr):
 ApplyResult = Lit["hit", "miss", "action_run"]
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class ApplyTable(Expr):
     """``table.apply()`` and what is asked of it: bool for ``hit``/``miss``; for ``action_run`` an
     enum whose member is the action's name within the table; None where the result is unused."""
@@ -46,18 +47,18 @@ class ApplyTable(Expr):
 # --- statements ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Stmt:
     pos: Pos
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Block(Stmt):
     body: tuple[Stmt, ...]
     annotations: tuple[Annotation, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Declare(Stmt):
     """A local comes into being; without ``init`` it is all zero, headers invalid."""
 
@@ -65,20 +66,20 @@ class Declare(Stmt):
     init: Expr | None
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Assign(Stmt):
     target: Expr
     value: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Evaluate(Stmt):
     """An expression for its effects: a call or ``ApplyTable``."""
 
     expr: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class ApplyBlock(Stmt):
     """A sub-control's or sub-parser's ``apply``."""
 
@@ -86,14 +87,14 @@ class ApplyBlock(Stmt):
     args: tuple[Arg, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class If(Stmt):
     condition: Expr
     then: Stmt
     otherwise: Stmt | None
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class SwitchCase:
     """``labels`` are alternatives (fall-through resolved); an empty tuple is ``default``."""
 
@@ -101,7 +102,7 @@ class SwitchCase:
     body: Stmt
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Switch(Stmt):
     """On a value, or on ``ApplyTable(…, "action_run")`` (labels: Literal action names)."""
 
@@ -109,7 +110,7 @@ class Switch(Stmt):
     cases: tuple[SwitchCase, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class For(Stmt):
     init: tuple[Stmt, ...]
     condition: Expr
@@ -117,7 +118,7 @@ class For(Stmt):
     body: Stmt
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class ForIn(Stmt):
     """``for (variable in …)``: over an inclusive range (low, high) or the elements of a stack or
     list."""
@@ -127,33 +128,33 @@ class ForIn(Stmt):
     body: Stmt
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Break(Stmt):
     pass
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Continue(Stmt):
     pass
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Return(Stmt):
     value: Expr | None
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Exit(Stmt):
     pass
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class SetValidity(Stmt):
     header: Expr
     valid: bool
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class ShiftStack(Stmt):
     """``push_front(count)`` or, with ``push`` false, ``pop_front(count)``."""
 
@@ -162,7 +163,7 @@ class ShiftStack(Stmt):
     push: bool
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Extract(Stmt):
     """``packet.extract(header[, varbit_bits])``; ``header`` None: the one-argument form on ``_``,
     which skips ``skip_type``'s width."""
@@ -172,18 +173,18 @@ class Extract(Stmt):
     skip_type: Type | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Advance(Stmt):
     bits: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Verify(Stmt):
     condition: Expr
     error: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Emit(Stmt):
     """``packet.emit(value)``: a header, stack, union, or a struct of them."""
 
@@ -193,7 +194,7 @@ class Emit(Stmt):
 # --- callables, externs, tables ------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Function:
     """A function or an action. ``data`` are an action's directionless parameters (set by the
     control plane, or by the caller as ``in`` when called directly); ``params`` the others."""
@@ -217,7 +218,7 @@ class Function:
 ConstValue = int | bool | str
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class ExternInstance:
     """An instance of an extern type, e.g. ``register<bit<32>>(64)``.
 
@@ -248,14 +249,14 @@ ConstructorValue = ConstValue | ExternInstance | tuple["ConstructorValue", ...]
 """A value, another instance, or the elements of a struct, tuple or list."""
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class InstanceRef(Expr):
     """An extern instance as an argument of an extern's method or constructor."""
 
     instance: ExternInstance
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Key:
     expr: Expr
     match_kind: str
@@ -264,7 +265,7 @@ class Key:
     pos: Pos
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class ActionRef:
     """An action as a table lists it; ``bound`` are arguments for its directed parameters."""
 
@@ -285,7 +286,7 @@ class ActionRef:
         return tuple(self.action.params[i] for i in order), tuple(self.bound[i] for i in order)
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class ActionCall:
     """An action with values for its ``data`` parameters, in order."""
 
@@ -293,7 +294,7 @@ class ActionCall:
     args: tuple[int | bool | str, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class TableEntry:
     """An entry written in the program; ``priority`` as the control plane sees it, larger wins
     (None where the table needs none)."""
@@ -305,7 +306,7 @@ class TableEntry:
     pos: Pos
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Table:
     name: str
     """Full, dotted control-plane name."""
@@ -330,7 +331,7 @@ class Table:
 # --- blocks --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class SelectCase:
     """One keyset per selected expression."""
 
@@ -339,7 +340,7 @@ class SelectCase:
     pos: Pos
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Transition:
     """Without ``subjects`` an unconditional one to ``cases[0]``; no matching case raises
     ``NoMatch`` and rejects. ``accept`` and ``reject`` are state names."""
@@ -349,7 +350,7 @@ class Transition:
     pos: Pos
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class ParserState:
     name: str
     body: tuple[Stmt, ...]
@@ -357,7 +358,7 @@ class ParserState:
     pos: Pos
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Parser:
     name: str
     params: tuple[Param, ...]
@@ -367,7 +368,7 @@ class Parser:
     pos: Pos
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Control:
     """A control instance (``name`` is its full, dotted instance name)."""
 

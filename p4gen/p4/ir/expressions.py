@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal as Lit
 
 from p4gen.errors import Pos
+from p4gen.p4.node import node
 from p4gen.p4.types import Annotation, Type
 
 Direction = Lit["in", "out", "inout", "none"]
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Variable:
     """A parameter or local variable; compared by identity. Locals live as long as the block
     instance's invocation (parser and control locals) or the call (function and action locals)."""
@@ -21,7 +21,7 @@ class Variable:
     pos: Pos
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Param:
     variable: Variable
     direction: Direction
@@ -31,13 +31,13 @@ class Param:
 # --- expressions ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Expr:
     type: Type
     pos: Pos
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Literal(Expr):
     """A constant: int for bit/int/serialisable enum (already wrapped to its width; negative for
     signed), bool, or str for error constants, enum members and strings."""
@@ -45,12 +45,12 @@ class Literal(Expr):
     value: int | bool | str
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Var(Expr):
     variable: Variable
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class FieldOf(Expr):
     """``base.name`` of a struct, header or header union."""
 
@@ -58,7 +58,7 @@ class FieldOf(Expr):
     name: str
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class StackMember(Expr):
     """``next`` and ``last`` (parsers only) or ``lastIndex`` of a header stack."""
 
@@ -66,7 +66,7 @@ class StackMember(Expr):
     name: Lit["next", "last", "lastIndex"]
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Index(Expr):
     """``base[index]`` of a header stack (or a tuple, with a literal index)."""
 
@@ -74,7 +74,7 @@ class Index(Expr):
     index: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Slice(Expr):
     """``base[hi:lo]``; an lvalue if ``base`` is."""
 
@@ -90,13 +90,13 @@ BinaryOp = Lit[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Unary(Expr):
     op: UnaryOp
     operand: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Binary(Expr):
     """Operands have one type (shifts and ``++`` excepted); ``&&`` and ``||`` short-circuit.
     ``==`` and ``!=`` also compare structs, headers, stacks and tuples (spec 8.16, 8.17)."""
@@ -106,12 +106,12 @@ class Binary(Expr):
     right: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Cast(Expr):
     operand: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Mux(Expr):
     """``condition ? then : otherwise``."""
 
@@ -120,34 +120,34 @@ class Mux(Expr):
     otherwise: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Aggregate(Expr):
     """A struct, header (valid), stack or tuple value, its elements in declaration order."""
 
     elements: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class InvalidHeader(Expr):
     """``{#}`` of a header or header union type."""
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class IsValid(Expr):
     header: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Lookahead(Expr):
     """``packet.lookahead<T>()``; ``type`` is T."""
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class PacketLength(Expr):
     """``packet.length()``, in bytes."""
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Arg:
     """An argument; an lvalue for ``out`` and ``inout``. ``expr`` is None for an omitted optional
     parameter and for ``_``."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from p4gen.errors import Pos
 from p4gen.p4.ir.expressions import Expr
+from p4gen.p4.node import node
 from p4gen.p4.types import Annotation, Type
 
 
@@ -34,7 +35,7 @@ class Anything:
 KeyValue = Exactly | Masked | Between | Anything
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class ValueSet:
     name: str
     type: Type
@@ -43,24 +44,24 @@ class ValueSet:
     annotations: tuple[Annotation, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class ExactSet:
     expr: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class MaskSet:
     value: Expr
     mask: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class RangeSet:
     low: Expr
     high: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class AnySet:
     pass
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from p4gen.p4.ir.code import Control, ExternInstance, Function, Parser, Table
 from p4gen.p4.ir.matches import ValueSet
+from p4gen.p4.node import node
 from p4gen.p4.types import Annotation, Type
 
 
-@dataclass(frozen=True, eq=False)
+@node
 class Program:
     """A whole, compiled program.
 

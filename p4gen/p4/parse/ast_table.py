@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from p4gen.p4.parse.ast import Argument, Decl, Expr, Node, node
+from p4gen.p4.node import node
+from p4gen.p4.parse.ast import Argument, Decl, Expr, Node
 from p4gen.p4.types import Annotation
 
 

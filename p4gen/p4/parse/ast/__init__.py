@@ -77,7 +77,6 @@ from p4gen.p4.parse.ast.expressions import (
     TypeRef,
     UnaryOp,
     begin,
-    node,
     same,
 )
 
@@ -151,6 +150,5 @@ __all__ = [
     "ValueSetDecl",
     "Variable",
     "begin",
-    "node",
     "same",
 ]

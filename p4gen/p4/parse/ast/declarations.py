@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from p4gen.p4.parse.ast.expressions import Argument, CallOf, Expr, Node, TypeRef, node
+from p4gen.p4.node import node
+from p4gen.p4.parse.ast.expressions import Argument, CallOf, Expr, Node, TypeRef
 from p4gen.p4.types import Annotation
 
 # --- declarations --------------------------------------------------------------------------------

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TypeVar, dataclass_transform
+from dataclasses import fields
 
-_C = TypeVar("_C")
-
-
-@dataclass_transform(frozen_default=True)
-def node(cls: type[_C]) -> type[_C]:
-    """A frozen node, compared by identity."""
-    # A dataclass without a docstring gets its signature as one; computing that takes as long as all the rest.
-    cls.__doc__ = cls.__doc__ or cls.__name__
-    return dataclass(frozen=True, slots=True, eq=False)(cls)
+from p4gen.p4.node import node
 
 
 @node
