@@ -27,7 +27,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("vocabulary", "rocev2", "packetio"),
     ("families",),
     # the P4 front end
-    ("p4.types", "p4.p4c"),
+    ("p4.node", "p4.p4c"),
+    ("p4.types",),
     ("p4.fold", "p4.ir"),
     ("p4.walk", "p4.show"),
     ("p4.simplify", "p4.parse"),
