@@ -46,6 +46,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("runs",),
     # collectives on them
     ("host.transport",),
+    ("compiled",),
     ("host.collectives",),
     ("groups",),
     ("cluster",),

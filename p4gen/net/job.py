@@ -229,6 +229,7 @@ class Job(ABC, Generic[TaskT_co, ResultT_co]):
         """Return to a state of this job, or of another one with the same configuration. Not allowed during ``run``.
         Invocations are made anew. Raises ``ValueError`` for a state with other parts."""
         restore(self.parts(), frozen)
+        self.network.restored()
 
 
 class DrivenJob(Job[TaskT_co, RunResult]):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -40,10 +41,8 @@ def everything(chance: random.Random) -> Faults:
     ))  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(RUNS))
-@pytest.mark.sample(8)
-def test_scin(seed: int) -> None:
-    print(f"soak: seed {seed}")  # noqa: T201  # shown where it fails
+def scin(seed: int) -> PullRun:
+    """SCIN's run of a seed."""
     chance = random.Random(seed)
     waves, wave = chance.choice(((1, 1), (1, 4), (2, 1), (4, 4)))
     spec = {"waves": waves, "wave": wave, "completion": chance.choice(pulls.COMPLETIONS)}
@@ -58,14 +57,11 @@ def test_scin(seed: int) -> None:
         "recovery": chance.choice(NICS),
         "faults": everything(chance),
     }
-    result = PullRun(pulls.order(spec=spec, options=options, seed=seed, **fields)).run()
-    assert (result.stuck, result.errors) == ((), ())
+    return PullRun(pulls.order(spec=spec, options=options, seed=seed, **fields))
 
 
-@pytest.mark.parametrize("seed", range(RUNS))
-@pytest.mark.sample(8)
-def test_multiwrite(seed: int) -> None:
-    print(f"soak: seed {seed}")  # noqa: T201  # shown where it fails
+def multiwrite(seed: int) -> WriteRun:
+    """MultiWrite's run of a seed."""
     chance = random.Random(seed)
     collective = chance.choice((writes.ALLGATHER, writes.DISPATCH))
     spec = {
@@ -80,5 +76,13 @@ def test_multiwrite(seed: int) -> None:
         "faults": everything(chance),
     }
     topology = chance.choice(("star-4", "star-8", "leaf-spine"))
-    result = WriteRun(writes.order(topology, collective, spec=spec, seed=seed, **fields)).run()
+    return WriteRun(writes.order(topology, collective, spec=spec, seed=seed, **fields))
+
+
+@pytest.mark.parametrize("seed", range(RUNS))
+@pytest.mark.parametrize("make", [scin, multiwrite])
+@pytest.mark.sample(16)
+def test_everything_at_once(make: Callable[[int], PullRun | WriteRun], seed: int) -> None:
+    print(f"soak: seed {seed}")  # noqa: T201  # shown where it fails
+    result = make(seed).run()
     assert (result.stuck, result.errors) == ((), ())

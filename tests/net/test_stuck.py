@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from dataclasses import replace
 from typing import Any
@@ -12,6 +13,7 @@ from p4gen.host.transport.wire import DEST_QP, PSN
 from p4gen.net.collectives.state import connection_state
 from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig
 from p4gen.net.traffic.traffic_simulation import TrafficSimulation
+from p4gen.net.world.faults import DirectionFaults, Fate
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.papers.themis.spec import Evidence, Spread, ThemisSpec
 from p4gen.papers.themis.state import queued
@@ -31,15 +33,13 @@ def simulation(program: ThemisSpec | EpicSpec = QUEUE, *, lost: int, place: str 
     (track,) = made.tracks
     psn, qp = track.source.requester.psn(lost), track.source.peer.qp
     direction = next(each for each in made.network.directions.values() if each.name == place)
-    transmit = direction.transmit
 
-    def losing(frame: bytes, at: int) -> int:
-        if int.from_bytes(frame[PSN]) == psn and int.from_bytes(frame[DEST_QP]) == qp:
-            direction._lose(frame, at, "test")
-            return at
-        return transmit(frame, at)
+    class Losing(DirectionFaults):
+        def fate(self, frame: bytes, now: int) -> Fate:
+            lost = int.from_bytes(frame[PSN]) == psn and int.from_bytes(frame[DEST_QP]) == qp
+            return Fate((), "test") if lost else super().fate(frame, now)
 
-    direction.transmit = losing  # type: ignore[method-assign]
+    direction.faults = Losing(random.Random(1), (), (), (), made.network.kinds)
     return made
 
 

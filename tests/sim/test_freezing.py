@@ -189,7 +189,7 @@ def test_wiring_never_changes() -> None:
         ended.run()
         others = ended.parts()
         for name, part in fresh.parts().items():
-            if name.endswith("switch"):
+            if name.endswith("switch") or name == "world":
                 continue
             state = type(part).STATE  # type: ignore[attr-defined]
             wiring = {key: value for key, value in vars(part).items() if key not in {*state, *caches}}
@@ -238,5 +238,5 @@ def test_closures_in_the_event_queue_are_refused() -> None:
 def test_calls_of_what_is_no_part_are_refused() -> None:
     simulation, other = Simulation(config(Mode.II)), Simulation(config(Mode.II))
     simulation.network.loop.at(5, other.network.nics["h0"].receive, b"")
-    with pytest.raises(TypeError, match=r"loop: a call of Nic.receive of an object that is not a part"):
+    with pytest.raises(TypeError, match=r"loop: a call of \w*Nic.receive of an object that is not a part"):
         simulation.freeze()

@@ -16,8 +16,10 @@ Action = Callable[[Any], None]
 class Clock(Protocol):
     """The part of an event loop that hosts use."""
 
-    now: int
-    """Picoseconds since an arbitrary start."""
+    @property
+    def now(self) -> int:
+        """Picoseconds since an arbitrary start."""
+        ...
 
     @property
     def late(self) -> int:

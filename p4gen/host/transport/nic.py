@@ -35,7 +35,7 @@ class Line(Protocol):
 class Nic:
     """A NIC with one port. Set ``line`` before anything is sent."""
 
-    STATE: ClassVar = ("_turns", "_answering", "_free_at", "_pump_at")
+    STATE: ClassVar[tuple[str, ...]] = ("_turns", "_answering", "_free_at", "_pump_at")
 
     line: Line
 

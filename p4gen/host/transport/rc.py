@@ -78,7 +78,7 @@ class QueuePair:
     requests are flushed, and so are those posted later.
     """
 
-    STATE: ClassVar = ("broken", "in_turn", "_answers", "_ack_due", "_listed", "_cnp_due", "_next_cnp")
+    STATE: ClassVar[tuple[str, ...]] = ("broken", "in_turn", "_answers", "_ack_due", "_listed", "_cnp_due", "_next_cnp")
 
     def __init__(
         self,

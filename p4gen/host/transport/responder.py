@@ -26,14 +26,14 @@ from p4gen.rocev2.opcodes import (
     starts_message,
 )
 
-_EXECUTED: Final = frozenset({int(Opcode.READ_REQUEST), int(Opcode.FETCH_ADD), int(Opcode.COMPARE_SWAP)})
+EXECUTED: Final = frozenset({int(Opcode.READ_REQUEST), int(Opcode.FETCH_ADD), int(Opcode.COMPARE_SWAP)})
 _ICRC: Final = 4
 _HALF: Final = 1 << 23
 _MASK: Final = (1 << 24) - 1
 _ACK: Final = Ack().syndrome
 _SELECTIVE: Final = Nak(NakCode.SELECTIVE).syndrome
 
-_TRAITS: Final[dict[int, tuple[bool, bool, bool, bool, int]]] = {
+TRAITS: Final[dict[int, tuple[bool, bool, bool, bool, int]]] = {
     int(o): (
         starts_message(o),
         ends_message(o),
@@ -132,7 +132,7 @@ class Responder:
     def on_request(self, opcode: int, psn: int, ack_request: bool, frame: bytes) -> None:
         """Handle a request packet of this connection."""
         ahead = (psn - self._c.received_psn - self.expected) & _MASK
-        ack_request = ack_request and opcode not in _EXECUTED  # its response takes the place of an ACK
+        ack_request = ack_request and opcode not in EXECUTED  # its response takes the place of an ACK
         if ahead == 0:
             if self._accept(opcode, frame):
                 self._nak_sent = False
@@ -145,7 +145,7 @@ class Responder:
         elif ahead >= _HALF:
             # A duplicate: the ACK may have been lost, so everything that has arrived is acknowledged again (9.7.4.2.1).
             self.stats.duplicates += 1
-            if opcode in _EXECUTED:
+            if opcode in EXECUTED:
                 # A READ or atomic operation has no ACK but its response (9.7.4.1.2).
                 self.execution.repeat(self._qp, opcode, self.expected + ahead - _MASK - 1, frame, self.msn)
             else:
@@ -259,7 +259,7 @@ class Responder:
 
     def _accept(self, opcode: int, frame: bytes) -> bool:
         """Process the expected packet. Returns False when it was refused and answered."""
-        traits = _TRAITS.get(opcode)
+        traits = TRAITS.get(opcode)
         if traits is None:
             return self._execute(opcode, frame)
         starts, ends, send, immediate, body = traits
@@ -293,7 +293,7 @@ class Responder:
 
     def _execute(self, opcode: int, frame: bytes) -> bool:
         """A READ or an atomic operation: its responses are queued, and take as many PSNs."""
-        if opcode not in _EXECUTED or self._inside is not None:
+        if opcode not in EXECUTED or self._inside is not None:
             return self._refuse(NakCode.INVALID_REQUEST)
         packets = self.execution.execute(self._qp, opcode, self.expected, frame, (self.msn + 1) & _MASK)
         if isinstance(packets, NakCode):

@@ -21,6 +21,8 @@ from p4gen.rocev2.opcodes import Opcode
 
 OVERHEAD: Final = 24
 """Bytes on the wire in addition to the frame: FCS 4, preamble 8, inter-frame gap 12."""
+MIN_FRAME: Final = 60
+"""The least bytes of a frame on the wire, without its FCS."""
 OPCODE_AT: Final = ROCE.at("bth.opcode")
 SYNDROME_AT: Final = ROCE_ANSWER.at("aeth.syndrome")
 PSN: Final = ROCE.bytes("bth.psn")
@@ -34,8 +36,9 @@ ANSWER_SIZE: Final = ROCE_ANSWER.size + ICRC.size
 ACK_REQUEST: Final = BTH_LAYOUT.word.mask("ack_request")
 """The bit of AckReq in the word with the PSN."""
 
-_ONES: Final = zlib.crc32(b"\xff" * 8)
-_RESIDUE: Final = 0x2144DF1C
+CRC_OF_ONES: Final = zlib.crc32(b"\xff" * 8)
+"""That of what stands for InfiniBand's local route header in an ICRC."""
+RESIDUE: Final = 0x2144DF1C
 """The CRC-32 of any data that ends with its own CRC-32, least significant byte first."""
 _IP: Final = ROCE.start("ipv4")
 _UDP: Final = ROCE.start("udp")
@@ -73,7 +76,7 @@ def _crc_of_start(start: bytes) -> int:
     masked[_TOS_AT] = masked[_TTL_AT] = 0xFF
     masked[_IP_CHECKSUM] = masked[_UDP_CHECKSUM] = b"\xff\xff"
     masked[_START : _START + 1] = b"\xff"  # which may be the first byte that is missing
-    return _crc32(masked[_IP:], _ONES)
+    return _crc32(masked[_IP:], CRC_OF_ONES)
 
 
 class Writer:
@@ -99,7 +102,7 @@ class Writer:
         key = opcode, len(body), solicited
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._make(*key)
+            known = self._known[key] = self.begin(*key)
         start, crc = known
         word = (psn | ACK_REQUEST if ack_request else psn).to_bytes(4, "big")
         return b"".join((start, word, body, _crc32(body, _crc32(word, crc)).to_bytes(4, "little")))
@@ -110,7 +113,8 @@ class Writer:
         frame[_START] = BECN  # the ICRC reads this byte as ones
         return bytes(frame)
 
-    def _make(self, opcode: int, size: int, solicited: bool) -> tuple[bytes, int]:
+    def begin(self, opcode: int, size: int, solicited: bool) -> tuple[bytes, int]:
+        """What frames with a body of ``size`` bytes begin with, up to the word with the PSN, and its invariant CRC."""
         udp = UDP(self._peer.udp_src_port, length=UDP.SIZE + BTH.SIZE + size + ICRC.size)
         ip = IPv4(self._ip, self._peer.ip, tos=self._tos, total_length=IPv4.SIZE + udp.length)
         ip = replace(ip, checksum=ip.right_checksum())
@@ -161,7 +165,7 @@ class Reader:
         if len(frame) != length:
             self.dropped["bad_length"] += 1
             return None
-        if self.checks_icrc and _crc32(frame[_START + 1 :], crc) != _RESIDUE:
+        if self.checks_icrc and _crc32(frame[_START + 1 :], crc) != RESIDUE:
             self.dropped["bad_icrc"] += 1
             return None
         if later:

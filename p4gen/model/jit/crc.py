@@ -54,11 +54,16 @@ def _counted(fn: Function, at: Address, limit: Value, step: int, body: Callable[
 # --- CRC-32 ---
 
 
-def crc32(*, carryless: bool) -> str:
-    """The function for CRC-32 (ISO-HDLC)."""
+def crc32(*, carryless: bool, continued: bool = False) -> str:
+    """The function for CRC-32 (ISO-HDLC). If ``continued``, it is called ``crc32_from``, and its first parameter is the
+    CRC of what comes before the bytes."""
     fn = Function("hash_crc32", _PARAMS, "i64", "noinline")
+    before = const(0, 32)
+    if continued:
+        fn = Function("crc32_from", [("i64", "before"), *_PARAMS], "i64", "noinline")
+        before = fn.resize(Value("%before", 64), 32)
     state, at = fn.local(32), fn.local(64)
-    fn.store(const(-1, 32), state)
+    fn.store(fn.op("xor", before, const(-1, 32)), state)
     fn.store(const(0, 64), at)
     if carryless:
         with fn.when(fn.compare("uge", _N, const(16, 64))):

@@ -135,6 +135,12 @@ class Engine(HoldingRunner):
     def hold(self, held: bool) -> None:
         self._set(x.HOLD, held)
 
+    @property
+    def places(self) -> tuple[int, int, int, int]:
+        """For callers in machine code: the addresses of the state, the exchange area and the temporary memory, which
+        ``batch`` takes, and that of ``batch``. The state must be flushed before."""
+        return self.state.block.address, self._io, self._tmp, self._code.address("batch")
+
     # --- packets ---
 
     @override
@@ -147,7 +153,7 @@ class Engine(HoldingRunner):
         self._single(state.block.address, self._io, self._tmp, packet, len(packet), port, state.clock())
         state.most_passes = max(state.most_passes, exchange[x.ARRIVALS_HEAD // 8])
         if exchange[x.EVENTS_USED // 8]:
-            self._take_events()
+            self.take_events()
         count = exchange[x.RECORDS_COUNT // 8]
         if not count:
             return []
@@ -197,7 +203,7 @@ class Engine(HoldingRunner):
         exchange[x.IN_COUNT // 8] = count
         exchange[x.NOW // 8] = self.state.clock()
         self._batch(self.state.block.address, self._io, self._tmp)
-        self._take_events()
+        self.take_events()
         found = exchange[x.RECORDS_COUNT // 8]
         return self._records(found) if found else _NO_RECORDS, self._output_bytes()
 
@@ -227,7 +233,8 @@ class Engine(HoldingRunner):
 
     # --- events ---
 
-    def _take_events(self) -> None:
+    def take_events(self) -> None:
+        """Take over the digests and messages of the last packets. Raises ``Trap`` if the program has trapped."""
         used = self._get(x.EVENTS_USED)
         if not used:
             return

@@ -25,7 +25,7 @@ from p4gen.net.collectives.values import Member, draw
 from p4gen.net.job import Job, Stuck
 from p4gen.net.order import RunOrder
 from p4gen.net.result import LinkUse, RunResult
-from p4gen.net.world.network import Network
+from p4gen.net.world.choice import network_for
 from p4gen.p4.compile import program_from
 from p4gen.plan.placement.network import place
 from p4gen.plan.placement.placed import PlacedGroup
@@ -78,7 +78,17 @@ class Simulation(Job[RankTask, SimResult]):
         self.placement = place(topology, spec, requests, trees=config.trees)
         program = compile_spec(spec).program if text is None else program_from(text(spec), f"{spec.program}.p4")
         programs = dict.fromkeys(topology.switches, program)
-        network = Network(topology, self.placement, programs, config.faults, config.seed, config.engine)
+        network = network_for(
+            topology,
+            self.placement,
+            programs,
+            config.faults,
+            config.seed,
+            config.engine,
+            payload=spec.payload_bytes,
+            recovery=config.nic_recovery,
+            paced=config.dcqcn is not None or any(work.pace is not None for work in config.jobs),
+        )
         super().__init__(network, dict.fromkeys(topology.switches, spec), config.timeout)
         for nic in self.network.nics.values():
             nic.checks_icrc = spec.icrc.right

@@ -20,7 +20,7 @@ from p4gen.net.traffic.series import Sample
 from p4gen.net.traffic.stuck import stuck
 from p4gen.net.traffic.traffic import Pattern, TrafficConfig
 from p4gen.net.traffic.wiring import HostTask, Members, Track, Wiring, members
-from p4gen.net.world.network import Network
+from p4gen.net.world.choice import network_for
 from p4gen.plan.placement.placer import Names
 from p4gen.plan.placement.plain import place_plain
 from p4gen.program.compilation import compile_spec
@@ -111,7 +111,17 @@ class TrafficSimulation(Job[HostTask, TrafficResult]):
         registered = wiring.connections if config.registers else ()
         self.placement = place_plain(topology, specs, registered, config.epoch)
         programs = {switch: compile_spec(spec).program for switch, spec in specs.items()}
-        network = Network(topology, self.placement, programs, config.faults, config.seed, config.engine)
+        network = network_for(
+            topology,
+            self.placement,
+            programs,
+            config.faults,
+            config.seed,
+            config.engine,
+            payload=config.mtu,
+            recovery=config.recovery,
+            paced=config.dcqcn is not None,
+        )
         super().__init__(network, specs, config.timeout)
         for switch, registers in self.placement.queues.items():
             self.network.nodes[switch].keep_lengths(registers)

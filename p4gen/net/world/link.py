@@ -7,16 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from p4gen.host.transport.clock import SECOND
-from p4gen.host.transport.wire import OVERHEAD
+from p4gen.host.transport.clock import SECOND, Clock
+from p4gen.host.transport.wire import MIN_FRAME, OVERHEAD
 from p4gen.net.world.buffer import SharedBuffer
 from p4gen.net.world.faults import DirectionFaults
-from p4gen.net.world.loop import EventLoop
 from p4gen.rocev2.codes import ECN_CE, ECN_ECT0, ECN_ECT1, ETHERTYPE_IPV4
 from p4gen.rocev2.layouts import ROCE
 from p4gen.vocabulary.topology import Ecn
 
-MIN_FRAME: Final = 60
 _ETHER_TYPE: Final = ROCE.bytes("ethernet.ether_type")
 _TOS_AT: Final = ROCE.at("ipv4.ecn")
 _CHECKSUM: Final = ROCE.bytes("ipv4.checksum")
@@ -59,12 +57,12 @@ class Direction:
     queue; so a packet needs only one event.
     """
 
-    STATE: ClassVar = ("packets", "bytes", "busy_until", "busy", "marked", "_random")
+    STATE: ClassVar[tuple[str, ...]] = ("packets", "bytes", "busy_until", "busy", "marked", "_random")
 
     deliver: Deliver
 
     def __init__(
-        self, src: str, dst: str, traits: LinkTraits, loop: EventLoop, faults: DirectionFaults | None, seed: str
+        self, src: str, dst: str, traits: LinkTraits, loop: Clock, faults: DirectionFaults | None, seed: str
     ) -> None:
         self.src, self.dst, self.traits = src, dst, traits
         self.packets = self.bytes = 0

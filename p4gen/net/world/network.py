@@ -18,7 +18,7 @@ from p4gen.net.collectives.kinds import Kinds
 from p4gen.net.world.buffer import SharedBuffer
 from p4gen.net.world.faults import DirectionFaults, Faults, ScriptState, applies
 from p4gen.net.world.link import Direction, LinkTraits, Passage, Watcher
-from p4gen.net.world.loop import EventLoop
+from p4gen.net.world.loop import EventLoop, Loop
 from p4gen.net.world.nodes import HostNode, SwitchNode
 from p4gen.p4 import ir
 from p4gen.rocev2.layouts import ICRC, ROCE
@@ -79,11 +79,11 @@ class Network:
     ) -> None:
         faults.check(topology)
         self.topology = topology
-        self.loop = loop = EventLoop()
+        self.loop = self._new_loop()
         self.kinds = Kinds(
             {placement.ip[host]: rank for rank, host in enumerate(topology.rank_hosts)}, placement.tree_depths
         )
-        self.nics = {host: Nic(placement.mac[host], placement.ip[host], loop) for host in topology.hosts}
+        self.nics = {host: self._new_nic(placement.mac[host], placement.ip[host]) for host in topology.hosts}
         self.switches: dict[str, Model] = {}
         self.nodes: dict[str, SwitchNode] = {}
         self.directions: dict[str, Direction] = {}
@@ -99,16 +99,30 @@ class Network:
         self._nics_by_ip = {nic.ip: nic for nic in self.nics.values()}
         for name in topology.switches:
             chance = random.Random(f"{seed} {name}").getrandbits(64)  # noqa: S311 - a simulation, to be repeatable
-            switch = Model(programs[name], clock=lambda: loop.now // US, seed=chance, engine=engine)
+            switch = Model(programs[name], clock=lambda: self.loop.now // US, seed=chance, engine=engine)
             placement.switches[name].install(switch)
             self.switches[name] = switch
-            self.nodes[name] = SwitchNode(switch, topology.switch_latency, loop, self._recirculation(name))
+            self.nodes[name] = self._new_node(name)
             if topology.buffer is not None:
                 self.buffers[name] = SharedBuffer(topology.buffer)
         self.scripts = scripts = [ScriptState(script) for script in faults.scripts]
         for link in topology.links:
             for src, dst in (link.ends, link.ends[::-1]):
                 self._connect(link, src, dst, faults, scripts, seed)
+
+    def _new_loop(self) -> Loop:
+        return EventLoop()
+
+    def _new_nic(self, mac: int, ip: int) -> Nic:
+        return Nic(mac, ip, self.loop)
+
+    def _new_node(self, name: str) -> SwitchNode:
+        return SwitchNode(self.switches[name], self.topology.switch_latency, self.loop, self._recirculation(name))
+
+    def _new_direction(
+        self, src: str, dst: str, traits: LinkTraits, faults: DirectionFaults | None, seed: str
+    ) -> Direction:
+        return Direction(src, dst, traits, self.loop, faults, seed)
 
     def _recirculation(self, switch: str) -> int:
         """The time, in ps, after which a packet that recirculates is at a switch's ingress again."""
@@ -139,6 +153,9 @@ class Network:
         found |= {f"{name} buffer": buffer for name, buffer in self.buffers.items()}
         return found | {f"script {number}": script for number, script in enumerate(self.scripts)}
 
+    def restored(self) -> None:
+        """The parts have returned to an earlier state."""
+
     def _connect(self, link: Link, src: str, dst: str, faults: Faults, scripts: list[ScriptState], seed: int) -> None:
         topology = self.topology
         traits = LinkTraits(*(topology.setting(link, name) for name in ("bandwidth", "delay", "queue", "ecn")))
@@ -150,7 +167,7 @@ class Network:
         if impairments or outages or mine:
             chance = random.Random(f"{seed} {src}>{dst} faults")  # noqa: S311 - a simulation, to be repeatable
             trouble = DirectionFaults(chance, impairments, outages, mine, self.kinds)
-        direction = Direction(src, dst, traits, self.loop, trouble, f"{seed} {src}>{dst} marks")
+        direction = self._new_direction(src, dst, traits, trouble, f"{seed} {src}>{dst} marks")
         direction.on_drop = self._dropped
         self.directions[direction.name] = direction
         if src in topology.hosts:

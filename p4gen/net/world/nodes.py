@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, MutableSequence, Sequen
 from itertools import pairwise
 from typing import ClassVar
 
+from p4gen.host.transport.clock import Clock
 from p4gen.host.transport.nic import Nic
 from p4gen.model import Model
 from p4gen.model.passes import HELD
 from p4gen.net.world.link import Deliver, Direction
-from p4gen.net.world.loop import EventLoop
 
 _Arrived = tuple[int, int, int, bytes]
 """Time of arrival, running number, port, frame."""
@@ -22,7 +22,7 @@ Observer = Callable[[int, bytes, Sequence[bytes]], None]
 class HostNode:
     """A host: a NIC and its link."""
 
-    def __init__(self, nic: Nic, loop: EventLoop) -> None:
+    def __init__(self, nic: Nic, loop: Clock) -> None:
         self.nic = nic
         self._loop = loop
 
@@ -40,9 +40,9 @@ class SwitchNode:
     which its first packet may arrive again.
     """
 
-    STATE: ClassVar = ("received", "lost_ports", "_inbox", "_number", "_wake_at")
+    STATE: ClassVar[tuple[str, ...]] = ("received", "lost_ports", "_inbox", "_number", "_wake_at")
 
-    def __init__(self, switch: Model, latency: int, loop: EventLoop, recirculation: int = 0) -> None:
+    def __init__(self, switch: Model, latency: int, loop: Clock, recirculation: int = 0) -> None:
         self.switch = switch
         self.outputs: dict[int, Direction] = {}
         """The outgoing direction of the link, by port."""
@@ -94,6 +94,13 @@ class SwitchNode:
         batch = inbox[:count]
         del inbox[:count]
         self.received += sum(port != HELD for _, _, port, _ in batch)
+        self._give(batch)
+        if inbox and self._wake_at is None:
+            self._wake_at = max(min(inbox)[0] + self._latency, now)
+            self._loop.at(self._wake_at, self._wake)
+
+    def _give(self, batch: list[_Arrived]) -> None:
+        """Give packets to the program, and send the output."""
         if self._lengths or self.observer is not None:
             # A packet's way depends on the queues that those before it have joined.
             for entry in batch:
@@ -101,9 +108,6 @@ class SwitchNode:
                 self._send([entry])
         else:
             self._send(batch)
-        if inbox and self._wake_at is None:
-            self._wake_at = max(min(inbox)[0] + self._latency, now)
-            self._loop.at(self._wake_at, self._wake)
 
     def _refresh(self, at: int) -> None:
         for cells, direction in self._lengths:

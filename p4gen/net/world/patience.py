@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import ClassVar, Final
 
 from p4gen.host.transport.clock import MS, US
-from p4gen.net.world.loop import EventLoop
+from p4gen.net.world.loop import Loop
 
 _TIMEOUTS: Final = 50
 """Number of NIC timeouts without progress, at least."""
@@ -26,7 +26,7 @@ class Patience:
 
     STATE: ClassVar = ("_done", "since", "_longest")
 
-    def __init__(self, loop: EventLoop, timeout: int, done: Callable[[], int], waits: Callable[[], int]) -> None:
+    def __init__(self, loop: Loop, timeout: int, done: Callable[[], int], waits: Callable[[], int]) -> None:
         self._loop = loop
         self._least = _TIMEOUTS * max(timeout, _LEAST) + MS
         self._count = done

@@ -9,7 +9,7 @@ from typing import ClassVar
 from p4gen.groups.group import PlacedEdge
 from p4gen.groups.ticks import UNIT_S, tick
 from p4gen.host.transport.clock import SECOND, US
-from p4gen.net.world.loop import EventLoop
+from p4gen.net.world.loop import Loop
 from p4gen.net.world.nodes import SwitchNode
 from p4gen.vocabulary.ticks import EVERY_US
 
@@ -37,7 +37,7 @@ class Ticker:
         self,
         nodes: dict[str, SwitchNode],
         edges: Iterable[PlacedEdge],
-        loop: EventLoop,
+        loop: Loop,
         wanted: Callable[[str, int], bool],
         waits: Callable[[], int],
         sent: Callable[[], int],

@@ -18,8 +18,8 @@ from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import QpConfig, Recovery, Resumption
 from p4gen.model import EngineName
 from p4gen.net.job import DrivenJob, Task
+from p4gen.net.world.choice import network_for
 from p4gen.net.world.faults import Faults
-from p4gen.net.world.network import Network
 from p4gen.papers.scin.codes import Status
 from p4gen.papers.scin.control import Pattern, PullContext, configuration
 from p4gen.papers.scin.placing import Plain, tick_of
@@ -63,7 +63,17 @@ class PullSimulation(DrivenJob[Task]):
         plain = Plain.of(topology, spec)
         switch = plain.switch
         programs = {switch: compile_spec(spec).program}
-        network = Network(topology, plain, programs, config.faults, config.seed, config.engine)
+        network = network_for(
+            topology,
+            plain,
+            programs,
+            config.faults,
+            config.seed,
+            config.engine,
+            payload=spec.payload,
+            recovery=config.recovery,
+            paced=False,
+        )
         super().__init__(network, {switch: spec}, config.timeout)
         for nic in self.network.nics.values():
             nic.checks_icrc = spec.icrc.right

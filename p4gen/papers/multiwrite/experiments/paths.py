@@ -15,10 +15,10 @@ from typing import Final
 from p4gen.errors import InputError
 from p4gen.host.transport.clock import MS, US, duration_text
 from p4gen.host.transport.rc import QueuePair
-from p4gen.host.transport.verbs import Completion, QpConfig, Status
+from p4gen.host.transport.verbs import Completion, QpConfig, Recovery, Status
 from p4gen.model import EngineName
+from p4gen.net.world.choice import network_for
 from p4gen.net.world.faults import Faults
-from p4gen.net.world.network import Network
 from p4gen.papers.multiwrite.control import Window
 from p4gen.papers.multiwrite.placing import Addresses, Waypoint, WritePlacement
 from p4gen.papers.multiwrite.ranks.layout import mtu, write_request
@@ -60,7 +60,17 @@ class Paths:
         self._spec = spec
         ranks = range(len(topology.rank_hosts))
         programs = dict.fromkeys(topology.switches, compile_spec(spec).program)
-        self.network = Network(topology, Addresses.of(topology, spec), programs, Faults(), seed, engine)
+        self.network = network_for(
+            topology,
+            Addresses.of(topology, spec),
+            programs,
+            Faults(),
+            seed,
+            engine,
+            payload=mtu(spec),
+            recovery=Recovery.GO_BACK_N,
+            paced=False,
+        )
         nics = [self.network.nics[host] for host in topology.rank_hosts]
         self.memory = [bytearray(window_bytes) for _ in ranks]
         """The window of each rank."""

@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.host.transport.clock import SECOND, US
-from p4gen.net.world.loop import EventLoop
+from p4gen.net.world.loop import Loop
 from p4gen.papers.multiwrite.placing import Waypoint, straight
 from p4gen.papers.multiwrite.ranks.arithmetic import direct_share
 from p4gen.papers.multiwrite.ranks.calls import Gather, SharedCall, different
@@ -114,7 +114,7 @@ class Scheme:
 class Rank(Caller):
     """A rank with its connections of all layers."""
 
-    def __init__(self, members: Sequence[Member], loop: EventLoop) -> None:
+    def __init__(self, members: Sequence[Member], loop: Loop) -> None:
         self.members, self._loop = members, loop
         self.rank = members[0].rank
         self._payload = members[0].layout.spec.payload
@@ -172,7 +172,7 @@ class _Forwarding:
     onward: Member
     scheme: Scheme
     packets: int
-    loop: EventLoop
+    loop: Loop
     taken: int = 0
     free_at: int = 0
 

@@ -1,0 +1,153 @@
+"""Loads, stores, copies and calls by address, for compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+_I64, _I32 = ir.IntType(64), ir.IntType(32)
+_BYTE = ir.IntType(8).as_pointer()
+
+
+def machine_code(made: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that compiled functions may call: ``made`` gives its signature, and what generates its code."""
+    return intrinsic(made)
+
+
+def _pointer(builder: Any, address: Any, kind: Any) -> Any:
+    return builder.inttoptr(address, kind.as_pointer())
+
+
+@machine_code
+def load64(_typing: Any, address: Any) -> Any:
+    """The eight bytes at an address, in the machine's order."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        found = builder.load(_pointer(builder, args[0], _I64))
+        found.align = 1
+        return found
+
+    return types.int64(types.int64), generate
+
+
+@machine_code
+def load32(_typing: Any, address: Any) -> Any:
+    """The four bytes at an address as a number in network order."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        found = builder.load(_pointer(builder, args[0], _I32))
+        found.align = 1
+        return builder.zext(builder.bswap(found), _I64)
+
+    return types.int64(types.int64), generate
+
+
+@machine_code
+def store64(_typing: Any, address: Any, value: Any) -> Any:
+    """Store eight bytes in the machine's order."""
+
+    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        put = builder.store(args[1], _pointer(builder, args[0], _I64))
+        put.align = 1
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@machine_code
+def store8(_typing: Any, address: Any, value: Any) -> Any:
+    """Store a byte."""
+
+    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        builder.store(builder.trunc(args[1], ir.IntType(8)), builder.inttoptr(args[0], _BYTE))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@machine_code
+def store32(_typing: Any, address: Any, value: Any) -> Any:
+    """Store a number as four bytes in network order."""
+
+    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        put = builder.store(builder.bswap(builder.trunc(args[1], _I32)), _pointer(builder, args[0], _I32))
+        put.align = 1
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@machine_code
+def store64_network(_typing: Any, address: Any, value: Any) -> Any:
+    """Store a number as eight bytes in network order."""
+
+    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        put = builder.store(builder.bswap(args[1]), _pointer(builder, args[0], _I64))
+        put.align = 1
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@machine_code
+def store_little(_typing: Any, address: Any, value: Any) -> Any:
+    """Store a number as four bytes, the least significant one first."""
+
+    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        put = builder.store(builder.trunc(args[1], _I32), _pointer(builder, args[0], _I32))
+        put.align = 1
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@machine_code
+def copy(_typing: Any, to: Any, source: Any, size: Any) -> Any:
+    """Copy ``size`` bytes from one address to another; the two do not overlap."""
+
+    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        move = builder.module.declare_intrinsic("llvm.memcpy", [_BYTE, _BYTE, _I64])
+        to, source = (builder.inttoptr(args[i], _BYTE) for i in (0, 1))
+        builder.call(move, [to, source, args[2], ir.Constant(ir.IntType(1), 0)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+@machine_code
+def ask_python(_typing: Any, address: Any, what: Any, one: Any, two: Any, three: Any) -> Any:
+    """Call the function at ``address`` with four numbers; it returns one."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        function = ir.FunctionType(_I64, [_I64] * 4)
+        return builder.call(_pointer(builder, args[0], function), args[1:])
+
+    return types.int64(*[types.int64] * 5), generate
+
+
+@machine_code
+def run_program(_typing: Any, address: Any, state: Any, exchange: Any, temporary: Any) -> Any:
+    """Call a program's ``batch`` (``p4gen.model.jit.engine``)."""
+
+    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        function = ir.FunctionType(ir.VoidType(), [_BYTE] * 3)
+        builder.call(_pointer(builder, args[0], function), [builder.inttoptr(each, _BYTE) for each in args[1:]])
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 4), generate
+
+
+@machine_code
+def crc_from(_typing: Any, address: Any, crc: Any, start: Any, size: Any) -> Any:
+    """The CRC-32 of bytes that others come before, as ``zlib.crc32``: ``crc`` is that of the others."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        function = ir.FunctionType(_I64, [_I64, _BYTE, _I64])
+        at = builder.inttoptr(args[2], _BYTE)
+        return builder.call(_pointer(builder, args[0], function), [args[1], at, args[3]])
+
+    return types.int64(*[types.int64] * 4), generate

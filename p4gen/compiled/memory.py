@@ -1,0 +1,254 @@
+"""The memory of a compiled world: arrays of records, reserved for the most there can be and used from the front.
+
+A reservation is address space: a page takes memory once it is written. So arrays never move, and compiled code that
+calls Python may go on with the addresses that it has.
+"""
+
+from __future__ import annotations
+
+import mmap
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from p4gen.host.transport.nic import BURST
+
+Records = npt.NDArray[Any]
+NONE: Final = -1
+"""No record, no time, no number."""
+NEVER: Final = 1 << 62
+"""A time that is never reached, ps."""
+
+
+class Event(IntEnum):
+    """Kinds of events, with what ``who`` of an event is."""
+
+    ACTION = 0
+    """Of Python; the number of the action."""
+    PUMP = 1
+    """Of a host."""
+    RECEIVE = 2
+    """Of a host."""
+    TIMER = 3
+    """Of a queue pair, as are the next ones."""
+    QUIET = 4
+    WAKE = 5
+    """Of a switch."""
+
+
+class Ask(IntEnum):
+    """What compiled code asks of Python, with its arguments."""
+
+    ACTION = 0
+    """Carry out an action: its number."""
+    SENT = 1
+    """The oldest send of a pair is complete: the pair."""
+    RECEIVED = 2
+    """The oldest receive of a pair is complete: the pair, bytes, immediate data or ``NONE``."""
+    FAIL = 3
+    """A pair has to be broken: the pair, the position of a status among ``verbs.Status``."""
+    TEMPLATE = 4
+    """A pair lacks a template: the pair, the opcode, bytes of the body; twice that, plus 1 with a solicited event."""
+    WRITE = 5
+    """A WRITE begins: the pair, the frame, the bytes of its first packet. The answer is the address that it fills, or
+    minus the syndrome with which it is refused."""
+    REFUSED = 6
+    """A frame that only Python reads: the host, the frame."""
+    FATE = 7
+    """The faults of a direction: the direction, the frame, when it is sent. Python delivers what arrives."""
+    LOST = 8
+    """A queue is full: the direction, the frame, the time."""
+    MARK = 9
+    """A queue that marks is long: the direction, the frame, how long the frame will wait."""
+    ROOM = 10
+    """Whether a shared buffer takes a frame: the direction, the time."""
+    WATCH = 11
+    """A frame passes: the direction, the frame, when it is sent."""
+    BATCH = 12
+    """A switch that Python runs has packets in ``World.work``: the switch, how many."""
+    EVENTS = 13
+    """A program has digests, messages or traps: the switch."""
+    ANSWER = 14
+    """An answer that only Python writes: the pair. The answer is its frame."""
+    OVERRUN = 15
+    """The receive of a pair is too short for its message: the pair."""
+    EXECUTE = 16
+    """A READ or an atomic operation in its turn: the pair, the frame. The answer is the number of its PSNs; minus a
+    syndrome if it is refused."""
+    REPEAT = 17
+    """A READ or an atomic operation that has arrived before: the pair, the frame, its number."""
+    PROBLEM = 18
+    """Something that cannot be: an item of ``PROBLEMS``."""
+
+
+PROBLEMS: Final = (
+    "a packet belongs to no message",
+    "a frame is longer than those the network was made for",
+    "more packets wait at a switch than its inbox holds",
+    "more is under way than the network has memory for",
+)
+
+SLOT_OF_TEMPLATES: Final = 32
+"""Templates of a pair, each in the place that its opcode and size give it."""
+HEAD: Final = 50
+"""Bytes of a frame before the word with the PSN."""
+KEY: Final = 46
+"""Bytes of a frame before the BTH's resv8a: the same for all packets of a kind."""
+INBOX: Final = 1 << 16
+"""Packets that may wait at a switch."""
+
+
+def _record(*names: str) -> np.dtype[Any]:
+    return np.dtype([(name, np.int64) for name in names])
+
+
+ARRAYS: Final = (
+    "heap", "pool", "lengths", "free", "directions", "switches", "outputs", "inboxes", "work", "offsets", "ends",
+    "ports", "hosts", "pairs", "table", "flags", "messages", "receives", "answers", "links", "kept", "templates",
+    "known",
+)  # fmt: skip
+"""The arrays of a world but the first."""
+GLOBALS: Final = _record(
+    "now", "handled", "number", "events", "pairs_used", "frames_used", "frames_free", "flags_used",
+    "message", "receive", "answer", "link", "keep",
+    "messages_used", "receives_used", "answers_used", "links_used", "kept_used",
+    "error", "slot", "burst", "mask", "ask", "crc",
+    *ARRAYS,
+)  # fmt: skip
+"""Time and counts of events; how many pairs there are, how many slots of frames were ever used and how many are free
+again; the first free record of each pool, and how many were ever used. From ``error`` on what is no state: whether an
+event has failed; bytes of a slot; packets that a NIC gives to its line at once; the mask of the table of queue pairs;
+the addresses of the functions that ask Python and compute a CRC-32, and of the arrays."""
+EVENT: Final = _record("time", "number", "kind", "who", "arg")
+ARRIVED: Final = _record("time", "number", "port", "frame")
+DIRECTION: Final = _record(
+    "bandwidth", "delay", "room", "to_switch", "to", "port", "busy_until", "busy", "packets", "bytes", "marked",
+    "faults", "watched", "shared", "marks_from",
+)  # fmt: skip
+"""``room`` and ``marks_from``: how long a frame may wait, and from where on it is marked, ps; ``NEVER``: never."""
+SWITCH: Final = _record(
+    "state", "exchange", "temporary", "batch", "latency", "outputs", "ports", "waiting", "number", "wake_at",
+    "received", "lost_ports", "by_python", "version",
+)  # fmt: skip
+HOST: Final = _record(
+    "direction", "mac", "ip", "free_at", "pump_at", "checks_icrc", "turn", "last_turn", "turns", "answering",
+    "last_answering",
+)  # fmt: skip
+PAIR: Final = _record(
+    "cell", "host", "number", "peer_ip", "mtu", "recovery", "most", "ack_every", "timeout", "retry_count", "rnr_retry",
+    "rnr_syndrome", "first_psn", "received_psn", "broken", "in_turn", "next_turn", "listed", "next_answering",
+    # the requester
+    "una", "next", "high", "end", "oldest", "newest", "current", "again", "last_again", "flags", "mask", "went_back",
+    "retries", "rnr_retries", "quiet_until", "deadline", "timer_set",
+    "sent", "resent", "timeouts", "naks", "rnr_naks", "ghosts", "cnps", "bytes",
+    # the responder
+    "expected", "msn", "nak_sent", "inside", "room", "size", "filled", "has_receive", "taken_room", "taken_size",
+    "posted", "receive", "last_receive", "kept", "last_kept", "answer", "last_answer", "ack_due",
+    "received", "duplicates", "out_of_order", "naks_sent", "rnr_naks_sent",
+)  # fmt: skip
+MESSAGE: Final = _record(
+    "first", "end", "data", "length", "has_immediate", "immediate", "rkey", "remote", "solicited", "following"
+)
+RECEIVE: Final = _record("room", "size", "following")
+ANSWER: Final = _record("psn", "syndrome", "msn", "following")
+LINK: Final = _record("value", "following")
+KEPT: Final = _record("seq", "opcode", "asks", "frame", "following", "before")
+TEMPLATE: Final = np.dtype([("key", np.int64), ("crc", np.int64), ("start", np.uint8, 56)])
+NUMBER: Final = np.dtype([("value", np.int64)])
+SHORT: Final = np.dtype([("value", np.int32)])
+BYTE: Final = np.dtype([("value", np.uint8)])
+CELL: Final = _record("key", "value")
+"""A place in the table of queue pairs: the key, the host and the pair's number; the number of the pair's record. Both
+are counted from 1."""
+KNOWN: Final = np.dtype([("valid", np.int64), ("crc", np.int64), ("length", np.int64), ("start", np.uint8, 48)])
+
+
+def start_of(record: np.dtype[Any]) -> int:
+    """Where the bytes ``start`` are in a record."""
+    assert record.fields is not None
+    return record.fields["start"][1]
+
+
+class World(NamedTuple):
+    """All arrays of a world. Compiled functions take ``place``, the address of the first."""
+
+    all: Records
+    heap: Records
+    pool: npt.NDArray[np.uint8]
+    lengths: Records
+    free: Records
+    directions: Records
+    switches: Records
+    outputs: Records
+    inboxes: Records
+    work: Records
+    offsets: Records
+    ends: Records
+    ports: Records
+    hosts: Records
+    pairs: Records
+    table: Records
+    flags: Records
+    messages: Records
+    receives: Records
+    answers: Records
+    links: Records
+    kept: Records
+    templates: Records
+    known: Records
+    place: int
+
+
+def reserve(dtype: Any, count: int) -> Any:
+    """An array of zeros that takes memory as it is written."""
+    kind = np.dtype(dtype)
+    no_reserve = getattr(mmap, "MAP_NORESERVE", 0x4000)
+    space = mmap.mmap(-1, kind.itemsize * count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve)
+    return np.frombuffer(space, kind)
+
+
+_PAIRS: Final = 1 << 20
+_ROOM: Final = 1 << 36
+"""Bytes of all frames."""
+_MANY: Final = 1 << 24
+
+
+def world(slot: int, directions: int, switches: int, outputs: int, hosts: int) -> World:
+    """The memory of a world whose frames have at most ``slot`` bytes."""
+    every = np.zeros(1, GLOBALS)
+    made = World(
+        every,
+        reserve(EVENT, _MANY),
+        reserve(np.uint8, _ROOM),
+        reserve(SHORT, _MANY),
+        reserve(SHORT, _MANY),
+        np.zeros(max(1, directions), DIRECTION),
+        np.zeros(max(1, switches), SWITCH),
+        np.full(max(1, outputs), NONE, np.int32).view(SHORT),
+        reserve(ARRIVED, max(1, switches) * INBOX),
+        np.zeros(INBOX, ARRIVED),
+        np.zeros(INBOX, NUMBER),
+        np.zeros(INBOX, NUMBER),
+        np.zeros(INBOX, SHORT),
+        np.zeros(max(1, hosts), HOST),
+        reserve(PAIR, _PAIRS),
+        reserve(CELL, 2 * _PAIRS),
+        reserve(BYTE, _ROOM),
+        reserve(MESSAGE, _MANY),
+        reserve(RECEIVE, _MANY),
+        reserve(ANSWER, _MANY),
+        reserve(LINK, _MANY),
+        reserve(KEPT, _MANY),
+        reserve(TEMPLATE, _PAIRS * SLOT_OF_TEMPLATES),
+        reserve(KNOWN, _PAIRS * SLOT_OF_TEMPLATES),
+        every.ctypes.data,
+    )
+    first = every[0]
+    first["slot"], first["burst"], first["mask"] = slot, BURST, 2 * _PAIRS - 1
+    for name in ("message", "receive", "answer", "link", "keep"):
+        first[name] = NONE
+    for name in ARRAYS:
+        first[name] = getattr(made, name).ctypes.data
+    return made

@@ -1,0 +1,180 @@
+"""NICs: queue pairs that share a line (``p4gen.host.transport.nic``), and what they check of frames that arrive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from p4gen.compiled.cached import compiled
+from p4gen.compiled.events import at
+from p4gen.compiled.frames import address, ask, give
+from p4gen.compiled.links import transmit
+from p4gen.compiled.machine import copy, crc_from, load32, load64, store8
+from p4gen.compiled.memory import KEY, KNOWN, NONE, SLOT_OF_TEMPLATES, Ask, Event, start_of
+from p4gen.compiled.pairs import ICRC_SIZE, MASK, be_listed, kick, take_answer, take_turn
+from p4gen.compiled.records import cell_at, every, host_at, known_address, known_at, length_at, pair_at
+from p4gen.compiled.requester import on_ack, ready, send
+from p4gen.compiled.responder import on_request
+from p4gen.host.transport.wire import ACK_REQUEST, ANSWER_SIZE, BODY_AT, CRC_OF_ONES, RESIDUE
+from p4gen.rocev2.codes import ETHERTYPE_IPV4, PROTOCOL_UDP, ROCE_UDP_PORT
+from p4gen.rocev2.opcodes import Opcode, is_response
+
+_PUMP = int(Event.PUMP)
+_REFUSED = int(Ask.REFUSED)
+_ACKNOWLEDGE = int(Opcode.ACKNOWLEDGE)
+_RARE = (_ACKNOWLEDGE, int(Opcode.CNP), *(int(opcode) for opcode in Opcode if is_response(opcode)))
+"""Opcodes of packets that Python handles, one by one; acknowledgements only if their length is wrong."""
+_PLAIN = 0x45
+_ONES = 0xFF
+_IP = 14
+_VARIANT = (1, 8, 10, 11, 26, 27, KEY - _IP)
+"""From the IPv4 header on: type of service, time to live, the checksums of IPv4 and UDP, resv8a."""
+_START = start_of(KNOWN)
+_SCRAMBLE = 0x9E3779B1
+
+
+# --- sending ---
+
+
+@compiled
+def pump(world: int, number: int) -> None:
+    """Give the line as many packets as a NIC holds ready."""
+    of, host = every(world), host_at(world, number)
+    if host.pump_at == NONE or host.pump_at > of.now:
+        return  # another pending event will handle it
+    host.pump_at = NONE
+    when = of.now
+    for _ in range(of.burst):
+        frame = _next_frame(world, number, when)
+        if frame == NONE:
+            host.free_at = when
+            return
+        when = transmit(world, host.direction, frame, when)
+    host.free_at = when
+    host.pump_at = when
+    at(world, when, _PUMP, number, 0)
+
+
+@compiled
+def _next_frame(world: int, number: int, when: int) -> int:
+    host = host_at(world, number)
+    while host.answering != NONE:
+        first = host.answering
+        host.answering = pair_at(world, first).next_answering
+        frame = take_answer(world, first)
+        if frame != NONE:
+            be_listed(world, first)
+            return frame
+    for _ in range(host.turns):
+        first = host.turn
+        host.turn = pair_at(world, first).next_turn
+        host.turns -= 1
+        if ready(world, first, when):
+            take_turn(world, first)
+            return send(world, first, when)
+        pair_at(world, first).in_turn = False  # the pair calls kick when that changes
+    return NONE
+
+
+# --- receiving ---
+
+
+@compiled
+def place_of(world: int, host: int, number: int) -> int:
+    """The place of a queue pair in the table, or the free place where it belongs. A place has a key, the host and the
+    pair's number, and the number of its record; 1 is added to both."""
+    key = (host << 24 | number) + 1
+    mask = every(world).mask
+    place = (key * _SCRAMBLE) & mask
+    while cell_at(world, place).key != 0 and cell_at(world, place).key != key:
+        place = (place + 1) & mask
+    return place
+
+
+@compiled
+def receive(world: int, host: int, frame: int) -> None:
+    """Receive a frame. Python reads whatever is not a valid packet of a working queue pair."""
+    start, size = address(world, frame), length_at(world, frame).value
+    number = NONE
+    if size >= BODY_AT + ICRC_SIZE:
+        number = cell_at(world, place_of(world, host, load32(start + KEY) & MASK)).value - 1
+    if number == NONE or pair_at(world, number).broken or not _valid(world, number, frame):
+        ask(world, _REFUSED, host, frame, 0)
+        give(world, frame)
+        return
+    word = load32(start + KEY + 4)
+    opcode = load32(start + KEY - 4) >> 24
+    if opcode == _ACKNOWLEDGE and size == ANSWER_SIZE:
+        aeth = load32(start + BODY_AT)
+        give(world, frame)
+        on_ack(world, number, word & MASK, aeth >> 24)
+        kick(world, number)
+    elif opcode in _RARE:
+        ask(world, _REFUSED, host, frame, 0)
+        give(world, frame)
+    else:
+        on_request(world, number, opcode, word & MASK, word >= ACK_REQUEST, frame)
+
+
+@compiled
+def _valid(world: int, number: int, frame: int) -> bool:
+    """Whether a frame is a valid packet of its queue pair. What all packets of one kind begin with is remembered."""
+    pair = pair_at(world, number)
+    host = host_at(world, pair.host)
+    start, size = address(world, frame), length_at(world, frame).value
+    opcode = load32(start + KEY - 4) >> 24
+    place = number * SLOT_OF_TEMPLATES + (opcode & (SLOT_OF_TEMPLATES - 1))
+    known = known_at(world, place)
+    begins = known_address(world, place) + _START
+    if not (known.valid and _same(begins, start)):
+        if not _begins_well(host, pair, start):
+            return False
+        known.valid = True
+        known.crc = _crc_of_start(world, start, begins)
+        known.length = 14 + (load32(start + 16) >> 16)
+        copy(begins, start, KEY)
+    if size != known.length:
+        return False
+    return not host.checks_icrc or crc_from(every(world).crc, known.crc, start + KEY + 1, size - KEY - 1) == RESIDUE
+
+
+@compiled
+def _same(one: int, two: int) -> bool:
+    """Whether two frames begin with the same bytes."""
+    for i in range(0, KEY - 8, 8):
+        if load64(one + i) != load64(two + i):
+            return False
+    return load64(one + KEY - 8) == load64(two + KEY - 8)
+
+
+@compiled
+def _begins_well(host: Any, pair: Any, start: int) -> bool:
+    """Whether the first bytes of a frame are as in ``p4gen.host.transport.wire.Reader``, from the pair's peer."""
+    total = load32(start + 16) >> 16
+    sums = 0
+    for i in range(14, 34, 2):
+        sums += load32(start + i) >> 16
+    sums = (sums & 0xFFFF) + (sums >> 16)
+    return (
+        (load32(start) << 16 | load32(start + 4) >> 16) == host.mac
+        and load32(start + 12) >> 16 == ETHERTYPE_IPV4
+        and load32(start + 14) >> 24 == _PLAIN
+        and load32(start + 23) >> 24 == PROTOCOL_UDP
+        and (sums & 0xFFFF) + (sums >> 16) == 0xFFFF
+        and load32(start + 36) >> 16 == ROCE_UDP_PORT
+        and load32(start + 30) == host.ip
+        and load32(start + 26) == pair.peer_ip
+        and total == (load32(start + 38) >> 16) + 20
+        and 14 + total >= BODY_AT + ICRC_SIZE
+        and load32(start + 42) >> 16 & 0xF == 0
+        and load32(start + 44) >> 16 & 0x7FFF == 0x7FFF
+    )
+
+
+@compiled
+def _crc_of_start(world: int, start: int, room: int) -> int:
+    """The invariant CRC up to the BTH's resv8a, with variant fields as ones, made in a room of 48 bytes."""
+    size = KEY - _IP
+    copy(room, start + _IP, size)
+    for variant in _VARIANT:
+        store8(room + variant, _ONES)
+    return crc_from(every(world).crc, CRC_OF_ONES, room, size + 1)

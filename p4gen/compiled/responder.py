@@ -1,0 +1,273 @@
+"""The receiving half of a reliable connection (``p4gen.host.transport.responder``): SENDs and WRITEs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from p4gen.compiled.cached import compiled
+from p4gen.compiled.frames import address, ask, give
+from p4gen.compiled.machine import copy, load32
+from p4gen.compiled.memory import NONE, Ask
+from p4gen.compiled.pairs import HALF, ICRC_SIZE, MASK, acknowledge, answer
+from p4gen.compiled.records import every, kept_at, length_at, pair_at, receive_at
+from p4gen.compiled.requester import RECOVERIES, STATUSES
+from p4gen.host.transport.responder import EXECUTED, TRAITS
+from p4gen.host.transport.verbs import Recovery, Status
+from p4gen.host.transport.wire import BODY_AT
+from p4gen.rocev2.headers import ImmDt
+from p4gen.rocev2.opcodes import Nak, NakCode
+
+KEPT_AHEAD: Final = 1 << 16
+"""Packets that a NIC can keep."""
+_GO_BACK_N, _ORACLE = RECOVERIES.index(Recovery.GO_BACK_N), RECOVERIES.index(Recovery.ORACLE)
+_FLUSHED, _LENGTH_ERROR = STATUSES.index(Status.FLUSHED), STATUSES.index(Status.LOCAL_LENGTH_ERROR)
+_RECEIVED, _FAIL, _WRITE, _OVERRUN, _EXECUTE, _REPEAT = (
+    int(each) for each in (Ask.RECEIVED, Ask.FAIL, Ask.WRITE, Ask.OVERRUN, Ask.EXECUTE, Ask.REPEAT)
+)
+_SEQUENCE, _INVALID = (Nak(code).syndrome for code in (NakCode.PSN_SEQUENCE_ERROR, NakCode.INVALID_REQUEST))
+_IMMEDIATE = ImmDt.SIZE
+_EXECUTED = tuple(sorted(EXECUTED))
+_STARTS, _ENDS, _IS_SEND, _HAS_IMMEDIATE, _BODY = range(5)
+_TRAITS = np.full((256, 5), NONE)
+for _opcode, _traits in TRAITS.items():
+    _TRAITS[_opcode] = _traits
+
+
+@compiled
+def post(world: int, number: int, room: int, size: int) -> None:
+    """Add a buffer of ``size`` bytes at the address ``room`` for a message."""
+    of, pair = every(world), pair_at(world, number)
+    place = of.receive
+    if place == NONE:
+        place = of.receives_used
+        of.receives_used += 1
+    else:
+        of.receive = receive_at(world, place).following
+    entry = receive_at(world, place)
+    entry.room = room
+    entry.size = size
+    entry.following = NONE
+    if pair.receive == NONE:
+        pair.receive = place
+    else:
+        receive_at(world, pair.last_receive).following = place
+    pair.last_receive = place
+    pair.posted += 1
+
+
+@compiled
+def on_request(world: int, number: int, opcode: int, psn: int, asks: bool, frame: int) -> None:
+    """Handle a request packet, and free its frame unless it is kept."""
+    pair = pair_at(world, number)
+    ahead = (psn - pair.received_psn - pair.expected) & MASK
+    executes = opcode in _EXECUTED
+    if executes:
+        asks = False  # the response takes the place of an ACK
+    if ahead == 0:
+        accepted = _accept(world, number, opcode, frame)
+        give(world, frame)
+        if accepted:
+            pair.nak_sent = False
+            if pair.kept != NONE and _take_kept(world, number):
+                asks = True
+            if asks and not pair.broken:
+                acknowledge(world, number)
+    elif ahead >= HALF:
+        # A duplicate: the ACK may have been lost, so everything that has arrived is acknowledged again (9.7.4.2.1).
+        pair.duplicates += 1
+        if executes:
+            ask(world, _REPEAT, number, frame, pair.expected + ahead - MASK - 1)
+        else:
+            acknowledge(world, number)
+        give(world, frame)
+    else:
+        pair.out_of_order += 1
+        if pair.recovery == _GO_BACK_N or not _keep(world, number, pair.expected + ahead, opcode, asks, frame):
+            give(world, frame)
+        if not pair.nak_sent and pair.recovery != _ORACLE and (pair.recovery == _GO_BACK_N or ahead < KEPT_AHEAD):
+            pair.nak_sent = True
+            pair.naks_sent += 1
+            answer(world, number, (pair.received_psn + pair.expected) & MASK, _SEQUENCE, NONE)
+
+
+# --- packets out of order ---
+
+
+@compiled
+def _keep(world: int, number: int, seq: int, opcode: int, asks: bool, frame: int) -> bool:
+    """Keep a packet; False if it is kept already, or too far ahead. Kept packets are listed by number, the newest is
+    the nearest to the end."""
+    of, pair = every(world), pair_at(world, number)
+    if seq - pair.expected >= KEPT_AHEAD:
+        return False
+    before = pair.last_kept
+    while before != NONE and kept_at(world, before).seq > seq:
+        before = kept_at(world, before).before
+    if before != NONE and kept_at(world, before).seq == seq:
+        return False
+    place = of.keep
+    if place == NONE:
+        place = of.kept_used
+        of.kept_used += 1
+    else:
+        of.keep = kept_at(world, place).following
+    following = pair.kept if before == NONE else kept_at(world, before).following
+    entry = kept_at(world, place)
+    entry.seq = seq
+    entry.opcode = opcode
+    entry.asks = asks
+    entry.frame = frame
+    entry.following = following
+    entry.before = before
+    if before == NONE:
+        pair.kept = place
+    else:
+        kept_at(world, before).following = place
+    if following == NONE:
+        pair.last_kept = place
+    else:
+        kept_at(world, following).before = place
+    return True
+
+
+@compiled
+def take_first_kept(world: int, number: int) -> int:
+    """Take the first packet that is kept from the list. Returns its frame."""
+    of, pair = every(world), pair_at(world, number)
+    place = pair.kept
+    entry = kept_at(world, place)
+    pair.kept = entry.following
+    if pair.kept == NONE:
+        pair.last_kept = NONE
+    else:
+        kept_at(world, pair.kept).before = NONE
+    entry.following = of.keep
+    of.keep = place
+    return entry.frame
+
+
+@compiled
+def _take_kept(world: int, number: int) -> bool:
+    """Process the kept packets that are now in order. Returns whether one of them asked for an ACK."""
+    pair = pair_at(world, number)
+    asked = False
+    while pair.kept != NONE and kept_at(world, pair.kept).seq == pair.expected:
+        asks = kept_at(world, pair.kept).asks != 0
+        opcode = kept_at(world, pair.kept).opcode
+        frame = take_first_kept(world, number)
+        accepted = _accept(world, number, opcode, frame)
+        give(world, frame)
+        if not accepted:
+            break
+        asked = asked or asks
+    return asked
+
+
+# --- packets in order ---
+
+
+@compiled
+def _accept(world: int, number: int, opcode: int, frame: int) -> bool:
+    """Process the expected packet. Returns whether it was not refused."""
+    pair = pair_at(world, number)
+    traits = _TRAITS[opcode]
+    starts, ends, is_send = traits[_STARTS] == 1, traits[_ENDS] == 1, traits[_IS_SEND]
+    immediate, body = traits[_HAS_IMMEDIATE] == 1, traits[_BODY]
+    # A first packet is valid only between messages; the others continue the same kind of message.
+    if body == NONE:
+        return _execute(world, number, opcode, frame)
+    if starts != (pair.inside == NONE) or pair.inside not in (NONE, is_send):
+        return _refuse(world, number, _INVALID)
+    size = length_at(world, frame).value - body - ICRC_SIZE
+    # FIRST and MIDDLE fill the path MTU exactly; a LAST is not empty (9.7.4.1.6).
+    if size < 0 or size > pair.mtu or (not ends and size != pair.mtu) or (ends and not starts and size == 0):
+        return _refuse(world, number, _INVALID)
+    if starts:
+        pair.filled = 0
+        pair.has_receive = False
+        if is_send:
+            if not _take_receive(world, number):
+                return False
+            pair.room, pair.size = pair.taken_room, pair.taken_size
+        else:
+            room = ask(world, _WRITE, number, frame, size)
+            if room < 0:
+                return _refuse(world, number, -room)
+            pair.room = room
+            pair.size = load32(address(world, frame) + BODY_AT + 12)
+    if ends and immediate and not pair.has_receive and not _take_receive(world, number):
+        return False
+    if size > 0:
+        filled = pair.filled
+        pair.filled += size
+        if pair.filled > pair.size:
+            return _overrun(world, number)
+        copy(pair.room + filled, address(world, frame) + body, size)
+    pair.received += 1
+    pair.expected += 1
+    if not ends:
+        pair.inside = is_send
+        return True
+    pair.inside = NONE
+    pair.msn = (pair.msn + 1) & MASK
+    if pair.has_receive:
+        pair.has_receive = False
+        value = load32(address(world, frame) + body - _IMMEDIATE) if immediate else NONE
+        ask(world, _RECEIVED, number, pair.filled, value)
+    return True
+
+
+@compiled
+def _execute(world: int, number: int, opcode: int, frame: int) -> bool:
+    """A READ or an atomic operation: its responses are queued, and take as many PSNs."""
+    pair = pair_at(world, number)
+    valid = pair.inside == NONE and opcode in _EXECUTED
+    packets = ask(world, _EXECUTE, number, frame, 0) if valid else -_INVALID
+    if packets < 0:
+        return _refuse(world, number, -packets)
+    pair.received += 1
+    pair.expected += packets
+    pair.msn = (pair.msn + 1) & MASK
+    return True
+
+
+@compiled
+def _take_receive(world: int, number: int) -> bool:
+    """Take the posted receive for a message. If there is none, send an RNR NAK (9.7.5.2.8)."""
+    of, pair = every(world), pair_at(world, number)
+    place = pair.receive
+    if place == NONE:
+        pair.rnr_naks_sent += 1
+        pair.nak_sent = True  # packets after the refused one are not a new gap
+        answer(world, number, (pair.received_psn + pair.expected) & MASK, pair.rnr_syndrome, NONE)
+        return False
+    entry = receive_at(world, place)
+    pair.taken_room, pair.taken_size = entry.room, entry.size
+    pair.receive = entry.following
+    entry.following = of.receive
+    of.receive = place
+    pair.posted -= 1
+    pair.has_receive = True
+    return True
+
+
+@compiled
+def _overrun(world: int, number: int) -> bool:
+    """The message is longer than its buffer: an error at both ends (9.7.4.1.6)."""
+    pair = pair_at(world, number)
+    if pair.has_receive:
+        pair.has_receive = False
+        ask(world, _OVERRUN, number, 0, 0)
+    return _refuse(world, number, _INVALID)
+
+
+@compiled
+def _refuse(world: int, number: int, syndrome: int) -> bool:
+    """Refuse a request that a retransmission cannot correct: send a NAK and break the queue pair (9.9.3)."""
+    pair = pair_at(world, number)
+    pair.naks_sent += 1
+    answer(world, number, (pair.received_psn + pair.expected) & MASK, syndrome, NONE)
+    ask(world, _FAIL, number, _FLUSHED, 0)
+    return False

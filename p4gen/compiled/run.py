@@ -1,0 +1,48 @@
+"""The event loop."""
+
+from __future__ import annotations
+
+from p4gen.compiled.cached import compiled
+from p4gen.compiled.events import drop_first
+from p4gen.compiled.frames import ask
+from p4gen.compiled.memory import Ask, Event
+from p4gen.compiled.nics import pump, receive
+from p4gen.compiled.pairs import kick
+from p4gen.compiled.records import event_at, every
+from p4gen.compiled.requester import timer
+from p4gen.compiled.switches import wake
+
+_ACTION, _PUMP, _RECEIVE, _TIMER, _QUIET = (
+    int(each) for each in (Event.ACTION, Event.PUMP, Event.RECEIVE, Event.TIMER, Event.QUIET)
+)
+_ASK = int(Ask.ACTION)
+
+
+@compiled
+def run(world: int, until: int, count: int) -> int:
+    """Handle events that are not later than ``until``, at most ``count`` of them (negative: any number). Returns how
+    many were handled. An error of Python's ends the run after the event in which it happened."""
+    of = every(world)
+    handled = 0
+    while of.events and handled != count and not of.error:
+        event = event_at(world, 0)
+        if event.time > until:
+            break
+        of.now = event.time
+        kind, who, arg = event.kind, event.who, event.arg
+        drop_first(world)
+        if kind == _RECEIVE:
+            receive(world, who, arg)
+        elif kind == _PUMP:
+            pump(world, who)
+        elif kind == _TIMER:
+            timer(world, who)
+        elif kind == _QUIET:
+            kick(world, who)
+        elif kind == _ACTION:
+            ask(world, _ASK, who, 0, 0)
+        else:
+            wake(world, who)
+        handled += 1
+    of.handled += handled
+    return handled

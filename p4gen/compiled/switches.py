@@ -1,0 +1,114 @@
+"""Switches: packets are given to a program in batches, in order of arrival (``p4gen.net.world.nodes``)."""
+
+from __future__ import annotations
+
+from p4gen.compiled.cached import compiled
+from p4gen.compiled.events import at, before
+from p4gen.compiled.frames import address, ask, give, take
+from p4gen.compiled.links import transmit
+from p4gen.compiled.machine import copy, load64, run_program, store64
+from p4gen.compiled.memory import ARRIVED, INBOX, NONE, Ask, Event
+from p4gen.compiled.records import (
+    arrived_address,
+    arrived_at,
+    end_at,
+    every,
+    length_at,
+    offset_at,
+    output_at,
+    port_at,
+    switch_at,
+    work_address,
+    work_at,
+)
+from p4gen.host.transport.clock import US
+from p4gen.model.jit import exchange as x
+
+_WAKE = int(Event.WAKE)
+_BATCH, _EVENTS = int(Ask.BATCH), int(Ask.EVENTS)
+_SIZE = ARRIVED.itemsize
+_LOW = 0xFFFFFFFF
+
+
+@compiled
+def _take_first(world: int, number: int, to: int) -> None:
+    """Move the first packet of an inbox to a place of ``World.work``."""
+    switch = switch_at(world, number)
+    base = number * INBOX
+    copy(work_address(world, to), arrived_address(world, base), _SIZE)
+    switch.waiting -= 1
+    count = switch.waiting
+    last = arrived_at(world, base + count)
+    place = 0
+    while True:
+        first = 2 * place + 1
+        if first >= count:
+            break
+        if first + 1 < count and before(arrived_at(world, base + first + 1), arrived_at(world, base + first)):
+            first += 1
+        if before(last, arrived_at(world, base + first)):
+            break
+        copy(arrived_address(world, base + place), arrived_address(world, base + first), _SIZE)
+        place = first
+    copy(arrived_address(world, base + place), arrived_address(world, base + count), _SIZE)
+
+
+@compiled
+def wake(world: int, number: int) -> None:
+    """Give a switch the packets that have arrived by now, ``latency`` ago at the most, and send what it sends."""
+    switch = switch_at(world, number)
+    now = every(world).now
+    if switch.wake_at != now:
+        return  # an earlier event has handled it
+    switch.wake_at = NONE
+    count = 0
+    while switch.waiting and arrived_at(world, number * INBOX).time <= now:
+        _take_first(world, number, count)
+        count += 1
+    switch.received += count
+    if switch.by_python:
+        ask(world, _BATCH, number, count, 0)
+    else:
+        _process(world, number, count)
+    for i in range(count):
+        give(world, work_at(world, i).frame)
+    if switch.waiting and switch.wake_at == NONE:
+        switch.wake_at = max(arrived_at(world, number * INBOX).time + switch.latency, now)
+        at(world, switch.wake_at, _WAKE, number, 0)
+
+
+@compiled
+def _process(world: int, number: int, count: int) -> None:
+    of = every(world)
+    switch = switch_at(world, number)
+    for i in range(count):
+        entry = work_at(world, i)
+        start = entry.frame * of.slot
+        offset_at(world, i).value = start
+        end_at(world, i).value = start + length_at(world, entry.frame).value
+        port_at(world, i).value = entry.port
+    exchange = switch.exchange
+    store64(exchange + x.IN_DATA, of.pool)
+    store64(exchange + x.IN_OFFSETS, of.offsets)
+    store64(exchange + x.IN_ENDS, of.ends)
+    store64(exchange + x.IN_PORTS, of.ports)
+    store64(exchange + x.IN_TIMES, 0)
+    store64(exchange + x.IN_COUNT, count)
+    store64(exchange + x.NOW, of.now // US)
+    run_program(switch.batch, switch.state, exchange, switch.temporary)
+    if load64(exchange + x.EVENTS_USED):
+        ask(world, _EVENTS, number, 0, 0)
+    sent = load64(exchange + x.OUT_DATA)
+    record = load64(exchange + x.RECORDS)
+    for _ in range(load64(exchange + x.RECORDS_COUNT)):
+        size = load64(record + 8)
+        both = load64(record + 16)
+        port = both & _LOW
+        direction = output_at(world, switch.outputs + port).value if port < switch.ports else NONE
+        if direction == NONE:
+            switch.lost_ports += 1
+        else:
+            frame = take(world, size)
+            copy(address(world, frame), sent + load64(record), length_at(world, frame).value)
+            transmit(world, direction, frame, work_at(world, both >> 32).time + switch.latency)
+        record += x.RECORD

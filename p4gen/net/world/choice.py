@@ -1,0 +1,47 @@
+"""Which network a run has: a compiled one, if everything that the run needs is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from p4gen.host.transport.verbs import Recovery
+from p4gen.model import EngineName
+from p4gen.net.world.faults import Faults
+from p4gen.net.world.network import Addresses, Network
+from p4gen.p4 import ir
+from p4gen.vocabulary.topology import TopologySpec
+
+_COMPILED: Final = (Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT, Recovery.ORACLE)
+_HEADERS: Final = 128
+"""The most bytes of a frame beside its payload."""
+_LINE: Final = 64
+"""Bytes of a processor's cache line."""
+
+
+def network_for(
+    topology: TopologySpec,
+    placement: Addresses,
+    programs: Mapping[str, ir.Program],
+    faults: Faults,
+    seed: int,
+    engine: EngineName,
+    *,
+    payload: int,
+    recovery: Recovery,
+    paced: bool,
+) -> Network:
+    """The network of a run. ``payload`` is the most bytes of a packet's data, ``recovery`` that of all hosts, ``paced``
+    says whether hosts have rates of their own.
+
+    A compiled network runs programs in native code, with hosts that send at the line's rate and recover by Go-Back-N,
+    by selective repeat, or as an oracle says. Other runs, and switches whose packets take time to recirculate, have a
+    network in Python. Both give the same results, event by event.
+    """
+    parts = topology, placement, programs, faults, seed
+    if engine != "jit" or recovery not in _COMPILED or paced or topology.recirculation_delay:
+        return Network(*parts, engine)
+    # Numba takes a while to load, and only compiled networks need it.
+    from p4gen.net.world.compiled import CompiledNetwork  # noqa: PLC0415
+
+    return CompiledNetwork(*parts, -(-(payload + _HEADERS) // _LINE) * _LINE)

@@ -1,0 +1,90 @@
+"""Compiled networks and those in Python run alike, packet by packet and event by event.
+
+``P4GEN_SIM_CASES=2500 pytest --full tests/net/test_worlds.py`` compares 2,500 runs of each kind, each of a seed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from sim import test_soak as groups
+
+from p4gen.host.transport.clock import US
+from p4gen.host.transport.verbs import Recovery
+from p4gen.model import SwitchState
+from p4gen.net.collectives.simulation import Simulation
+from p4gen.net.job import Job
+from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig, by_position
+from p4gen.net.traffic.traffic_simulation import TrafficSimulation
+from p4gen.net.world import choice
+from p4gen.net.world.compiled import CompiledNetwork
+from p4gen.net.world.link import Passage
+from p4gen.papers.themis.spec import Evidence, Spread, ThemisSpec
+from p4gen.vocabulary.collective import Reliability
+from p4gen.vocabulary.topology import Buffer, load_topology
+
+from .test_soak import everything, multiwrite, scin
+
+RUNS = int(os.environ.get("P4GEN_SIM_CASES", "12"))
+HOSTS = tuple(recovery for recovery in Recovery if recovery is not Recovery.IDEAL)
+
+
+def collectives(seed: int) -> Simulation:
+    """Groups whose switches reduce, under what makes old packets meet new collectives."""
+    config = groups.config(seed)
+    if config.nic_recovery is Recovery.IDEAL:
+        program = config.program.model_copy(update={"reliability": Reliability.GBN})
+        config = replace(config, program=program, recovery=random.Random(seed).choice(HOSTS[:2]))
+    return Simulation(config)
+
+
+def traffic(seed: int) -> TrafficSimulation:
+    """Flows and rings over two spines, sprayed or not, with lost, late and marked packets."""
+    chance = random.Random(seed)
+    clos = load_topology("clos:2x2x2")
+    buffer = chance.choice((None, Buffer(size=60_000, alpha=1)))
+    topology = clos.model_copy(update={"queue": chance.choice((20_000, 1_000_000)), "buffer": buffer})
+    program = ThemisSpec(
+        spread=chance.choice(tuple(Spread)), evidence=Evidence.QUEUE, queue=16, queue_banks=4, paths=2, path_sets=1,
+        connections=16, ports=8,
+    )  # fmt: skip
+    pattern = chance.choice(tuple(Pattern))
+    size = chance.choice((24_000, 48_000))
+    return TrafficSimulation(
+        TrafficConfig(
+            topology, program, tuple(Traffic(pattern, hosts, size) for hosts in by_position(topology)), seed=seed,
+            message=chance.choice((4_000, 12_000)), timeout=chance.choice((20, 100)) * US,
+            recovery=chance.choice(HOSTS), faults=everything(chance), arrays=chance.choice((False, True)),
+            skew=chance.choice((0, 5)) * US,
+        )
+    )  # fmt: skip
+
+
+def seen(job: Job[Any, Any], *, compiled: bool) -> tuple[Any, list[Passage], list[SwitchState]]:
+    """The result of a run, what has passed over all links, and the state of all switches."""
+    assert isinstance(job.network, CompiledNetwork) is compiled
+    passed: list[Passage] = []
+    job.network.watch(passed.append)
+    result = job.run()
+    counted = {each.name: getattr(result, each.name) for each in fields(result) if each.name != "config"}
+    return counted, passed, [switch.freeze() for switch in job.network.switches.values()]
+
+
+@pytest.mark.parametrize("seed", range(RUNS))
+@pytest.mark.parametrize("make", [collectives, traffic, scin, multiwrite])
+@pytest.mark.sample(32)
+def test_both_worlds_run_alike(
+    make: Callable[[int], Job[Any, Any]], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    print(f"worlds: seed {seed}")  # noqa: T201  # shown where it fails
+    one = seen(make(seed), compiled=True)
+    monkeypatch.setattr(choice, "_COMPILED", ())
+    other = seen(make(seed), compiled=False)
+    assert one[0] == other[0]
+    assert one[1] == other[1]
+    assert one[2] == other[2]
