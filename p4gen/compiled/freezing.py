@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from p4gen.compiled.memory import DIRECTION, GLOBALS, INBOX, MESSAGE, PAIR, RECEIVE, SWITCH, World
+from p4gen.compiled.memory import DIRECTION, GLOBALS, INBOX, MESSAGE, PAIR, RECEIVE, RUN, SWITCH, World
 
 
 def _places(dtype: np.dtype[Any], *names: str) -> list[int]:
@@ -26,6 +26,7 @@ _ADDRESSES: Final = {
     "messages": _places(MESSAGE, "data"),
     "receives": _places(RECEIVE, "room"),
     "pairs": _places(PAIR, "room", "taken_room"),
+    "runs": _places(RUN, "send", "receive"),
 }
 """Columns with addresses of Python's memory, which has other addresses when it is made again."""
 
@@ -50,7 +51,8 @@ class State:
         arrays = []
         for name, array, part in self._used():
             state = array[part].copy()
-            state[:, _ADDRESSES.get(name, [])] = 0
+            columns = _ADDRESSES.get(name, [])
+            state[:, columns] = np.minimum(state[:, columns], 0)
             arrays.append(state.tobytes())
         pool = self._world.pool
         return Snapshot(tuple(arrays), b"".join(pool[start:end].tobytes() for start, end in self._frames()))
@@ -86,7 +88,7 @@ class State:
         yield "lengths", _rows(of.lengths), np.s_[: every["frames_used"]]
         yield "free", _rows(of.free), np.s_[: every["frames_free"]]
         yield "flags", _rows(of.flags), np.s_[: every["flags_used"]]
-        for name in ("pairs", "messages", "receives", "answers", "links", "kept"):
+        for name in ("pairs", "messages", "receives", "answers", "links", "kept", "runs"):
             yield name, _rows(getattr(of, name)), np.s_[: every[f"{name}_used"]]
         yield "table", _rows(of.table), of.pairs["cell"][: every["pairs_used"]]
 

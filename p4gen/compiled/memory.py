@@ -79,7 +79,11 @@ class Ask(IntEnum):
     syndrome if it is refused."""
     REPEAT = 17
     """A READ or an atomic operation that has arrived before: the pair, the frame, its number."""
-    PROBLEM = 18
+    ENDED = 18
+    """A run of a channel is complete: the pair, the run."""
+    UNEXPECTED = 19
+    """A message of a run has arrived with other immediate data: the pair, the run, the data or ``NONE``."""
+    PROBLEM = 20
     """Something that cannot be: an item of ``PROBLEMS``."""
 
 
@@ -107,13 +111,13 @@ def _record(*names: str) -> np.dtype[Any]:
 ARRAYS: Final = (
     "heap", "pool", "lengths", "free", "directions", "switches", "outputs", "inboxes", "work", "offsets", "ends",
     "ports", "hosts", "pairs", "table", "flags", "messages", "receives", "answers", "links", "kept", "templates",
-    "known",
+    "known", "runs",
 )  # fmt: skip
 """The arrays of a world but the first."""
 GLOBALS: Final = _record(
     "now", "handled", "number", "events", "pairs_used", "frames_used", "frames_free", "flags_used",
-    "message", "receive", "answer", "link", "keep",
-    "messages_used", "receives_used", "answers_used", "links_used", "kept_used",
+    "message", "receive", "answer", "link", "keep", "run",
+    "messages_used", "receives_used", "answers_used", "links_used", "kept_used", "runs_used",
     "error", "slot", "burst", "mask", "ask", "crc",
     *ARRAYS,
 )  # fmt: skip
@@ -147,10 +151,17 @@ PAIR: Final = _record(
     "expected", "msn", "nak_sent", "inside", "room", "size", "filled", "has_receive", "taken_room", "taken_size",
     "posted", "receive", "last_receive", "kept", "last_kept", "answer", "last_answer", "ack_due",
     "received", "duplicates", "out_of_order", "naks_sent", "rnr_naks_sent",
+    # the channel
+    "has_channel", "part", "window", "ahead", "early", "open", "sending", "receiving", "last_receiving", "rooming",
+    "last_rooming",
 )  # fmt: skip
 MESSAGE: Final = _record(
     "first", "end", "data", "length", "has_immediate", "immediate", "rkey", "remote", "solicited", "following"
 )
+RUN: Final = _record(
+    "send", "send_length", "receive", "receive_length", "messages", "control", "waits", "added", "begun", "rooms",
+    "received", "posted", "sent", "left", "last_result", "next_receiving", "next_room", "following",
+)  # fmt: skip
 RECEIVE: Final = _record("room", "size", "following")
 ANSWER: Final = _record("psn", "syndrome", "msn", "following")
 LINK: Final = _record("value", "following")
@@ -198,6 +209,7 @@ class World(NamedTuple):
     kept: Records
     templates: Records
     known: Records
+    runs: Records
     place: int
 
 
@@ -243,11 +255,12 @@ def world(slot: int, directions: int, switches: int, outputs: int, hosts: int) -
         reserve(KEPT, _MANY),
         reserve(TEMPLATE, _PAIRS * SLOT_OF_TEMPLATES),
         reserve(KNOWN, _PAIRS * SLOT_OF_TEMPLATES),
+        reserve(RUN, _PAIRS),
         every.ctypes.data,
     )
     first = every[0]
     first["slot"], first["burst"], first["mask"] = slot, BURST, 2 * _PAIRS - 1
-    for name in ("message", "receive", "answer", "link", "keep"):
+    for name in ("message", "receive", "answer", "link", "keep", "run"):
         first[name] = NONE
     for name in ARRAYS:
         first[name] = getattr(made, name).ctypes.data

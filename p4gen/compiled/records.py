@@ -30,6 +30,7 @@ from p4gen.compiled.memory import (
     NUMBER,
     PAIR,
     RECEIVE,
+    RUN,
     SHORT,
     SWITCH,
     TEMPLATE,
@@ -103,3 +104,4 @@ link_at, _ = _records(LINK, "links")
 kept_at, _ = _records(KEPT, "kept")
 template_at, template_address = _records(TEMPLATE, "templates")
 known_at, known_address = _records(KNOWN, "known")
+run_at, _ = _records(RUN, "runs")

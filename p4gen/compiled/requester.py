@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from p4gen.compiled.cached import compiled
+from p4gen.compiled.channels import on_sent
 from p4gen.compiled.events import at
 from p4gen.compiled.frames import address, ask
 from p4gen.compiled.machine import copy, store32, store64_network
@@ -51,39 +52,6 @@ def _delay(syndrome: int) -> int:
 
 
 _DELAYS = np.array([_delay(syndrome) for syndrome in range(256)])
-
-
-@compiled
-def post(
-    world: int, number: int, data: int, length: int, has_immediate: bool, immediate: int, rkey: int, remote: int,
-    solicited: bool,
-) -> None:  # fmt: skip
-    """Queue a SEND of ``length`` bytes at the address ``data``, or with an ``rkey`` a WRITE."""
-    of, pair = every(world), pair_at(world, number)
-    place = of.message
-    if place == NONE:
-        place = of.messages_used
-        of.messages_used += 1
-    else:
-        of.message = message_at(world, place).following
-    message = message_at(world, place)
-    message.first = pair.end
-    message.end = pair.end + max(1, (length + pair.mtu - 1) // pair.mtu)
-    message.data = data
-    message.length = length
-    message.has_immediate = has_immediate
-    message.immediate = immediate
-    message.rkey = rkey
-    message.remote = remote
-    message.solicited = solicited
-    message.following = NONE
-    pair.end = message.end
-    if pair.oldest == NONE:
-        pair.oldest = place
-    else:
-        message_at(world, pair.newest).following = place
-    pair.newest = place
-    kick(world, number)
 
 
 @compiled
@@ -287,7 +255,10 @@ def _acknowledged(world: int, number: int, upto: int) -> None:
         forget_again(world, number, upto)
     while pair.oldest != NONE and message_at(world, pair.oldest).end <= upto:
         drop_oldest(world, number)
-        ask(world, _SENT, number, 0, 0)
+        if pair.has_channel:
+            on_sent(world, number)
+        else:
+            ask(world, _SENT, number, 0, 0)
 
 
 @compiled

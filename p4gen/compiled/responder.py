@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from p4gen.compiled.cached import compiled
+from p4gen.compiled.channels import on_received
 from p4gen.compiled.frames import address, ask, give
 from p4gen.compiled.machine import copy, load32
 from p4gen.compiled.memory import NONE, Ask
@@ -33,28 +34,6 @@ _STARTS, _ENDS, _IS_SEND, _HAS_IMMEDIATE, _BODY = range(5)
 _TRAITS = np.full((256, 5), NONE)
 for _opcode, _traits in TRAITS.items():
     _TRAITS[_opcode] = _traits
-
-
-@compiled
-def post(world: int, number: int, room: int, size: int) -> None:
-    """Add a buffer of ``size`` bytes at the address ``room`` for a message."""
-    of, pair = every(world), pair_at(world, number)
-    place = of.receive
-    if place == NONE:
-        place = of.receives_used
-        of.receives_used += 1
-    else:
-        of.receive = receive_at(world, place).following
-    entry = receive_at(world, place)
-    entry.room = room
-    entry.size = size
-    entry.following = NONE
-    if pair.receive == NONE:
-        pair.receive = place
-    else:
-        receive_at(world, pair.last_receive).following = place
-    pair.last_receive = place
-    pair.posted += 1
 
 
 @compiled
@@ -215,7 +194,10 @@ def _accept(world: int, number: int, opcode: int, frame: int) -> bool:
     if pair.has_receive:
         pair.has_receive = False
         value = load32(address(world, frame) + body - _IMMEDIATE) if immediate else NONE
-        ask(world, _RECEIVED, number, pair.filled, value)
+        if pair.has_channel:
+            on_received(world, number, value)
+        else:
+            ask(world, _RECEIVED, number, pair.filled, value)
     return True
 
 

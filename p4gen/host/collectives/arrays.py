@@ -6,7 +6,7 @@ import functools
 import importlib
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,8 @@ Array = npt.NDArray[Any]
 
 Tree = Sequence["int | Tree"]
 """The numbers of arrays in the order in which a node reduces them; a tree stands for the result of another node."""
+_BLOCK: Final = 1 << 15
+"""Elements that are reduced at once, so that what is computed between stays in the processor's caches."""
 
 
 def array_type(dtype: DType) -> np.dtype[Any]:
@@ -44,12 +46,16 @@ def reduced(op: Op, arrays: Sequence[Array], *, saturating: bool) -> Array:
     """The reduction of arrays of one dtype, computed by NumPy without overflow. The result is saturated or wrapped at
     the end."""
     dtype = dtype_of(arrays[0])
-    form = dtype.number_format
+    form, function = dtype.number_format, _function(op, dtype)
+    found, flat = np.empty(arrays[0].shape, array_type(dtype)), [each.reshape(-1) for each in arrays]
     with np.errstate(over="ignore", invalid="ignore"):
-        total = functools.reduce(_function(op, dtype), [each.astype(form.exact) for each in arrays])
-        if saturating and form.integer:
-            total = total.clip(form.least, form.greatest)
-        return total.astype(array_type(dtype))
+        for start in range(0, found.size, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            total = functools.reduce(function, [each[block].astype(form.exact) for each in flat])
+            if saturating and form.integer:
+                total = total.clip(form.least, form.greatest)
+            found.reshape(-1)[block] = total.astype(found.dtype)
+    return found
 
 
 def folded(op: Op, tree: Tree, arrays: Sequence[Array]) -> Array:

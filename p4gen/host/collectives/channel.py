@@ -59,7 +59,7 @@ class Owner(Protocol):
 class Channel:
     """A channel (see the module's docstring); ``pair`` is its queue pair."""
 
-    STATE: ClassVar = ("_rooms", "_receiving", "_open", "_sending")
+    STATE: ClassVar[tuple[str, ...]] = ("_rooms", "_receiving", "_open", "_sending")
 
     def __init__(self, nic: Nic, config: GroupConfig, key: ChannelKey, owner: Owner) -> None:
         connection = config.channels[key]
@@ -104,6 +104,10 @@ class Channel:
         self._post_sends()
         if not run.left:
             self._end()
+
+    def stop(self) -> None:
+        """Send nothing more."""
+        self._sending = None
 
     def _make_room(self, run: PhaseRun) -> None:
         self._rooms.append(run)
@@ -172,7 +176,7 @@ class Channel:
             self._receiving.popleft()
         if completion.immediate != (run.control if completion.wr_id == 0 else None):
             self._sending = None
-            self._owner.channel_failed(_unexpected(run.phase, completion))
+            self._owner.channel_failed(unexpected(run.phase, completion))
         elif self._rooms:
             self._post_rooms()
 
@@ -183,7 +187,7 @@ class Channel:
         self._owner.run_ended(run)
 
 
-def _unexpected(phase: Phase, completion: Completion) -> str:
+def unexpected(phase: Phase, completion: Completion) -> str:
     """Why a received message is not the expected one; "" if it is."""
     if completion.wr_id == 0:
         return f"a control message announces {completion.immediate}, not {phase.control}"

@@ -90,7 +90,8 @@ class Communicator(Collectives):
 
     def __init__(self, nic: Nic, config: GroupConfig, on_done: Callable[[Invocation], None] | None = None) -> None:
         self.config = config
-        self.channels: dict[ChannelKey, Channel] = {key: Channel(nic, config, key, self) for key in config.channels}
+        kind: type[Channel] = nic.channels or Channel
+        self.channels: dict[ChannelKey, Channel] = {key: kind(nic, config, key, self) for key in config.channels}
         self._nic = nic
         self._on_done = on_done
         self._planner = Planner(config)

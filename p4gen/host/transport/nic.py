@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from typing import ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from p4gen.host.transport.clock import Clock
 from p4gen.host.transport.memory import ProtectionDomain
@@ -38,6 +38,8 @@ class Nic:
     STATE: ClassVar[tuple[str, ...]] = ("_turns", "_answering", "_free_at", "_pump_at")
 
     line: Line
+    channels: Any = None
+    """The class of channels on this NIC's queue pairs (``p4gen.host.collectives.channel``); None: the usual one."""
 
     def __init__(self, mac: int, ip: int, clock: Clock, *, burst: int = BURST) -> None:
         self.mac, self.ip, self.clock = mac, ip, clock

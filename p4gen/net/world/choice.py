@@ -42,6 +42,10 @@ def network_for(
     if engine != "jit" or recovery not in _COMPILED or paced or topology.recirculation_delay:
         return Network(*parts, engine)
     # Numba takes a while to load, and only compiled networks need it.
+    from p4gen.net.world.channels import CompiledChannel  # noqa: PLC0415
     from p4gen.net.world.compiled import CompiledNetwork  # noqa: PLC0415
 
-    return CompiledNetwork(*parts, -(-(payload + _HEADERS) // _LINE) * _LINE)
+    network = CompiledNetwork(*parts, -(-(payload + _HEADERS) // _LINE) * _LINE)
+    for nic in network.nics.values():
+        nic.channels = CompiledChannel
+    return network

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final, Protocol, cast
 
 import numpy as np
 from typing_extensions import override
@@ -69,6 +69,8 @@ class CompiledLoop:
         self._next = 0
         self.before_run: list[Callable[[], None]] = []
         """What has to be done before events are handled: switches take over new entries."""
+        self.after_run: list[Callable[[], None]] = []
+        """What has to be done afterwards: channels count."""
         self._error: BaseException | None = None
 
     @property
@@ -114,6 +116,8 @@ class CompiledLoop:
         for prepare in self.before_run:
             prepare()
         handled = entries.run(self.world.place, NEVER if until is None else until, NONE if count is None else count)
+        for note in self.after_run:
+            note()
         if self._error is not None:
             error, self._error = self._error, None
             self._all["error"] = 0
@@ -297,6 +301,22 @@ class Frames:
         self._pool[start : start + len(contents)] = contents
 
 
+class Runs(Protocol):
+    """What runs phases of collectives on a pair (``p4gen.net.world.channels.CompiledChannel``)."""
+
+    def end(self, place: int) -> None:
+        """A run is complete: the number of its record."""
+
+    def refuse(self, place: int, immediate: int) -> None:
+        """A message of a run has arrived with other immediate data, or with none (``NONE``)."""
+
+    def count(self) -> None:
+        """Take over the counts of all runs."""
+
+    def find_memory(self) -> None:
+        """Set the addresses in all records of runs, messages and receives."""
+
+
 class _Sending:
     """A compiled requester (``p4gen.host.transport.requester.Requester``)."""
 
@@ -419,6 +439,8 @@ class CompiledPair(QueuePair):
         """The memory that the WRITE that is arriving fills."""
         self._responses: deque[tuple[int, int, int | None, memoryview | bytes]] = deque()
         """Response packets that wait to be sent: opcode, PSN, MSN, data."""
+        self.channel: Runs | None = None
+        """What runs phases on this pair, if anything does."""
         self._set_up(nic.number)
         self.requester = cast(Requester, _Sending(self))
         self.responder = cast(Responder, _Receiving(self))
@@ -442,6 +464,9 @@ class CompiledPair(QueuePair):
 
     def find_memory(self) -> None:
         """Set the addresses of messages and receives, whose memory has been made again."""
+        if self.channel is not None:
+            self.channel.find_memory()
+            return
         of, row = self.world, self.row
         place = int(row["oldest"])
         for wr in self._sends:
@@ -475,7 +500,7 @@ class CompiledPair(QueuePair):
         data = memoryview(wr.data)
         self._sends.append(wr)
         immediate, rkey = wr.immediate or 0, NONE if wr.rkey is None else wr.rkey
-        entries.post(
+        entries.post_send(
             self.world.place, self.record, _address(data), data.nbytes, wr.immediate is not None, immediate, rkey,
             wr.remote_address, wr.solicited,
         )  # fmt: skip
@@ -495,15 +520,18 @@ class CompiledPair(QueuePair):
             return
         row = self.row
         row["broken"] = STATUSES.index(status) + 1
-        while self._sends:
+        while row["oldest"] != NONE:
             entries.drop_oldest(self.world.place, self.record)
-            self.complete(Completion(self._sends.popleft().wr_id, status))
+            self.complete(Completion(self._sends.popleft().wr_id if self._sends else 0, status))
             status = Status.FLUSHED
         entries.forget_again(self.world.place, self.record, int(row["end"]))
         row["next"] = row["una"] = row["high"] = row["end"]
+        posted = int(row["posted"]) + int(row["has_receive"])
         row["has_receive"] = False
-        while self._receives:
-            self.complete(Completion(self._receives.popleft().wr_id, Status.FLUSHED, True))
+        entries.forget_receives(self.world.place, self.record)
+        for _ in range(posted):
+            number = self._receives.popleft().wr_id if self._receives else 0
+            self.complete(Completion(number, Status.FLUSHED, True))
         self.forget_kept(None)
 
     def forget_kept(self, before: int | None) -> None:
@@ -542,6 +570,18 @@ class CompiledPair(QueuePair):
     def overrun(self, *_: int) -> int:
         """The oldest receive is too short."""
         self.complete(Completion(self._receives.popleft().wr_id, Status.LOCAL_LENGTH_ERROR, True))
+        return 0
+
+    def end_run(self, place: int, _: int) -> int:
+        """A run of the channel is complete."""
+        assert self.channel is not None
+        self.channel.end(place)
+        return 0
+
+    def refuse_run(self, place: int, immediate: int) -> int:
+        """A message of a run of the channel is not the expected one."""
+        assert self.channel is not None
+        self.channel.refuse(place, immediate)
         return 0
 
     def break_off(self, status: int, _: int) -> int:
@@ -741,6 +781,7 @@ class CompiledNetwork(Network):
     ) -> CompiledPair:
         """A new queue pair of ``nic``."""
         self._pairs.append(CompiledPair(nic, len(self._pairs), number, peer, config, on_completion))
+        self.loop.after_run = [self._count]
         return self._pairs[-1]
 
     @override
@@ -751,6 +792,11 @@ class CompiledNetwork(Network):
     def restored(self) -> None:
         for pair in self._pairs:
             pair.find_memory()
+
+    def _count(self) -> None:
+        for pair in self._pairs:
+            if pair.channel is not None:
+                pair.channel.count()
 
     def _asked(self, what: int, who: int, one: int, two: int) -> int:
         """Do what compiled code asks for. An exception ends the run: it must not pass through compiled code."""
@@ -778,6 +824,8 @@ _SERVED: Final[dict[int, tuple[str, Callable[[Any, int, int], int]]]] = {
     Ask.OVERRUN: ("_pairs", CompiledPair.overrun),
     Ask.EXECUTE: ("_pairs", CompiledPair.execute),
     Ask.REPEAT: ("_pairs", CompiledPair.repeat),
+    Ask.ENDED: ("_pairs", CompiledPair.end_run),
+    Ask.UNEXPECTED: ("_pairs", CompiledPair.refuse_run),
     Ask.ANSWER: ("_pairs", CompiledPair.next_response),
     Ask.REFUSED: ("_hosts", CompiledNic.refused),
     Ask.FATE: ("_links", CompiledDirection.pass_frame),

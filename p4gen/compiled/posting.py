@@ -1,0 +1,77 @@
+"""Work requests of a queue pair (``p4gen.host.transport.rc.QueuePair``)."""
+
+from __future__ import annotations
+
+from p4gen.compiled.cached import compiled
+from p4gen.compiled.memory import NONE
+from p4gen.compiled.pairs import kick
+from p4gen.compiled.records import every, message_at, pair_at, receive_at
+
+
+@compiled
+def post_send(
+    world: int, number: int, data: int, length: int, has_immediate: bool, immediate: int, rkey: int, remote: int,
+    solicited: bool,
+) -> None:  # fmt: skip
+    """Queue a SEND of ``length`` bytes at the address ``data``, or with an ``rkey`` a WRITE."""
+    of, pair = every(world), pair_at(world, number)
+    place = of.message
+    if place == NONE:
+        place = of.messages_used
+        of.messages_used += 1
+    else:
+        of.message = message_at(world, place).following
+    message = message_at(world, place)
+    message.first = pair.end
+    message.end = pair.end + max(1, (length + pair.mtu - 1) // pair.mtu)
+    message.data = data
+    message.length = length
+    message.has_immediate = has_immediate
+    message.immediate = immediate
+    message.rkey = rkey
+    message.remote = remote
+    message.solicited = solicited
+    message.following = NONE
+    pair.end = message.end
+    if pair.oldest == NONE:
+        pair.oldest = place
+    else:
+        message_at(world, pair.newest).following = place
+    pair.newest = place
+    kick(world, number)
+
+
+@compiled
+def post_receive(world: int, number: int, room: int, size: int) -> None:
+    """Add a buffer of ``size`` bytes at the address ``room`` for a message."""
+    of, pair = every(world), pair_at(world, number)
+    place = of.receive
+    if place == NONE:
+        place = of.receives_used
+        of.receives_used += 1
+    else:
+        of.receive = receive_at(world, place).following
+    entry = receive_at(world, place)
+    entry.room = room
+    entry.size = size
+    entry.following = NONE
+    if pair.receive == NONE:
+        pair.receive = place
+    else:
+        receive_at(world, pair.last_receive).following = place
+    pair.last_receive = place
+    pair.posted += 1
+
+
+@compiled
+def forget_receives(world: int, number: int) -> None:
+    """Forget all receives that are posted."""
+    of, pair = every(world), pair_at(world, number)
+    while pair.receive != NONE:
+        place = pair.receive
+        entry = receive_at(world, place)
+        pair.receive = entry.following
+        entry.following = of.receive
+        of.receive = place
+    pair.last_receive = NONE
+    pair.posted = 0

@@ -1,0 +1,131 @@
+"""Channels whose runs are compiled (``p4gen.compiled.channels``): Python prepares them, and hears of their ends."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from typing_extensions import override
+
+from p4gen.compiled import entries
+from p4gen.compiled.memory import NONE
+from p4gen.host.collectives.channel import Channel, Owner, PhaseRun, unexpected
+from p4gen.host.collectives.invocation import Invocation
+from p4gen.host.collectives.plan import ChannelKey, GroupConfig, Phase
+from p4gen.host.transport.verbs import Completion, Status
+from p4gen.net.world.compiled import CompiledNic, CompiledPair
+
+
+class CompiledChannel(Channel):
+    """A channel on a compiled queue pair."""
+
+    STATE: ClassVar[tuple[str, ...]] = ("_runs",)
+
+    def __init__(self, nic: CompiledNic, config: GroupConfig, key: ChannelKey, owner: Owner) -> None:
+        super().__init__(nic, config, key, owner)
+        assert isinstance(self.pair, CompiledPair)
+        pair = self.pair
+        self._row, self._world, self._record = pair.row, pair.world, pair.record
+        self._runs: dict[int, PhaseRun] = {}
+        """The runs that have not ended, by their records."""
+        for name in ("sending", "receiving", "last_receiving", "rooming", "last_rooming"):
+            self._row[name] = NONE
+        self._row["has_channel"], self._row["early"] = True, self._early
+        self._row["part"], self._row["window"] = self._size, self._window
+        self._row["ahead"] = NONE if self._ahead is None else self._ahead
+        pair.channel = self
+
+    @property
+    @override
+    def awaits(self) -> bool:
+        place = int(self._row["receiving"])
+        return place != NONE and bool(self._world.runs["begun"][place])
+
+    @override
+    def prepare(self, phase: Phase, invocation: Invocation) -> PhaseRun:
+        size = len(phase.send if phase.send is not None else phase.receive or b"")
+        run = PhaseRun(phase, invocation, 1 + -(-size // self._size))
+        waits = phase.receive is not None and self._row["ahead"] != NONE
+        place = entries.channels.prepare(
+            self._world.place, self._record, *_memory(phase.send), *_memory(phase.receive), run.control, waits,
+            phase.added,
+        )  # fmt: skip
+        self._runs[place] = run
+        return run
+
+    @override
+    def begin(self, run: PhaseRun) -> None:
+        run.begun = True
+        place = next(place for place, each in self._runs.items() if each is run)
+        entries.channels.begin(self._world.place, self._record, place)
+
+    @override
+    def stop(self) -> None:
+        self._row["sending"] = NONE
+
+    # --- what compiled code asks for ---
+
+    def end(self, place: int) -> None:
+        """A run is complete."""
+        self.stop()
+        self.count()
+        run = self._runs.pop(place)
+        entries.channels.give_run(self._world.place, place)
+        self._owner.run_ended(run)
+
+    def refuse(self, place: int, immediate: int) -> None:
+        """A message of a run has arrived with other immediate data."""
+        self.count()
+        run, known = self._runs[place], None if immediate == NONE else immediate
+        completion = Completion(run.received - 1, Status.SUCCESS, True, immediate=known)
+        self.stop()
+        self._owner.channel_failed(unexpected(run.phase, completion))
+
+    def count(self) -> None:
+        """Take over the counts of all runs."""
+        for place, run in self._runs.items():
+            row, invocation = self._world.runs[place], run.invocation
+            sent, received = int(row["sent"]), int(row["received"])
+            invocation.messages_sent += sent - run.sent
+            invocation.messages_received += received - run.received
+            run.posted, run.rooms, run.left = int(row["posted"]), int(row["rooms"]), int(row["left"])
+            run.sent, run.received = sent, received
+            if row["last_result"] != NONE:
+                last = int(row["last_result"])
+                invocation.last_result = max(last, invocation.last_result or last)
+
+    def find_memory(self) -> None:
+        """Set the addresses of runs, and of the messages and receives that are posted for them."""
+        of, row = self._world, self._row
+        for place, run in self._runs.items():
+            for name, memory in (("send", run.phase.send), ("receive", run.phase.receive)):
+                of.runs[name][place] = _memory(memory)[0]
+        place, run_of = int(row["oldest"]), int(row["sending"])
+        number = int(of.runs["sent"][run_of]) if run_of != NONE else 0
+        while place != NONE:
+            of.messages["data"][place] = self._start(int(of.runs["send"][run_of]), number)
+            place, number = int(of.messages["following"][place]), number + 1
+        run_of = int(row["receiving"])
+        number = int(of.runs["received"][run_of]) if run_of != NONE else 0
+        if row["has_receive"]:
+            row["taken_room"] = self._start(int(of.runs["receive"][run_of]), number)
+            number += 1
+        if row["inside"] != NONE:
+            row["room"] = row["taken_room"]
+        place = int(row["receive"])
+        while place != NONE:
+            if number == of.runs["messages"][run_of]:
+                run_of, number = int(of.runs["next_receiving"][run_of]), 0
+            of.receives["room"][place] = self._start(int(of.runs["receive"][run_of]), number)
+            place, number = int(of.receives["following"][place]), number + 1
+
+    def _start(self, memory: int, number: int) -> int:
+        """The address of a message's data."""
+        return memory + max(0, number - 1) * self._size
+
+
+def _memory(memory: memoryview | bytes | None) -> tuple[int, int]:
+    """The address of data and its size; ``NONE`` and 0 for no data."""
+    if memory is None:
+        return NONE, 0
+    return np.frombuffer(memory, np.uint8).ctypes.data if len(memory) else 0, len(memory)
