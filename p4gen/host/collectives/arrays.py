@@ -103,14 +103,15 @@ def agreement(dtype: DType) -> str:
 def to_wire(values: Array, packet: int) -> memoryview:
     """The array as bytes on the wire, padded with zeros to whole packets of ``packet`` bytes. They are not modified
     later."""
-    wire = np.zeros(_padded(values.size, packet, values.itemsize), _bits(values.itemsize).newbyteorder(">"))
+    wire = np.empty(_padded(values.size, packet, values.itemsize), _bits(values.itemsize).newbyteorder(">"))
     wire[: values.size] = np.ascontiguousarray(values).reshape(-1).view(_bits(values.itemsize))
-    return memoryview(wire.tobytes())
+    wire[values.size :] = 0
+    return wire.view(np.uint8).data.toreadonly()
 
 
 def room_for(like: Array, packet: int) -> memoryview:
     """A buffer for an array like ``like``, in whole packets of ``packet`` bytes."""
-    return memoryview(bytearray(like.itemsize * _padded(like.size, packet, like.itemsize)))
+    return np.full(like.itemsize * _padded(like.size, packet, like.itemsize), 0, np.uint8).data
 
 
 def from_wire(room: memoryview, dtype: DType, shape: tuple[int, ...]) -> Array:
