@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from p4gen.compiled.cached import compiled
 from p4gen.compiled.frames import ask
-from p4gen.compiled.memory import NONE, Ask
+from p4gen.compiled.memory import NONE, Ask, Pool
+from p4gen.compiled.pools import give_record, take_record
 from p4gen.compiled.posting import post_receive, post_send
 from p4gen.compiled.records import every, pair_at, run_at
 
 _ENDED, _UNEXPECTED = int(Ask.ENDED), int(Ask.UNEXPECTED)
+_RUNS = int(Pool.RUNS)
 
 
 @compiled
@@ -18,13 +20,8 @@ def prepare(
 ) -> int:  # fmt: skip
     """A new run of a pair: of what it sends and receives, ``NONE`` is the address of nothing. Posts receives for it as
     far as is useful before it begins. Returns the number of its record."""
-    of, pair = every(world), pair_at(world, number)
-    place = of.run
-    if place == NONE:
-        place = of.runs_used
-        of.runs_used += 1
-    else:
-        of.run = run_at(world, place).following
+    pair = pair_at(world, number)
+    place = take_record(world, _RUNS)
     run = run_at(world, place)
     run.send = send
     run.send_length = send_length
@@ -72,9 +69,7 @@ def begin(world: int, number: int, place: int) -> None:
 @compiled
 def give_run(world: int, place: int) -> None:
     """The record of a run that has ended is free."""
-    of = every(world)
-    run_at(world, place).following = of.run
-    of.run = place
+    give_record(world, _RUNS, place)
 
 
 @compiled

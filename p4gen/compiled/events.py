@@ -5,17 +5,21 @@ from __future__ import annotations
 from typing import Any, Final
 
 from p4gen.compiled.cached import compiled
-from p4gen.compiled.machine import copy
-from p4gen.compiled.memory import EVENT
+from p4gen.compiled.machine import ask_python, copy
+from p4gen.compiled.memory import EVENT, FULL, MANY, Ask
 from p4gen.compiled.records import event_address, event_at, every
 
 _SIZE: Final = EVENT.itemsize
+_PROBLEM = int(Ask.PROBLEM)
 
 
 @compiled
 def at(world: int, time: int, kind: int, who: int, arg: int) -> None:
     """Add an event to the heap, of which each node has four children."""
     of = every(world)
+    if of.events == MANY:
+        ask_python(of.ask, _PROBLEM, FULL, 0, 0)  # ends the run after this event
+        return
     of.number += 1
     place = of.events
     of.events += 1

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from p4gen.compiled.memory import DIRECTION, GLOBALS, INBOX, MESSAGE, PAIR, RECEIVE, RUN, SWITCH, World
+from p4gen.compiled.memory import DIRECTION, GLOBALS, INBOX, MESSAGE, PAIR, POOL, RECEIVE, RUN, SWITCH, Pool, World
 
 
 def _places(dtype: np.dtype[Any], *names: str) -> list[int]:
@@ -22,6 +22,7 @@ _STATE: Final = _places(GLOBALS, "error")[0]
 """Number of columns of the first array that are state."""
 _OF_DIRECTIONS: Final = _places(DIRECTION, "busy_until", "busy", "packets", "bytes")
 _OF_SWITCHES: Final = _places(SWITCH, "waiting", "number", "wake_at", "received", "lost_ports")
+_OF_POOLS: Final = _places(POOL, "free", "used")
 _ADDRESSES: Final = {
     "messages": _places(MESSAGE, "data"),
     "receives": _places(RECEIVE, "room"),
@@ -88,8 +89,11 @@ class State:
         yield "lengths", _rows(of.lengths), np.s_[: every["frames_used"]]
         yield "free", _rows(of.free), np.s_[: every["frames_free"]]
         yield "flags", _rows(of.flags), np.s_[: every["flags_used"]]
-        for name in ("pairs", "messages", "receives", "answers", "links", "kept", "runs"):
-            yield name, _rows(getattr(of, name)), np.s_[: every[f"{name}_used"]]
+        yield "pairs", _rows(of.pairs), np.s_[: every["pairs_used"]]
+        yield "pools", _rows(of.pools), np.s_[:, _OF_POOLS]
+        for pool in Pool:
+            name = pool.name.lower()
+            yield name, _rows(getattr(of, name)), np.s_[: of.pools["used"][pool]]
         yield "table", _rows(of.table), of.pairs["cell"][: every["pairs_used"]]
 
 

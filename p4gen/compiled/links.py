@@ -6,7 +6,7 @@ from p4gen.compiled.cached import compiled
 from p4gen.compiled.events import at
 from p4gen.compiled.frames import ask, give
 from p4gen.compiled.machine import copy
-from p4gen.compiled.memory import ARRIVED, INBOX, NONE, Ask, Event
+from p4gen.compiled.memory import ARRIVED, INBOX, NONE, WAITING, Ask, Event
 from p4gen.compiled.records import arrived_address, arrived_at, direction_at, length_at, switch_at
 from p4gen.host.transport.clock import SECOND
 from p4gen.host.transport.wire import MIN_FRAME, OVERHEAD
@@ -64,7 +64,7 @@ def arrive(world: int, number: int, port: int, frame: int, arrival: int) -> None
     """A frame arrives at a port of a switch: it waits in the switch's inbox, a heap by time of arrival."""
     switch = switch_at(world, number)
     if switch.waiting == INBOX:
-        ask(world, _PROBLEM, 2, 0, 0)
+        ask(world, _PROBLEM, WAITING, 0, 0)
         return
     switch.number += 1
     base = number * INBOX

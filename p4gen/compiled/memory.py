@@ -87,6 +87,17 @@ class Ask(IntEnum):
     """Something that cannot be: an item of ``PROBLEMS``."""
 
 
+class Pool(IntEnum):
+    """Arrays of records that are taken and given back; a free record's last column is the next free one."""
+
+    MESSAGES = 0
+    RECEIVES = 1
+    ANSWERS = 2
+    LINKS = 3
+    KEPT = 4
+    RUNS = 5
+
+
 PROBLEMS: Final = (
     "a packet belongs to no message",
     "a frame is longer than those the network was made for",
@@ -94,6 +105,13 @@ PROBLEMS: Final = (
     "more is under way than the network has memory for",
 )
 
+MANY: Final = 1 << 22
+"""The most events, frames, and records of each pool."""
+_PAIRS: Final = 1 << 20
+_FLAGS: Final = 1 << 32
+"""Bytes of flags of all packets that may be outstanding."""
+TOO_LONG, WAITING, FULL = 1, 2, 3
+"""Positions in ``PROBLEMS``."""
 SLOT_OF_TEMPLATES: Final = 32
 """Templates of a pair, each in the place that its opcode and size give it."""
 HEAD: Final = 50
@@ -111,20 +129,18 @@ def _record(*names: str) -> np.dtype[Any]:
 ARRAYS: Final = (
     "heap", "pool", "lengths", "free", "directions", "switches", "outputs", "inboxes", "work", "offsets", "ends",
     "ports", "hosts", "pairs", "table", "flags", "messages", "receives", "answers", "links", "kept", "templates",
-    "known", "runs",
+    "known", "runs", "pools",
 )  # fmt: skip
 """The arrays of a world but the first."""
 GLOBALS: Final = _record(
     "now", "handled", "number", "events", "pairs_used", "frames_used", "frames_free", "flags_used",
-    "message", "receive", "answer", "link", "keep", "run",
-    "messages_used", "receives_used", "answers_used", "links_used", "kept_used", "runs_used",
     "error", "slot", "burst", "mask", "ask", "crc",
     *ARRAYS,
 )  # fmt: skip
 """Time and counts of events; how many pairs there are, how many slots of frames were ever used and how many are free
-again; the first free record of each pool, and how many were ever used. From ``error`` on what is no state: whether an
-event has failed; bytes of a slot; packets that a NIC gives to its line at once; the mask of the table of queue pairs;
-the addresses of the functions that ask Python and compute a CRC-32, and of the arrays."""
+again. From ``error`` on what is no state: whether an event has failed; bytes of a slot; packets that a NIC gives to its
+line at once; the mask of the table of queue pairs; the addresses of the functions that ask Python and compute a CRC-32,
+and of the arrays."""
 EVENT: Final = _record("time", "number", "kind", "who", "arg")
 ARRIVED: Final = _record("time", "number", "port", "frame")
 DIRECTION: Final = _record(
@@ -165,7 +181,10 @@ RUN: Final = _record(
 RECEIVE: Final = _record("room", "size", "following")
 ANSWER: Final = _record("psn", "syndrome", "msn", "following")
 LINK: Final = _record("value", "following")
-KEPT: Final = _record("seq", "opcode", "asks", "frame", "following", "before")
+KEPT: Final = _record("seq", "opcode", "asks", "frame", "before", "following")
+POOL: Final = _record("free", "used", "base", "size", "room")
+"""The first free record and how many were ever used; the address of the array, bytes of a record, how many there can
+be."""
 TEMPLATE: Final = np.dtype([("key", np.int64), ("crc", np.int64), ("start", np.uint8, 56)])
 NUMBER: Final = np.dtype([("value", np.int64)])
 SHORT: Final = np.dtype([("value", np.int32)])
@@ -210,6 +229,7 @@ class World(NamedTuple):
     templates: Records
     known: Records
     runs: Records
+    pools: Records
     place: int
 
 
@@ -221,21 +241,15 @@ def reserve(dtype: Any, count: int) -> Any:
     return np.frombuffer(space, kind)
 
 
-_PAIRS: Final = 1 << 20
-_ROOM: Final = 1 << 36
-"""Bytes of all frames."""
-_MANY: Final = 1 << 24
-
-
 def world(slot: int, directions: int, switches: int, outputs: int, hosts: int) -> World:
     """The memory of a world whose frames have at most ``slot`` bytes."""
     every = np.zeros(1, GLOBALS)
     made = World(
         every,
-        reserve(EVENT, _MANY),
-        reserve(np.uint8, _ROOM),
-        reserve(SHORT, _MANY),
-        reserve(SHORT, _MANY),
+        reserve(EVENT, MANY),
+        reserve(np.uint8, slot * MANY),
+        reserve(SHORT, MANY),
+        reserve(SHORT, MANY),
         np.zeros(max(1, directions), DIRECTION),
         np.zeros(max(1, switches), SWITCH),
         np.full(max(1, outputs), NONE, np.int32).view(SHORT),
@@ -247,21 +261,23 @@ def world(slot: int, directions: int, switches: int, outputs: int, hosts: int) -
         np.zeros(max(1, hosts), HOST),
         reserve(PAIR, _PAIRS),
         reserve(CELL, 2 * _PAIRS),
-        reserve(BYTE, _ROOM),
-        reserve(MESSAGE, _MANY),
-        reserve(RECEIVE, _MANY),
-        reserve(ANSWER, _MANY),
-        reserve(LINK, _MANY),
-        reserve(KEPT, _MANY),
+        reserve(BYTE, _FLAGS),
+        reserve(MESSAGE, MANY),
+        reserve(RECEIVE, MANY),
+        reserve(ANSWER, MANY),
+        reserve(LINK, MANY),
+        reserve(KEPT, MANY),
         reserve(TEMPLATE, _PAIRS * SLOT_OF_TEMPLATES),
         reserve(KNOWN, _PAIRS * SLOT_OF_TEMPLATES),
         reserve(RUN, _PAIRS),
+        np.zeros(len(Pool), POOL),
         every.ctypes.data,
     )
     first = every[0]
     first["slot"], first["burst"], first["mask"] = slot, BURST, 2 * _PAIRS - 1
-    for name in ("message", "receive", "answer", "link", "keep", "run"):
-        first[name] = NONE
+    for pool in Pool:
+        array = getattr(made, pool.name.lower())
+        made.pools[pool] = NONE, 0, array.ctypes.data, array.itemsize, len(array)
     for name in ARRAYS:
         first[name] = getattr(made, name).ctypes.data
     return made

@@ -8,7 +8,8 @@ from p4gen.compiled.cached import compiled
 from p4gen.compiled.events import at
 from p4gen.compiled.frames import address, ask, take
 from p4gen.compiled.machine import copy, crc_from, store32, store_little
-from p4gen.compiled.memory import HEAD, NONE, SLOT_OF_TEMPLATES, TEMPLATE, Ask, Event, start_of
+from p4gen.compiled.memory import HEAD, NONE, SLOT_OF_TEMPLATES, TEMPLATE, Ask, Event, Pool, start_of
+from p4gen.compiled.pools import give_record, take_record
 from p4gen.compiled.records import answer_at, every, host_at, length_at, pair_at, template_address, template_at
 from p4gen.host.transport.wire import ACK_REQUEST, BODY_AT
 from p4gen.rocev2.layouts import ICRC
@@ -23,6 +24,7 @@ _TEMPLATE, _ANSWER = int(Ask.TEMPLATE), int(Ask.ANSWER)
 _ACKNOWLEDGE = int(Opcode.ACKNOWLEDGE)
 _AETH = 4
 _START = start_of(TEMPLATE)
+_ANSWERS = int(Pool.ANSWERS)
 
 
 @compiled
@@ -103,13 +105,8 @@ def answer_by_python(world: int, number: int) -> None:
 
 @compiled
 def _add_answer(world: int, number: int, psn: int, syndrome: int, msn: int) -> None:
-    of, pair = every(world), pair_at(world, number)
-    place = of.answer
-    if place == NONE:
-        place = of.answers_used
-        of.answers_used += 1
-    else:
-        of.answer = answer_at(world, place).following
+    pair = pair_at(world, number)
+    place = take_record(world, _ANSWERS)
     entry = answer_at(world, place)
     entry.psn = psn
     entry.syndrome = syndrome
@@ -125,14 +122,13 @@ def _add_answer(world: int, number: int, psn: int, syndrome: int, msn: int) -> N
 @compiled
 def take_answer(world: int, number: int) -> int:
     """The frame of the next ACK or NAK; ``NONE`` when there is none."""
-    of, pair = every(world), pair_at(world, number)
+    pair = pair_at(world, number)
     msn = NONE
     if pair.answer != NONE:
         place = pair.answer
         entry = answer_at(world, place)
         pair.answer = entry.following
-        entry.following = of.answer
-        of.answer = place
+        give_record(world, _ANSWERS, place)
         psn = entry.psn
         syndrome = entry.syndrome
         msn = entry.msn

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from p4gen.compiled.cached import compiled
-from p4gen.compiled.memory import NONE
+from p4gen.compiled.memory import NONE, Pool
 from p4gen.compiled.pairs import kick
-from p4gen.compiled.records import every, message_at, pair_at, receive_at
+from p4gen.compiled.pools import give_record, take_record
+from p4gen.compiled.records import message_at, pair_at, receive_at
+
+_MESSAGES = int(Pool.MESSAGES)
+_RECEIVES = int(Pool.RECEIVES)
 
 
 @compiled
@@ -14,13 +18,8 @@ def post_send(
     solicited: bool,
 ) -> None:  # fmt: skip
     """Queue a SEND of ``length`` bytes at the address ``data``, or with an ``rkey`` a WRITE."""
-    of, pair = every(world), pair_at(world, number)
-    place = of.message
-    if place == NONE:
-        place = of.messages_used
-        of.messages_used += 1
-    else:
-        of.message = message_at(world, place).following
+    pair = pair_at(world, number)
+    place = take_record(world, _MESSAGES)
     message = message_at(world, place)
     message.first = pair.end
     message.end = pair.end + max(1, (length + pair.mtu - 1) // pair.mtu)
@@ -44,13 +43,8 @@ def post_send(
 @compiled
 def post_receive(world: int, number: int, room: int, size: int) -> None:
     """Add a buffer of ``size`` bytes at the address ``room`` for a message."""
-    of, pair = every(world), pair_at(world, number)
-    place = of.receive
-    if place == NONE:
-        place = of.receives_used
-        of.receives_used += 1
-    else:
-        of.receive = receive_at(world, place).following
+    pair = pair_at(world, number)
+    place = take_record(world, _RECEIVES)
     entry = receive_at(world, place)
     entry.room = room
     entry.size = size
@@ -66,12 +60,11 @@ def post_receive(world: int, number: int, room: int, size: int) -> None:
 @compiled
 def forget_receives(world: int, number: int) -> None:
     """Forget all receives that are posted."""
-    of, pair = every(world), pair_at(world, number)
+    pair = pair_at(world, number)
     while pair.receive != NONE:
         place = pair.receive
         entry = receive_at(world, place)
         pair.receive = entry.following
-        entry.following = of.receive
-        of.receive = place
+        give_record(world, _RECEIVES, place)
     pair.last_receive = NONE
     pair.posted = 0

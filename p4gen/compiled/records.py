@@ -29,6 +29,7 @@ from p4gen.compiled.memory import (
     MESSAGE,
     NUMBER,
     PAIR,
+    POOL,
     RECEIVE,
     RUN,
     SHORT,
@@ -105,3 +106,4 @@ kept_at, _ = _records(KEPT, "kept")
 template_at, template_address = _records(TEMPLATE, "templates")
 known_at, known_address = _records(KNOWN, "known")
 run_at, _ = _records(RUN, "runs")
+pool_at, _ = _records(POOL, "pools")

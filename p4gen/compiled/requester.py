@@ -11,8 +11,9 @@ from p4gen.compiled.channels import on_sent
 from p4gen.compiled.events import at
 from p4gen.compiled.frames import address, ask
 from p4gen.compiled.machine import copy, store32, store64_network
-from p4gen.compiled.memory import NONE, Ask, Event
+from p4gen.compiled.memory import NONE, Ask, Event, Pool
 from p4gen.compiled.pairs import HALF, MASK, begin, kick, seal
+from p4gen.compiled.pools import give_record, take_record
 from p4gen.compiled.records import every, flag_at, length_at, link_at, message_at, pair_at
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery, Status
@@ -52,6 +53,8 @@ def _delay(syndrome: int) -> int:
 
 
 _DELAYS = np.array([_delay(syndrome) for syndrome in range(256)])
+_LINKS = int(Pool.LINKS)
+_MESSAGES = int(Pool.MESSAGES)
 
 
 @compiled
@@ -148,13 +151,12 @@ def _frame(world: int, number: int, place: int, seq: int, again: bool) -> int:
 
 @compiled
 def _take_again(world: int, number: int) -> int:
-    of, pair = every(world), pair_at(world, number)
+    pair = pair_at(world, number)
     place = pair.again
     link = link_at(world, place)
     seq = link.value
     pair.again = link.following
-    link.following = of.link
-    of.link = place
+    give_record(world, _LINKS, place)
     flag_at(world, pair.flags + (seq & pair.mask)).value = 0
     return seq
 
@@ -162,16 +164,11 @@ def _take_again(world: int, number: int) -> int:
 @compiled
 def resend(world: int, number: int, seq: int) -> None:
     """Send a packet again, if it is outstanding and does not wait to be sent again."""
-    of, pair = every(world), pair_at(world, number)
+    pair = pair_at(world, number)
     if not pair.una <= seq < pair.high or flag_at(world, pair.flags + (seq & pair.mask)).value:
         return
     flag_at(world, pair.flags + (seq & pair.mask)).value = 1
-    place = of.link
-    if place == NONE:
-        place = of.links_used
-        of.links_used += 1
-    else:
-        of.link = link_at(world, place).following
+    place = take_record(world, _LINKS)
     link_at(world, place).value = seq
     link_at(world, place).following = NONE
     if pair.again == NONE:
@@ -184,7 +181,7 @@ def resend(world: int, number: int, seq: int) -> None:
 @compiled
 def forget_again(world: int, number: int, upto: int) -> None:
     """Do not send packets before ``upto`` again."""
-    of, pair = every(world), pair_at(world, number)
+    pair = pair_at(world, number)
     place, before = pair.again, NONE
     while place != NONE:
         link = link_at(world, place)
@@ -195,8 +192,7 @@ def forget_again(world: int, number: int, upto: int) -> None:
                 pair.again = following
             else:
                 link_at(world, before).following = following
-            link.following = of.link
-            of.link = place
+            give_record(world, _LINKS, place)
         else:
             before = place
         place = following
@@ -264,14 +260,13 @@ def _acknowledged(world: int, number: int, upto: int) -> None:
 @compiled
 def drop_oldest(world: int, number: int) -> None:
     """Remove the oldest message of a pair."""
-    of, pair = every(world), pair_at(world, number)
+    pair = pair_at(world, number)
     place = pair.oldest
     message = message_at(world, place)
     pair.oldest = message.following
     if pair.current == place:
         pair.current = NONE
-    message.following = of.message
-    of.message = place
+    give_record(world, _MESSAGES, place)
 
 
 @compiled

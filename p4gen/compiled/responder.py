@@ -10,9 +10,10 @@ from p4gen.compiled.cached import compiled
 from p4gen.compiled.channels import on_received
 from p4gen.compiled.frames import address, ask, give
 from p4gen.compiled.machine import copy, load32
-from p4gen.compiled.memory import NONE, Ask
+from p4gen.compiled.memory import NONE, Ask, Pool
 from p4gen.compiled.pairs import HALF, ICRC_SIZE, MASK, acknowledge, answer
-from p4gen.compiled.records import every, kept_at, length_at, pair_at, receive_at
+from p4gen.compiled.pools import give_record, take_record
+from p4gen.compiled.records import kept_at, length_at, pair_at, receive_at
 from p4gen.compiled.requester import RECOVERIES, STATUSES
 from p4gen.host.transport.responder import EXECUTED, TRAITS
 from p4gen.host.transport.verbs import Recovery, Status
@@ -34,6 +35,8 @@ _STARTS, _ENDS, _IS_SEND, _HAS_IMMEDIATE, _BODY = range(5)
 _TRAITS = np.full((256, 5), NONE)
 for _opcode, _traits in TRAITS.items():
     _TRAITS[_opcode] = _traits
+_KEPT = int(Pool.KEPT)
+_RECEIVES = int(Pool.RECEIVES)
 
 
 @compiled
@@ -78,7 +81,7 @@ def on_request(world: int, number: int, opcode: int, psn: int, asks: bool, frame
 def _keep(world: int, number: int, seq: int, opcode: int, asks: bool, frame: int) -> bool:
     """Keep a packet; False if it is kept already, or too far ahead. Kept packets are listed by number, the newest is
     the nearest to the end."""
-    of, pair = every(world), pair_at(world, number)
+    pair = pair_at(world, number)
     if seq - pair.expected >= KEPT_AHEAD:
         return False
     before = pair.last_kept
@@ -86,12 +89,7 @@ def _keep(world: int, number: int, seq: int, opcode: int, asks: bool, frame: int
         before = kept_at(world, before).before
     if before != NONE and kept_at(world, before).seq == seq:
         return False
-    place = of.keep
-    if place == NONE:
-        place = of.kept_used
-        of.kept_used += 1
-    else:
-        of.keep = kept_at(world, place).following
+    place = take_record(world, _KEPT)
     following = pair.kept if before == NONE else kept_at(world, before).following
     entry = kept_at(world, place)
     entry.seq = seq
@@ -114,7 +112,7 @@ def _keep(world: int, number: int, seq: int, opcode: int, asks: bool, frame: int
 @compiled
 def take_first_kept(world: int, number: int) -> int:
     """Take the first packet that is kept from the list. Returns its frame."""
-    of, pair = every(world), pair_at(world, number)
+    pair = pair_at(world, number)
     place = pair.kept
     entry = kept_at(world, place)
     pair.kept = entry.following
@@ -122,8 +120,7 @@ def take_first_kept(world: int, number: int) -> int:
         pair.last_kept = NONE
     else:
         kept_at(world, pair.kept).before = NONE
-    entry.following = of.keep
-    of.keep = place
+    give_record(world, _KEPT, place)
     return entry.frame
 
 
@@ -218,7 +215,7 @@ def _execute(world: int, number: int, opcode: int, frame: int) -> bool:
 @compiled
 def _take_receive(world: int, number: int) -> bool:
     """Take the posted receive for a message. If there is none, send an RNR NAK (9.7.5.2.8)."""
-    of, pair = every(world), pair_at(world, number)
+    pair = pair_at(world, number)
     place = pair.receive
     if place == NONE:
         pair.rnr_naks_sent += 1
@@ -228,8 +225,7 @@ def _take_receive(world: int, number: int) -> bool:
     entry = receive_at(world, place)
     pair.taken_room, pair.taken_size = entry.room, entry.size
     pair.receive = entry.following
-    entry.following = of.receive
-    of.receive = place
+    give_record(world, _RECEIVES, place)
     pair.posted -= 1
     pair.has_receive = True
     return True
