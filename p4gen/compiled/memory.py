@@ -83,7 +83,14 @@ class Ask(IntEnum):
     """A run of a channel is complete: the pair, the run."""
     UNEXPECTED = 19
     """A message of a run has arrived with other immediate data: the pair, the run, the data or ``NONE``."""
-    PROBLEM = 20
+    PACE = 20
+    """A packet is sent, at a rate of its own: the pair, the time, bytes on the wire. The answer is how long they take,
+    ps."""
+    SLOW_DOWN = 21
+    """A NAK may lower the rate: the pair."""
+    CNP = 22
+    """A congestion notification packet is due: the pair. The answer is its frame."""
+    PROBLEM = 23
     """Something that cannot be: an item of ``PROBLEMS``."""
 
 
@@ -161,12 +168,13 @@ PAIR: Final = _record(
     "rnr_syndrome", "first_psn", "received_psn", "broken", "in_turn", "next_turn", "listed", "next_answering",
     # the requester
     "una", "next", "high", "end", "oldest", "newest", "current", "again", "last_again", "flags", "mask", "went_back",
-    "retries", "rnr_retries", "quiet_until", "deadline", "timer_set",
+    "retries", "rnr_retries", "quiet_until", "deadline", "timer_set", "rated", "free_at",
     "sent", "resent", "timeouts", "naks", "rnr_naks", "ghosts", "cnps", "bytes",
     # the responder
     "expected", "msn", "nak_sent", "inside", "room", "size", "filled", "has_receive", "taken_room", "taken_size",
     "posted", "receive", "last_receive", "kept", "last_kept", "answer", "last_answer", "ack_due",
-    "received", "duplicates", "out_of_order", "naks_sent", "rnr_naks_sent",
+    "cnp_interval", "next_cnp", "cnp_due",
+    "received", "duplicates", "out_of_order", "naks_sent", "rnr_naks_sent", "cnps_sent",
     # the channel
     "has_channel", "part", "window", "ahead", "early", "open", "sending", "receiving", "last_receiving", "rooming",
     "last_rooming",

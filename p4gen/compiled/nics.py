@@ -10,12 +10,12 @@ from p4gen.compiled.frames import address, ask, give
 from p4gen.compiled.links import transmit
 from p4gen.compiled.machine import copy, crc_from, load32, load64, store8
 from p4gen.compiled.memory import KEY, KNOWN, NONE, SLOT_OF_TEMPLATES, Ask, Event, start_of
-from p4gen.compiled.pairs import ICRC_SIZE, MASK, be_listed, kick, take_answer, take_turn
+from p4gen.compiled.pairs import ICRC_SIZE, MASK, be_listed, kick, notify_congestion, take_answer, take_turn
 from p4gen.compiled.records import cell_at, every, host_at, known_address, known_at, length_at, pair_at
 from p4gen.compiled.requester import on_ack, ready, send
 from p4gen.compiled.responder import on_request
 from p4gen.host.transport.wire import ACK_REQUEST, ANSWER_SIZE, BODY_AT, CRC_OF_ONES, RESIDUE
-from p4gen.rocev2.codes import ETHERTYPE_IPV4, PROTOCOL_UDP, ROCE_UDP_PORT
+from p4gen.rocev2.codes import ECN_CE, ETHERTYPE_IPV4, PROTOCOL_UDP, ROCE_UDP_PORT
 from p4gen.rocev2.opcodes import Opcode, is_response
 
 _PUMP = int(Event.PUMP)
@@ -47,6 +47,7 @@ def pump(world: int, number: int) -> None:
         frame = _next_frame(world, number, when)
         if frame == NONE:
             host.free_at = when
+            _wait_for_rate(world, number, when)
             return
         when = transmit(world, host.direction, frame, when)
     host.free_at = when
@@ -70,9 +71,26 @@ def _next_frame(world: int, number: int, when: int) -> int:
         host.turns -= 1
         if ready(world, first, when):
             take_turn(world, first)
-            return send(world, first, when)
-        pair_at(world, first).in_turn = False  # the pair calls kick when that changes
+            if pair_at(world, first).free_at <= when:
+                return send(world, first, when)
+        else:
+            pair_at(world, first).in_turn = False  # the pair calls kick when that changes
     return NONE
+
+
+@compiled
+def _wait_for_rate(world: int, number: int, when: int) -> None:
+    """No pair may send now: try again when the first rate allows it."""
+    host = host_at(world, number)
+    if not host.turns:
+        return
+    pair = pair_at(world, host.turn)
+    due = pair.free_at
+    for _ in range(host.turns - 1):
+        pair = pair_at(world, pair.next_turn)
+        due = min(due, pair.free_at)
+    host.pump_at = max(when, due)
+    at(world, host.pump_at, _PUMP, number, 0)
 
 
 # --- receiving ---
@@ -101,6 +119,8 @@ def receive(world: int, host: int, frame: int) -> None:
         ask(world, _REFUSED, host, frame, 0)
         give(world, frame)
         return
+    if load32(start + _IP + 1) >> 24 & ECN_CE == ECN_CE:
+        notify_congestion(world, number)
     word = load32(start + KEY + 4)
     opcode = load32(start + KEY - 4) >> 24
     if opcode == _ACKNOWLEDGE and size == ANSWER_SIZE:

@@ -20,7 +20,7 @@ HALF: Final = 1 << 23
 ICRC_SIZE: Final = ICRC.size
 ACK: Final = Ack().syndrome
 _PUMP = int(Event.PUMP)
-_TEMPLATE, _ANSWER = int(Ask.TEMPLATE), int(Ask.ANSWER)
+_TEMPLATE, _ANSWER, _CNP = int(Ask.TEMPLATE), int(Ask.ANSWER), int(Ask.CNP)
 _ACKNOWLEDGE = int(Opcode.ACKNOWLEDGE)
 _AETH = 4
 _START = start_of(TEMPLATE)
@@ -79,6 +79,16 @@ def _list(world: int, number: int) -> None:
 
 
 @compiled
+def notify_congestion(world: int, number: int) -> None:
+    """Send a CNP for a marked packet, unless one was sent a moment ago."""
+    pair, now = pair_at(world, number), every(world).now
+    if pair.cnp_interval and now >= pair.next_cnp:
+        pair.next_cnp = now + pair.cnp_interval
+        pair.cnp_due = True
+        _list(world, number)
+
+
+@compiled
 def acknowledge(world: int, number: int) -> None:
     """Queue an ACK for everything that has arrived in order."""
     pair_at(world, number).ack_due = True
@@ -121,9 +131,13 @@ def _add_answer(world: int, number: int, psn: int, syndrome: int, msn: int) -> N
 
 @compiled
 def take_answer(world: int, number: int) -> int:
-    """The frame of the next ACK or NAK; ``NONE`` when there is none."""
+    """The frame of the next ACK, NAK or CNP; ``NONE`` when there is none."""
     pair = pair_at(world, number)
     msn = NONE
+    if pair.cnp_due:
+        pair.cnp_due = False
+        pair.cnps_sent += 1
+        return ask(world, _CNP, number, 0, 0)
     if pair.answer != NONE:
         place = pair.answer
         entry = answer_at(world, place)

@@ -27,7 +27,9 @@ RECOVERIES: Final = tuple(Recovery)
 STATUSES: Final = tuple(Status)
 _GO_BACK_N, _SELECTIVE_REPEAT = (RECOVERIES.index(each) for each in (Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT))
 _TIMER, _QUIET = int(Event.TIMER), int(Event.QUIET)
-_SENT, _FAIL, _PROBLEM = int(Ask.SENT), int(Ask.FAIL), int(Ask.PROBLEM)
+_SENT, _FAIL, _PACE, _SLOW_DOWN, _PROBLEM = (
+    int(each) for each in (Ask.SENT, Ask.FAIL, Ask.PACE, Ask.SLOW_DOWN, Ask.PROBLEM)
+)
 _FIRST, _MIDDLE, _LAST, _ONLY = (
     int(opcode) for opcode in (Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY)
 )
@@ -94,6 +96,8 @@ def send(world: int, number: int, when: int) -> int:
     pair.bytes += length_at(world, frame).value + OVERHEAD
     if not pair.timer_set:
         _set_timer(world, number, when)
+    if pair.rated:
+        pair.free_at = when + ask(world, _PACE, number, when, length_at(world, frame).value + OVERHEAD)
     return frame
 
 
@@ -218,6 +222,8 @@ def on_ack(world: int, number: int, psn: int, syndrome: int) -> None:
         _not_ready(world, number, seq, _DELAYS[syndrome])
     elif syndrome == _SEQUENCE:
         pair.naks += 1
+        if pair.rated:
+            ask(world, _SLOW_DOWN, number, 0, 0)
         _acknowledged(world, number, seq)
         if pair.recovery != _GO_BACK_N:
             resend(world, number, seq)

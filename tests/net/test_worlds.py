@@ -15,6 +15,8 @@ import pytest
 from sim import test_soak as groups
 
 from p4gen.host.transport.clock import US
+from p4gen.host.transport.dcqcn import DcqcnConfig
+from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
 from p4gen.host.transport.verbs import Recovery
 from p4gen.model import SwitchState
 from p4gen.net.collectives.simulation import Simulation
@@ -26,7 +28,7 @@ from p4gen.net.world.compiled import CompiledNetwork
 from p4gen.net.world.link import Passage
 from p4gen.papers.themis.spec import Evidence, Spread, ThemisSpec
 from p4gen.vocabulary.collective import Reliability
-from p4gen.vocabulary.topology import Buffer, load_topology
+from p4gen.vocabulary.topology import Buffer, Ecn, load_topology
 
 from .test_soak import everything, multiwrite, scin
 
@@ -40,7 +42,8 @@ def collectives(seed: int) -> Simulation:
     if config.nic_recovery is Recovery.IDEAL:
         program = config.program.model_copy(update={"reliability": Reliability.GBN})
         config = replace(config, program=program, recovery=random.Random(seed).choice(HOSTS[:2]))
-    return Simulation(config)
+    pace = random.Random(seed).choice((None, 30_000_000_000))
+    return Simulation(replace(config, work=tuple(replace(work, pace=pace) for work in config.work)))
 
 
 def traffic(seed: int) -> TrafficSimulation:
@@ -48,7 +51,11 @@ def traffic(seed: int) -> TrafficSimulation:
     chance = random.Random(seed)
     clos = load_topology("clos:2x2x2")
     buffer = chance.choice((None, Buffer(size=60_000, alpha=1)))
-    topology = clos.model_copy(update={"queue": chance.choice((20_000, 1_000_000)), "buffer": buffer})
+    ecn = chance.choice((None, Ecn(low=2_000, high=20_000)))
+    topology = clos.model_copy(update={"queue": chance.choice((20_000, 1_000_000)), "buffer": buffer, "ecn": ecn})
+    dcqcn = chance.choice((
+        None, DcqcnConfig(increase_timer=5 * US, nack_cuts=True), TimedDcqcnConfig(increase_timer=10 * US),
+    ))  # fmt: skip
     program = ThemisSpec(
         spread=chance.choice(tuple(Spread)), evidence=Evidence.QUEUE, queue=16, queue_banks=4, paths=2, path_sets=1,
         connections=16, ports=8,
@@ -60,7 +67,7 @@ def traffic(seed: int) -> TrafficSimulation:
             topology, program, tuple(Traffic(pattern, hosts, size) for hosts in by_position(topology)), seed=seed,
             message=chance.choice((4_000, 12_000)), timeout=chance.choice((20, 100)) * US,
             recovery=chance.choice(HOSTS), faults=everything(chance), arrays=chance.choice((False, True)),
-            skew=chance.choice((0, 5)) * US,
+            skew=chance.choice((0, 5)) * US, dcqcn=dcqcn,
         )
     )  # fmt: skip
 

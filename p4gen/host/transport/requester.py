@@ -71,7 +71,8 @@ class SendStats:
     """Sent, with the overhead on the wire."""
 
 
-def _rate_of(config: QpConfig) -> ReactionPoint | TimedReactionPoint | Pace | None:
+def rate_of(config: QpConfig) -> ReactionPoint | TimedReactionPoint | Pace | None:
+    """The rate control of a connection; None if the line's rate is its only limit."""
     if config.dcqcn is not None:
         return config.dcqcn.point()
     return None if config.pace is None else Pace(config.pace)
@@ -124,7 +125,7 @@ class Requester:
         self._timer_set = False
         self.free_at = 0
         """The time at which the rate limiter allows the next packet."""
-        self.rate = _rate_of(self._c)
+        self.rate = rate_of(self._c)
         self._responses = 0
         """READs and atomic operations that are posted and have not completed."""
         self.stats = SendStats()

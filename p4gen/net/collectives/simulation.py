@@ -87,7 +87,6 @@ class Simulation(Job[RankTask, SimResult]):
             config.engine,
             payload=spec.payload_bytes,
             recovery=config.nic_recovery,
-            paced=config.dcqcn is not None or any(work.pace is not None for work in config.jobs),
         )
         super().__init__(network, dict.fromkeys(topology.switches, spec), config.timeout)
         for nic in self.network.nics.values():

@@ -120,7 +120,6 @@ class TrafficSimulation(Job[HostTask, TrafficResult]):
             config.engine,
             payload=config.mtu,
             recovery=config.recovery,
-            paced=config.dcqcn is not None,
         )
         super().__init__(network, specs, config.timeout)
         for switch, registers in self.placement.queues.items():

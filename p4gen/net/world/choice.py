@@ -29,17 +29,15 @@ def network_for(
     *,
     payload: int,
     recovery: Recovery,
-    paced: bool,
 ) -> Network:
-    """The network of a run. ``payload`` is the most bytes of a packet's data, ``recovery`` that of all hosts, ``paced``
-    says whether hosts have rates of their own.
+    """The network of a run. ``payload`` is the most bytes of a packet's data, ``recovery`` that of all hosts.
 
-    A compiled network runs programs in native code, with hosts that send at the line's rate and recover by Go-Back-N,
-    by selective repeat, or as an oracle says. Other runs, and switches whose packets take time to recirculate, have a
+    A compiled network runs programs in native code, with hosts that recover by Go-Back-N, by selective repeat, or as an
+    oracle says. Other runs, and switches whose packets take time to recirculate, have a
     network in Python. Both give the same results, event by event.
     """
     parts = topology, placement, programs, faults, seed
-    if engine != "jit" or recovery not in _COMPILED or paced or topology.recirculation_delay:
+    if engine != "jit" or recovery not in _COMPILED or topology.recirculation_delay:
         return Network(*parts, engine)
     # Numba takes a while to load, and only compiled networks need it.
     from p4gen.net.world.channels import CompiledChannel  # noqa: PLC0415

@@ -22,7 +22,7 @@ from p4gen.host.transport.clock import SECOND, Action
 from p4gen.host.transport.execution import Execution
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair
-from p4gen.host.transport.requester import Requester
+from p4gen.host.transport.requester import Requester, rate_of
 from p4gen.host.transport.responder import Responder
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig, Recovery, RecvWr, SendWr, Status
 from p4gen.host.transport.wire import BODY_AT, OPCODE_AT, Writer
@@ -51,7 +51,7 @@ _SENT_COUNTS: Final = {
 }
 _RECEIVED_COUNTS: Final = {
     "received": "received", "duplicates": "duplicates", "out_of_order": "out_of_order", "naks": "naks_sent",
-    "rnr_naks": "rnr_naks_sent",
+    "rnr_naks": "rnr_naks_sent", "cnps": "cnps_sent",
 }  # fmt: skip
 """Columns of counters, by their names in ``SendStats`` and ``ReceiveStats``."""
 
@@ -320,17 +320,18 @@ class Runs(Protocol):
 class _Sending:
     """A compiled requester (``p4gen.host.transport.requester.Requester``)."""
 
-    STATE: ClassVar[tuple[str, ...]] = ()
+    STATE: ClassVar[tuple[str, ...]] = ("rate",)
 
     una: int = column("una")
     next: int = column("next")
     high: int = column("high")
     end: int = column("end")
-    rate = None
+    free_at: int = column("free_at")
 
     def __init__(self, pair: CompiledPair) -> None:
         self._pair: CompiledPair = pair
         self._row: Any = pair.row
+        self.rate = rate_of(pair.config)
         self.stats = Counters(pair.row, _SENT_COUNTS)
 
     @property
@@ -357,12 +358,16 @@ class _Sending:
         """The network has dropped a packet of this end."""
         seq = self.una + ((psn - self._pair.config.initial_psn - self.una) & _MASK)
         if self.outstanding(seq):
+            if self.rate is not None:
+                self.rate.on_nack(self._pair.clock.now)
             entries.resend(self._pair.world.place, self._pair.record, seq)
             self._pair.kick()
 
     def on_cnp(self) -> None:
-        """Count a CNP: the rate is the line's."""
+        """Handle a CNP: reduce the rate."""
         self._row["cnps"] += 1
+        if self.rate is not None:
+            self.rate.on_cnp(self._pair.clock.now)
 
     def on_response(self, *_: object) -> None:
         """Ignore a response: no READ is outstanding."""
@@ -429,7 +434,7 @@ class CompiledPair(QueuePair):
         self.row: Any = self.world.pairs[record]
         self._row = self.row
         self.clock, self.domain = nic.clock, nic.domain
-        self.writer = Writer(nic.mac, nic.ip, peer)
+        self.writer = Writer(nic.mac, nic.ip, peer, ecn=config.dcqcn is not None)
         self._frames = nic.frames
         self._on_completion = on_completion
         self._sends: deque[SendWr] = deque()
@@ -447,6 +452,8 @@ class CompiledPair(QueuePair):
 
     def _set_up(self, host: int) -> None:
         config, row, every = self.config, self.row, self.world.all[0]
+        row["cnp_interval"] = 0 if config.dcqcn is None else config.dcqcn.cnp_interval
+        row["rated"] = config.dcqcn is not None or config.pace is not None
         size = 1 << (config.max_outstanding - 1).bit_length()
         for name in _LISTS:
             row[name] = NONE
@@ -631,6 +638,22 @@ class CompiledPair(QueuePair):
     def respond(self, opcode: int, psn: int, msn: int | None, data: memoryview | bytes) -> None:
         self._responses.append((opcode, psn, msn, data))
         entries.answer_by_python(self.world.place, self.record)
+
+    def pace(self, now: int, size: int) -> int:
+        """How long ``size`` bytes that are sent now take at the pair's rate, ps."""
+        rate = self.requester.rate
+        return 0 if rate is None else rate.pace(now, size)
+
+    def slow_down(self, *_: int) -> int:
+        """A NAK has arrived."""
+        rate = self.requester.rate
+        if rate is not None:
+            rate.on_nack(self.clock.now)
+        return 0
+
+    def next_cnp(self, *_: int) -> int:
+        """The frame of a congestion notification packet."""
+        return self._frames.put(self.writer.cnp())
 
     def next_response(self, *_: int) -> int:
         """The frame of the next response packet."""
@@ -824,6 +847,9 @@ _SERVED: Final[dict[int, tuple[str, Callable[[Any, int, int], int]]]] = {
     Ask.OVERRUN: ("_pairs", CompiledPair.overrun),
     Ask.EXECUTE: ("_pairs", CompiledPair.execute),
     Ask.REPEAT: ("_pairs", CompiledPair.repeat),
+    Ask.PACE: ("_pairs", CompiledPair.pace),
+    Ask.SLOW_DOWN: ("_pairs", CompiledPair.slow_down),
+    Ask.CNP: ("_pairs", CompiledPair.next_cnp),
     Ask.ENDED: ("_pairs", CompiledPair.end_run),
     Ask.UNEXPECTED: ("_pairs", CompiledPair.refuse_run),
     Ask.ANSWER: ("_pairs", CompiledPair.next_response),
@@ -843,8 +869,6 @@ def not_compiled(config: QpConfig) -> str | None:
     """What a queue pair has that is not compiled; None if nothing is missing."""
     if config.recovery not in _COMPILED:
         return f"recovery {config.recovery}"
-    if config.dcqcn is not None or config.pace is not None:
-        return "rate control"
     return "adaptive timer" if config.adaptive else None
 
 

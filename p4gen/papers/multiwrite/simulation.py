@@ -132,7 +132,6 @@ class WriteSimulation(DrivenJob[Calls[Any]]):
             config.engine,
             payload=spec.payload,
             recovery=config.recovery,
-            paced=config.dcqcn is not None,
         )
         super().__init__(network, dict.fromkeys(topology.switches, spec), config.timeout)
         for nic in self.network.nics.values():

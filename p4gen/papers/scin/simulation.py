@@ -72,7 +72,6 @@ class PullSimulation(DrivenJob[Task]):
             config.engine,
             payload=spec.payload,
             recovery=config.recovery,
-            paced=False,
         )
         super().__init__(network, {switch: spec}, config.timeout)
         for nic in self.network.nics.values():

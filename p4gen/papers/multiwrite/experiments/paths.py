@@ -69,7 +69,6 @@ class Paths:
             engine,
             payload=mtu(spec),
             recovery=Recovery.GO_BACK_N,
-            paced=False,
         )
         nics = [self.network.nics[host] for host in topology.rank_hosts]
         self.memory = [bytearray(window_bytes) for _ in ranks]
