@@ -1,13 +1,16 @@
-"""Loads, stores, copies and calls by address, for compiled code."""
+"""Loads, stores, copies and calls by address, for compiled code; and the CRC-32 that it calls."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
+
+from p4gen.model.jit import crc, native
 
 _I64, _I32 = ir.IntType(64), ir.IntType(32)
 _BYTE = ir.IntType(8).as_pointer()
@@ -151,3 +154,10 @@ def crc_from(_typing: Any, address: Any, crc: Any, start: Any, size: Any) -> Any
         return builder.call(_pointer(builder, args[0], function), [args[1], at, args[3]])
 
     return types.int64(*[types.int64] * 4), generate
+
+
+@functools.cache
+def crc32() -> native.Code:
+    """The code of ``crc32_from``, which ``crc_from`` calls."""
+    text = crc.crc32(carryless=native.machine().carryless, continued=True)
+    return native.load(text, native.cache_directory())[0]

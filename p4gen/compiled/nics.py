@@ -22,7 +22,7 @@ _PUMP = int(Event.PUMP)
 _REFUSED = int(Ask.REFUSED)
 _ACKNOWLEDGE = int(Opcode.ACKNOWLEDGE)
 _RARE = (_ACKNOWLEDGE, int(Opcode.CNP), *(int(opcode) for opcode in Opcode if is_response(opcode)))
-"""Opcodes of packets that Python handles, one by one; acknowledgements only if their length is wrong."""
+"""Opcodes of packets that Python handles, one by one, but for acknowledgements of the right length."""
 _PLAIN = 0x45
 _ONES = 0xFF
 _IP = 14
@@ -119,18 +119,20 @@ def receive(world: int, host: int, frame: int) -> None:
         ask(world, _REFUSED, host, frame, 0)
         give(world, frame)
         return
-    if load32(start + _IP + 1) >> 24 & ECN_CE == ECN_CE:
-        notify_congestion(world, number)
     word = load32(start + KEY + 4)
     opcode = load32(start + KEY - 4) >> 24
-    if opcode == _ACKNOWLEDGE and size == ANSWER_SIZE:
+    answers = opcode == _ACKNOWLEDGE and size == ANSWER_SIZE
+    if opcode in _RARE and not answers:
+        ask(world, _REFUSED, host, frame, 0)
+        give(world, frame)
+        return
+    if load32(start + _IP + 1) >> 24 & ECN_CE == ECN_CE:
+        notify_congestion(world, number)
+    if answers:
         aeth = load32(start + BODY_AT)
         give(world, frame)
         on_ack(world, number, word & MASK, aeth >> 24)
         kick(world, number)
-    elif opcode in _RARE:
-        ask(world, _REFUSED, host, frame, 0)
-        give(world, frame)
     else:
         on_request(world, number, opcode, word & MASK, word >= ACK_REQUEST, frame)
 

@@ -51,8 +51,9 @@ def traffic(seed: int) -> TrafficSimulation:
     chance = random.Random(seed)
     clos = load_topology("clos:2x2x2")
     buffer = chance.choice((None, Buffer(size=60_000, alpha=1)))
-    ecn = chance.choice((None, Ecn(low=2_000, high=20_000)))
-    topology = clos.model_copy(update={"queue": chance.choice((20_000, 1_000_000)), "buffer": buffer, "ecn": ecn})
+    ecn = chance.choice((None, Ecn(low=1_000, high=8_000)))
+    links = {"queue": chance.choice((20_000, 1_000_000)), "ecn": ecn}
+    topology = clos.model_copy(update={"defaults": clos.defaults.model_copy(update=links), "buffer": buffer})
     dcqcn = chance.choice((
         None, DcqcnConfig(increase_timer=5 * US, nack_cuts=True), TimedDcqcnConfig(increase_timer=10 * US),
     ))  # fmt: skip

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from p4gen.compiled import entries
+from p4gen.compiled import channels
 from p4gen.compiled.memory import NONE
 from p4gen.host.collectives.channel import Channel, Owner, PhaseRun, unexpected
 from p4gen.host.collectives.invocation import Invocation
@@ -46,7 +46,7 @@ class CompiledChannel(Channel):
         size = len(phase.send if phase.send is not None else phase.receive or b"")
         run = PhaseRun(phase, invocation, 1 + -(-size // self._size))
         waits = phase.receive is not None and self._row["ahead"] != NONE
-        place = entries.channels.prepare(
+        place = channels.prepare(
             self._world.place, self._record, *_memory(phase.send), *_memory(phase.receive), run.control, waits,
             phase.added,
         )  # fmt: skip
@@ -57,7 +57,7 @@ class CompiledChannel(Channel):
     def begin(self, run: PhaseRun) -> None:
         run.begun = True
         place = next(place for place, each in self._runs.items() if each is run)
-        entries.channels.begin(self._world.place, self._record, place)
+        channels.begin(self._world.place, self._record, place)
 
     @override
     def stop(self) -> None:
@@ -70,7 +70,7 @@ class CompiledChannel(Channel):
         self.stop()
         self.count()
         run = self._runs.pop(place)
-        entries.channels.give_run(self._world.place, place)
+        channels.give_run(self._world.place, place)
         self._owner.run_ended(run)
 
     def refuse(self, place: int, immediate: int) -> None:

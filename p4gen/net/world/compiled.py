@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, Protocol, cast
 import numpy as np
 from typing_extensions import override
 
-from p4gen.compiled import entries
+from p4gen.compiled import events, frames, links, machine, nics, pairs, posting, requester, responder, run
 from p4gen.compiled.freezing import State
 from p4gen.compiled.memory import NEVER, NONE, PROBLEMS, SLOT_OF_TEMPLATES, Ask, Event, World, world
 from p4gen.compiled.requester import RECOVERIES, STATUSES
@@ -86,7 +86,7 @@ class CompiledLoop:
     def at(self, time: int, action: Action, arg: Any = None) -> None:
         """Call ``action(arg)`` at ``time``, which is not before now."""
         self._actions[self._next] = action, arg
-        entries.at(self.world.place, time, int(Event.ACTION), self._next, 0)
+        events.at(self.world.place, time, int(Event.ACTION), self._next, 0)
         self._next += 1
 
     def fail(self, error: BaseException) -> None:
@@ -115,7 +115,7 @@ class CompiledLoop:
         and advance the time to it."""
         for prepare in self.before_run:
             prepare()
-        handled = entries.run(self.world.place, NEVER if until is None else until, NONE if count is None else count)
+        handled = run.run(self.world.place, NEVER if until is None else until, NONE if count is None else count)
         for note in self.after_run:
             note()
         if self._error is not None:
@@ -183,7 +183,7 @@ class CompiledDirection(Direction):
 
     @override
     def transmit(self, frame: Frame, at: int) -> int:
-        return entries.transmit(self._frames.world.place, self.number, self._frames.put(frame), at)
+        return links.transmit(self._frames.world.place, self.number, self._frames.put(frame), at)
 
     # --- what compiled code asks for ---
 
@@ -198,7 +198,7 @@ class CompiledDirection(Direction):
         for extra, copy in fate.copies:
             if self.watcher is not None:
                 self.watcher(Passage(self.src, self.dst, sent, arrival + extra, copy))
-            entries.deliver(self._frames.world.place, self.number, self._frames.put(copy), arrival + extra)
+            links.deliver(self._frames.world.place, self.number, self._frames.put(copy), arrival + extra)
         return 0
 
     def lose(self, frame: int, at: int) -> int:
@@ -257,7 +257,7 @@ class CompiledNode(SwitchNode):
         frames, record = self._frames, self._record
 
         def deliver(arrival: int, frame: bytes) -> None:
-            entries.arrive(frames.world.place, record, number, frames.put(frame), arrival)
+            links.arrive(frames.world.place, record, number, frames.put(frame), arrival)
 
         return deliver
 
@@ -291,7 +291,7 @@ class Frames:
 
     def put(self, contents: bytes) -> int:
         """A new frame."""
-        frame: int = entries.take(self.world.place, len(contents))
+        frame: int = frames.take(self.world.place, len(contents))
         self.change(frame, contents)
         return frame
 
@@ -360,7 +360,7 @@ class _Sending:
         if self.outstanding(seq):
             if self.rate is not None:
                 self.rate.on_nack(self._pair.clock.now)
-            entries.resend(self._pair.world.place, self._pair.record, seq)
+            requester.resend(self._pair.world.place, self._pair.record, seq)
             self._pair.kick()
 
     def on_cnp(self) -> None:
@@ -507,7 +507,7 @@ class CompiledPair(QueuePair):
         data = memoryview(wr.data)
         self._sends.append(wr)
         immediate, rkey = wr.immediate or 0, NONE if wr.rkey is None else wr.rkey
-        entries.post_send(
+        posting.post_send(
             self.world.place, self.record, _address(data), data.nbytes, wr.immediate is not None, immediate, rkey,
             wr.remote_address, wr.solicited,
         )  # fmt: skip
@@ -519,7 +519,7 @@ class CompiledPair(QueuePair):
             return
         room = memoryview(wr.buffer)
         self._receives.append(wr)
-        entries.post_receive(self.world.place, self.record, _address(room), room.nbytes)
+        posting.post_receive(self.world.place, self.record, _address(room), room.nbytes)
 
     @override
     def fail(self, status: Status) -> None:
@@ -528,14 +528,14 @@ class CompiledPair(QueuePair):
         row = self.row
         row["broken"] = STATUSES.index(status) + 1
         while row["oldest"] != NONE:
-            entries.drop_oldest(self.world.place, self.record)
+            requester.drop_oldest(self.world.place, self.record)
             self.complete(Completion(self._sends.popleft().wr_id if self._sends else 0, status))
             status = Status.FLUSHED
-        entries.forget_again(self.world.place, self.record, int(row["end"]))
+        requester.forget_again(self.world.place, self.record, int(row["end"]))
         row["next"] = row["una"] = row["high"] = row["end"]
         posted = int(row["posted"]) + int(row["has_receive"])
         row["has_receive"] = False
-        entries.forget_receives(self.world.place, self.record)
+        posting.forget_receives(self.world.place, self.record)
         for _ in range(posted):
             number = self._receives.popleft().wr_id if self._receives else 0
             self.complete(Completion(number, Status.FLUSHED, True))
@@ -546,19 +546,23 @@ class CompiledPair(QueuePair):
         while (place := int(self.row["kept"])) != NONE:
             if before is not None and self.world.kept["seq"][place] >= before:
                 return
-            entries.give(self.world.place, entries.take_first_kept(self.world.place, self.record))
+            frames.give(self.world.place, responder.take_first_kept(self.world.place, self.record))
 
     @override
     def acknowledge(self) -> None:
-        entries.acknowledge(self.world.place, self.record)
+        pairs.acknowledge(self.world.place, self.record)
 
     @override
     def answer(self, psn: int, syndrome: int, msn: int | None = None) -> None:
-        entries.answer(self.world.place, self.record, psn, syndrome, NONE if msn is None else msn)
+        pairs.answer(self.world.place, self.record, psn, syndrome, NONE if msn is None else msn)
+
+    @override
+    def notify_congestion(self) -> None:
+        pairs.notify_congestion(self.world.place, self.record)
 
     @override
     def kick(self) -> None:
-        entries.kick(self.world.place, self.record)
+        pairs.kick(self.world.place, self.record)
 
     # --- what compiled code asks for ---
 
@@ -637,7 +641,7 @@ class CompiledPair(QueuePair):
     @override
     def respond(self, opcode: int, psn: int, msn: int | None, data: memoryview | bytes) -> None:
         self._responses.append((opcode, psn, msn, data))
-        entries.answer_by_python(self.world.place, self.record)
+        pairs.answer_by_python(self.world.place, self.record)
 
     def pace(self, now: int, size: int) -> int:
         """How long ``size`` bytes that are sent now take at the pair's rate, ps."""
@@ -707,7 +711,7 @@ class CompiledNic(Nic):
 
     def _place(self, number: int) -> int:
         """The place of a pair in the table."""
-        place: int = entries.place_of(self.frames.world.place, self.number, number)
+        place: int = nics.place_of(self.frames.world.place, self.number, number)
         return place
 
     @override
@@ -716,7 +720,7 @@ class CompiledNic(Nic):
 
     @override
     def receive(self, frame: bytes) -> None:
-        entries.receive(self.frames.world.place, self.number, self.frames.put(frame))
+        nics.receive(self.frames.world.place, self.number, self.frames.put(frame))
 
     def refused(self, frame: int, _: int) -> int:
         """Read a frame that compiled code does not take."""
@@ -754,7 +758,7 @@ class CompiledNetwork(Network):
         self._answer = _CALLBACK(self._asked)
         of.all["ask"], of.all["crc"] = (
             ctypes.cast(self._answer, ctypes.c_void_p).value,
-            entries.crc32().address("crc32_from"),
+            machine.crc32().address("crc32_from"),
         )
         super().__init__(topology, placement, programs, faults, seed, "jit")
         self.loop.before_run = [*(node.prepare for node in self._nodes), *(link.prepare for link in self._links)]
