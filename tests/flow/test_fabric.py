@@ -1,12 +1,22 @@
-"""Fat trees: names of links and switches, and the trees of groups."""
+"""Fat trees: names of links and switches, the trees of groups, and the choice of one."""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 
-from p4gen.plan.flow.fabric import FABRICS, FatTree
+from p4gen.plan.flow.fabric import FABRICS, FatTree, Tree
+from p4gen.plan.flow.placing import Placing, Routes
 
 SMALL = FatTree(pods=2, leaves=2, spines=2, cores=2, hosts=4)
+
+
+def all_trees(fabric: FatTree, hosts: Sequence[int]) -> list[Tree]:
+    trees = fabric.trees(hosts)
+    return [trees.tree(number) for number in range(len(trees))]
 
 
 @pytest.mark.parametrize(
@@ -19,7 +29,7 @@ def test_fabrics_of_the_paper_have_its_sizes(name: str, gpus: int, switches: int
 
 def test_a_group_has_the_lowest_trees_that_reach_it() -> None:
     def shapes(*hosts: int) -> list[tuple[int, int]]:
-        return [(len(tree.links), len(tree.switches)) for tree in SMALL.trees(hosts)]
+        return [(len(tree.links), len(tree.switches)) for tree in all_trees(SMALL, hosts)]
 
     assert shapes(0, 1, 3) == [(3, 1)]
     assert shapes(0, 4) == [(4, 3)] * 2  # two hosts' links, two leaves' uplinks; one tree for each spine
@@ -27,7 +37,7 @@ def test_a_group_has_the_lowest_trees_that_reach_it() -> None:
 
 
 def test_links_of_switches_and_trees_are_the_same_ones() -> None:
-    for tree in SMALL.trees((0, 4, 8, 12)):
+    for tree in all_trees(SMALL, (0, 4, 8, 12)):
         for link in tree.links:
             assert any(link in SMALL.links_of(switch) for switch in tree.switches)
     counts = [0] * len(SMALL.capacity)
@@ -48,7 +58,32 @@ def test_links_have_names() -> None:
 
 def test_gpus_of_a_server_need_no_link_and_servers_need_one_each() -> None:
     fabric = FatTree(pods=1, leaves=2, spines=1, cores=1, hosts=4, scale_up=2)
-    (inside,) = fabric.trees((2, 3))
+    (inside,) = all_trees(fabric, (2, 3))
     assert (inside.switches, len(inside.links), fabric.capacity[inside.links[0]]) == ((), 1, 1e12)
-    (between,) = fabric.trees((0, 1, 2, 3))
+    (between,) = all_trees(fabric, (0, 1, 2, 3))
     assert between.links == (0, 2)
+
+
+def test_a_group_gets_the_first_tree_whose_fullest_link_has_the_fewest_groups(seed: int) -> None:
+    source = random.Random(seed)
+    fabric = FatTree(pods=3, leaves=2, spines=3, cores=2, hosts=4)
+    routes, load = Routes(fabric, Placing()), [0] * len(fabric.capacity)
+    down: np.ndarray = np.zeros(len(load), np.int64)
+    kept: list[Tree] = []
+    for _ in range(400):
+        hosts = sorted(source.sample(range(fabric.gpus), source.randint(1, 6)))
+        down[:] = 0
+        down[source.sample(range(len(load)), source.choice([0, 0, 1, 6]))] = 1
+        trees = all_trees(fabric, hosts)
+        whole = [tree for tree in trees if not any(down[link] for link in tree.links)]
+        kept.append(routes.choose(hosts, down))
+        assert kept[-1] == min(
+            whole or trees, key=lambda tree: max((load[link] for link in tree.links if link >= fabric.gpus), default=0)
+        )
+        for link in kept[-1].links:
+            load[link] += 1
+        if len(kept) > 20:
+            dropped = kept.pop(source.randrange(20))
+            routes.drop(dropped)
+            for link in dropped.links:
+                load[link] -= 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -31,6 +31,25 @@ class Tree:
     def nodes(self) -> NDArray[np.int64]:
         """The tree's switches, as an index of NumPy arrays."""
         return np.array(self.switches, np.int64)
+
+
+@dataclass(frozen=True)
+class Trees:
+    """The trees that connect a group with the fewest tiers, in the order of their spines and cores."""
+
+    own: tuple[int, ...]
+    """The links that all of them have: hosts' or servers'."""
+    above: NDArray[np.int64]
+    """A row for each tree: its links between switches."""
+    switches: NDArray[np.int64]
+    """A row for each tree: its switches."""
+
+    def __len__(self) -> int:
+        return len(self.above)
+
+    def tree(self, number: int) -> Tree:
+        """One of the trees, counted from 0."""
+        return Tree((*self.own, *self.above[number].tolist()), tuple(self.switches[number].tolist()))
 
 
 @dataclass(frozen=True)
@@ -89,33 +108,32 @@ class FatTree:
         """The number of the leaf above a host."""
         return host // self.hosts
 
-    def trees(self, group: Sequence[int]) -> Iterator[Tree]:
+    def trees(self, group: Sequence[int]) -> Trees:
         """The trees that connect these hosts with the fewest tiers: one for a leaf, one for each spine of a pod, one
         for each core if there are several pods."""
         up, core, inside, _ = self._first
+        none = np.empty((1, 0), np.int64)
         if self.scale_up:
             servers = {host // self.scale_up: host for host in reversed(group)}
             if len(servers) == 1:
-                yield Tree((inside + next(iter(servers)),), ())
-                return
+                return Trees((inside + next(iter(servers)),), none, none)
             group = sorted(servers.values())  # one link for each server; inside it the scale-up network
         own = tuple(group)
-        leaves = sorted({self.leaf_of(host) for host in group})
-        pods = sorted({leaf // self.leaves for leaf in leaves})
+        leaves = np.unique(np.array(group) // self.hosts)
         if len(leaves) == 1:
-            yield Tree(own, (leaves[0],))
-            return
+            return Trees(own, none, leaves[np.newaxis])
+        pods = np.unique(leaves // self.leaves)
+        several = len(pods) > 1
+        top = np.arange(self.spines * (self.cores if several else 1))[:, np.newaxis]  # a tree's core, or spine of a pod
+        spine = top // self.cores if several else top
         first_spine = self.pods * self.leaves
         first_core = first_spine + self.pods * self.spines
-        for spine in range(self.spines):
-            links = own + tuple(up + leaf * self.spines + spine for leaf in leaves)
-            nodes = (*leaves, *(first_spine + pod * self.spines + spine for pod in pods))
-            if len(pods) == 1:
-                yield Tree(links, nodes)
-                continue
-            for top in range(self.cores):
-                above = tuple(core + (pod * self.spines + spine) * self.cores + top for pod in pods)
-                yield Tree(links + above, (*nodes, first_core + spine * self.cores + top))
+        links = [up + leaves * self.spines + spine]
+        nodes = [np.broadcast_to(leaves, links[0].shape), first_spine + pods * self.spines + spine]
+        if several:
+            links.append(core + pods * self.spines * self.cores + top)
+            nodes.append(first_core + top)
+        return Trees(own, np.hstack(links), np.hstack(nodes))
 
     def switch_named(self, name: str) -> int:
         """The number of a switch: ``leaf3``, ``spine5``, ``core0``. Raises ``ValueError``."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p4gen.errors import InputError
-from p4gen.plan.flow.fabric import FatTree, Tree
+from p4gen.plan.flow.fabric import FatTree, Tree, Trees
 
 PLACEMENTS: Final = ("packed", "spread", "random")
 ROUTINGS: Final = ("least", "random")
@@ -102,17 +102,20 @@ class Routes:
 
     def choose(self, hosts: Sequence[int], down: NDArray[np.int64]) -> Tree:
         """A tree of these hosts without links that are ``down``, if there is one; otherwise any."""
-        trees = list(self._fabric.trees(hosts))
-        usable = [tree for tree in trees if not down[tree.at].any()] if down.any() else trees
-        tree = self._random.choice(usable or trees) if self._any else min(usable or trees, key=self._fullest)
+        trees = self._fabric.trees(hosts)
+        usable = self._usable(trees, down)
+        if self._any:
+            tree = trees.tree(self._random.choice(usable.tolist()))
+        else:
+            fullest = self._load[trees.above[usable]].max(axis=1, initial=0)
+            tree = trees.tree(usable[fullest.argmin()])
         self._load[tree.at] += 1
         return tree
 
-    def _fullest(self, tree: Tree) -> int:
-        """The number of groups on the fullest of a tree's links between switches; hosts' links are the same in all
-        trees."""
-        above = tree.at[tree.at >= self._fabric.gpus]
-        return int(self._load[above].max()) if len(above) else 0
+    def _usable(self, trees: Trees, down: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The numbers of the trees without links that are down; if there are none, of all."""
+        whole = np.flatnonzero(~(down[list(trees.own)].any() | down[trees.above].any(axis=1)))
+        return whole if len(whole) else np.arange(len(trees))
 
     def drop(self, tree: Tree) -> None:
         """Forget a tree that a group no longer has."""
