@@ -1,13 +1,23 @@
-"""Max-min fair rates against linear programs, and against cases that are known by hand."""
+"""Max-min fair rates against linear programs, and against cases that are known by hand; changes against all anew."""
 
 from __future__ import annotations
 
 import random
 
 import highspy
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from p4gen.plan.flow.fairness import max_min_rates
+from p4gen.plan.flow.fairness import FairRates
+
+
+def max_min_rates(capacity: list[float], flows: list[list[int]]) -> list[float]:
+    fair = FairRates(np.array(capacity))
+    numbers = [fair.add(np.array(links)) for links in flows]
+    fair.solve()
+    return [float(fair.rates[number]) for number in numbers]
 
 
 def test_flows_share_what_a_longer_one_leaves() -> None:
@@ -82,3 +92,68 @@ def test_every_flow_has_a_full_link_on_which_no_other_has_more(seed: int) -> Non
             assert any(
                 rate >= max(r for r, other in zip(rates, flows, strict=True) if link in other) - 1e-9 for link in full
             )
+
+
+def filled(capacity: list[float], flows: list[list[int]]) -> list[float]:
+    """Max-min fair rates by filling all links anew, round by round."""
+    left = list(capacity)
+    rates: dict[int, float] = {}
+    while len(rates) < len(flows):
+        rising = [f for f in range(len(flows)) if f not in rates]
+        users = [sum(link in flows[f] for f in rising) for link in range(len(capacity))]
+        level = min(room / count for room, count in zip(left, users, strict=True) if count)
+        full = {link for link, count in enumerate(users) if count and left[link] <= level * count * (1 + 1e-12)}
+        for f in rising:
+            if not full.isdisjoint(flows[f]):
+                rates[f] = max(level, 0.0)
+                for link in flows[f]:
+                    left[link] -= rates[f]
+    return [rates[f] for f in range(len(flows))]
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_changes_have_the_rates_of_all_flows_anew(data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, 30))
+    room = st.one_of(st.sampled_from([0.0, 1.0, 2.0, 8.0]), st.floats(0.5, 100.0))
+    capacity = data.draw(st.lists(room, min_size=count, max_size=count))
+    link = st.integers(0, count - 1)
+    change = st.one_of(
+        st.lists(link, min_size=1, max_size=5, unique=True),
+        st.floats(0.0, 1.0, exclude_max=True),
+        st.tuples(link, room),
+    )
+    """Links of a flow that begins, the place of one that ends among the present ones, or a link's capacity."""
+    fair, flows = FairRates(np.array(capacity)), dict[int, list[int]]()
+    for changes in data.draw(st.lists(st.lists(change, max_size=4), max_size=40)):
+        for each in changes:
+            if isinstance(each, list):
+                number = fair.add(np.array(each))
+                assert number not in flows
+                flows[number] = each
+            elif isinstance(each, tuple):
+                capacity[each[0]] = each[1]
+                fair.resize([each[0]], each[1])
+            elif flows:
+                number = sorted(flows)[int(each * len(flows))]
+                fair.remove(number)
+                del flows[number]
+        fair.solve()
+        found = [float(fair.rates[number]) for number in flows]
+        assert found == pytest.approx(filled(capacity, list(flows.values())), rel=1e-9, abs=1e-9)
+        assert np.count_nonzero(fair.rates) == np.count_nonzero(found)
+
+
+def test_more_flows_than_there_was_room_for_have_their_rates() -> None:
+    flows = [[f % 7, 7 + f % 11] for f in range(500)] + [list(range(18))] * 500
+    assert max_min_rates([1.0] * 18, flows) == pytest.approx(filled([1.0] * 18, flows))
+
+
+def test_flows_that_no_link_connects_with_a_change_keep_their_rates() -> None:
+    fair = FairRates(np.array([1.0, 1.0, 1.0]))
+    apart, beside = fair.add(np.array([0])), fair.add(np.array([1, 2]))
+    fair.solve()
+    fair.rates[apart] = 0.75  # a mark: it is not computed again
+    fair.add(np.array([2]))
+    fair.solve()
+    assert (fair.rates[apart], fair.rates[beside]) == (0.75, 0.5)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 import pytest
 
 from p4gen.errors import FailedError, InputError
 from p4gen.plan.flow.fabric import FatTree
+from p4gen.plan.flow.fairness import FairRates
 from p4gen.plan.flow.jobs import MODELS, Group, Job, Phase, parallel_job, training_job
 from p4gen.plan.flow.placing import Placing
 from p4gen.plan.flow.policies import POLICIES, Volume
@@ -134,3 +136,37 @@ def test_the_same_input_has_the_same_result() -> None:
     first, second = Simulation(setting, jobs).run(), Simulation(setting, jobs).run()
     assert first == second
     assert len({o.ended for o in first.outcomes}) > 5
+
+
+class Anew(FairRates):
+    """All rates computed again whenever something may have changed."""
+
+    def solve(self) -> None:
+        self.resize(range(len(self._capacity)), self._capacity)
+        super().solve()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_results_are_those_of_rates_that_are_all_computed_anew(
+    policy: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = random.Random(f"{seed} {policy}")
+    fabric = FatTree(pods=2, leaves=4, spines=2, cores=2, hosts=4)
+    jobs = [
+        parallel_job(
+            f"j{i}", source.choice([1, 2, 4]), source.choice([2, 3, 4]), source.uniform(0.0, 1.0),
+            source.uniform(0.0, G), source.uniform(0.0, G), source.randint(1, 4), start=source.uniform(0.0, 6.0),
+        )
+        for i in range(40)
+    ]  # fmt: skip
+    failures = tuple(
+        Failure(name, fabric.links_of(fabric.switch_named(name)), at, until)
+        for name, at, until in (("spine1", 2.0, 5.0), ("core3", 3.0, None), ("leaf2", 4.0, 6.0))
+    )
+    setting = Setting(fabric, POLICIES[policy], 2, Volume(), Placing("random", 1, seed=seed), failures)
+    selective = Simulation(setting, jobs).run()
+    monkeypatch.setattr("p4gen.plan.flow.simulate.FairRates", Anew)
+    anew = Simulation(setting, jobs).run()
+    assert (selective.events, selective.moved) == (anew.events, anew.moved)
+    assert [o.ended for o in selective.outcomes] == pytest.approx([o.ended for o in anew.outcomes], rel=1e-9)
+    assert [o.granted for o in selective.outcomes] == [o.granted for o in anew.outcomes]

@@ -10,14 +10,14 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
 
 from p4gen.errors import FailedError, InputError
 from p4gen.plan.flow.fabric import FatTree, Tree
-from p4gen.plan.flow.fairness import fill
+from p4gen.plan.flow.fairness import FairRates
 from p4gen.plan.flow.jobs import Job
 from p4gen.plan.flow.placing import Places, Placing, Routes
 from p4gen.plan.flow.policies import Grants, Policy, Volume
@@ -118,27 +118,8 @@ class _Flow:
     volume: float
     """Bytes that each of its links carries for the whole of it."""
     granted: bool
-
-
-class _Pool:
-    """The links of all trees in one array, as the compiled loop takes them."""
-
-    def __init__(self) -> None:
-        self.links = np.empty(1 << 12, np.int64)
-        self._size = 0
-        self._known: dict[tuple[int, ...], tuple[int, int]] = {}
-
-    def span(self, links: tuple[int, ...]) -> tuple[int, int]:
-        """The range of a tree's links in the array."""
-        found = self._known.get(links)
-        if found is None:
-            end = self._size + len(links)
-            while end > self.links.size:
-                self.links = np.concatenate([self.links, np.empty_like(self.links)])
-            self.links[self._size : end] = links
-            found = self._known[links] = self._size, end
-            self._size = end
-        return found
+    order: int
+    """Flows that begin later have greater ones."""
 
 
 class Simulation:
@@ -158,25 +139,23 @@ class Simulation:
         self._grants = Grants(setting.fabric, setting.policy, setting.slots)
         self._places = Places(setting.fabric, setting.placing)
         self._routes = Routes(setting.fabric, setting.placing)
-        self._capacity = setting.fabric.capacity.copy()
-        self._down = np.zeros(len(self._capacity), np.int64)
+        self._down = np.zeros(len(setting.fabric.capacity), np.int64)
         self._cut = False
         """Whether any link is down."""
         self._waiting: deque[tuple[int, Job]] = deque()
         self._running: dict[int, _Running] = {}
         self._outcomes: dict[int, JobResult] = {}
         self._events: list[tuple[float, int, Callable[[], None]]] = []
-        self._sequence = self._count = self._moved = 0
-        self._pool = _Pool()
-        self._scratch = np.zeros(len(self._capacity)), np.zeros(len(self._capacity), np.int64)
-        self._flows: list[_Flow] = []
-        self._left = np.empty(0)
-        """Bytes that each flow still has to move; then its rate in bytes/s, and the range of its links."""
-        self._rates = np.empty(0)
-        self._spans = np.empty((0, 2), np.int64)
+        self._sequence = count()
+        self._count = self._moved = 0
+        self._fair = FairRates(setting.fabric.capacity)
+        """The rates of flows in bytes/s, by their numbers."""
+        self._flows: dict[int, _Flow] = {}
+        """By number, in the order in which they have begun."""
+        self._left = np.full(len(self._fair.rates), np.inf)
+        """By number: bytes that a flow still has to move; infinite where there is no flow."""
         self._fresh: list[_Flow] = []
         """Flows that begin at this moment."""
-        self._stale = False
 
     def run(self) -> Result:
         """Run all jobs to their end. Raises ``FailedError`` if failures leave jobs that can never end."""
@@ -195,32 +174,29 @@ class Simulation:
     # --- time ---
 
     def _at(self, time: float, action: Callable[[], None]) -> None:
-        heapq.heappush(self._events, (time, self._sequence, action))
-        self._sequence += 1
+        heapq.heappush(self._events, (time, next(self._sequence), action))
 
     def _advance(self) -> None:
         """Go to the next event, and carry out everything that is due then."""
         self._count += 1
+        rates = self._fair.rates
         with np.errstate(divide="ignore", invalid="ignore"):
-            ends = self._left / self._rates
-        nearest = float(ends.min()) if len(ends) else np.inf
-        time = min(self._now + nearest, self._events[0][0] if self._events else np.inf)
+            ends = self._left / rates
+        time = min(self._now + float(ends.min()), self._events[0][0] if self._events else np.inf)
         if time == np.inf:
-            raise FailedError(f"job {self._flows[0].running.job.name} never ends: its links stay down")
+            first = next(iter(self._flows.values()))
+            raise FailedError(f"job {first.running.job.name} never ends: its links stay down")
         step = time - self._now
-        self._left -= self._rates * step
+        self._left -= rates * step
         self._now = time
         same = step + _SAME * max(step, time * 1e-6)
-        self._end_flows(ends <= same)
+        self._end_flows(np.flatnonzero(ends <= same))
         while self._events and self._events[0][0] <= time:
             heapq.heappop(self._events)[2]()
         self._begin_flows()
 
-    def _end_flows(self, ended: NDArray[np.bool_]) -> None:
-        if not ended.any():
-            return
-        over = [self._flows[i] for i in np.flatnonzero(ended)]
-        self._keep(~ended)
+    def _end_flows(self, ended: NDArray[np.int64]) -> None:
+        over = sorted((self._remove(number) for number in ended.tolist()), key=lambda flow: flow.order)
         for flow in over:
             flow.running.open -= 1
             if flow.granted and not self._setting.policy.for_life:
@@ -229,24 +205,21 @@ class Simulation:
             if not running.open:
                 self._next_phase(running)
 
-    def _keep(self, mask: NDArray[np.bool_]) -> None:
-        self._flows = list(compress(self._flows, mask.tolist()))
-        self._left, self._rates, self._spans = self._left[mask], self._rates[mask], self._spans[mask]
-        self._stale = True
+    def _remove(self, number: int) -> _Flow:
+        """Forget a flow, which is returned."""
+        self._fair.remove(number)
+        self._left[number] = np.inf
+        return self._flows.pop(number)
 
     def _begin_flows(self) -> None:
-        """Add the flows that begin now, and compute all rates again if anything has changed."""
-        if self._fresh:
-            spans = [self._pool.span(flow.running.trees[flow.group].links) for flow in self._fresh]
-            self._flows += self._fresh
-            self._left = np.concatenate([self._left, [flow.volume for flow in self._fresh]])
-            self._spans = np.concatenate([self._spans, np.array(spans, np.int64)])
-            self._fresh, self._stale = [], True
-        if self._stale:
-            self._rates = np.zeros(len(self._flows))
-            begins, ends = np.ascontiguousarray(self._spans[:, 0]), np.ascontiguousarray(self._spans[:, 1])
-            fill(begins, ends, self._pool.links, self._capacity, *self._scratch, self._rates)
-            self._stale = False
+        """Add the flows that begin now, and compute the rates again that have changed."""
+        for flow in self._fresh:
+            number = self._fair.add(flow.running.trees[flow.group].at)
+            if len(self._left) < len(self._fair.rates):
+                self._left = np.concatenate([self._left, np.full(len(self._left), np.inf)])
+            self._flows[number], self._left[number] = flow, flow.volume
+        self._fresh.clear()
+        self._fair.solve()
 
     # --- jobs ---
 
@@ -302,13 +275,13 @@ class Simulation:
         tree, ranks = running.trees[group], len(running.job.groups[group].ranks)
         factors = self._setting.volume
         if not tree.switches:
-            return _Flow(running, group, factors.inside(ranks) * volume, granted=False)
+            return _Flow(running, group, factors.inside(ranks) * volume, False, next(self._sequence))
         up = not (self._cut and self._down[tree.at].any())
         granted = running.held[group] or (up and self._grants.take(tree))
         running.held[group] = granted and self._setting.policy.for_life
         running.calls += 1
         running.granted += granted
-        return _Flow(running, group, factors.factor(ranks, granted) * volume, granted)
+        return _Flow(running, group, factors.factor(ranks, granted) * volume, granted, next(self._sequence))
 
     def _end_job(self, running: _Running) -> None:
         for tree, held in zip(running.trees, running.held, strict=True):
@@ -331,7 +304,7 @@ class Simulation:
 
         def act() -> None:
             self._down[links] += 1
-            self._capacity[links] = 0.0
+            self._fair.resize(links, 0.0)
             self._move_away()
             if failure.until is not None:
                 self._at(failure.until, repaired)
@@ -339,7 +312,7 @@ class Simulation:
         def repaired() -> None:
             self._down[links] -= 1
             up = [link for link in links if not self._down[link]]
-            self._capacity[up] = self._setting.fabric.capacity[up]
+            self._fair.resize(up, self._setting.fabric.capacity[up])
             self._move_away()
 
         return act
@@ -348,7 +321,6 @@ class Simulation:
         """Give other trees to groups whose trees have links that are down, where there are any. Their collectives begin
         again there, as calls of a group are repeated when its tree fails (docs/manager.md)."""
         self._cut = bool(self._down.any())
-        self._stale = True
         self._begin_flows()
         for running in self._running.values():
             for group, tree in enumerate(running.trees):
@@ -362,15 +334,13 @@ class Simulation:
         new = running.trees[group] = self._routes.choose(hosts, self._down)
         if new == old:
             return
-        at = next((i for i, f in enumerate(self._flows) if f.running is running and f.group == group), None)
+        at = next((n for n, f in self._flows.items() if f.running is running and f.group == group), None)
         if running.held[group] or (at is not None and self._flows[at].granted):
             self._grants.release(old)
         running.held[group] = False
         if at is None:
             return
         phase = running.job.phases[(running.step - 1) % len(running.job.phases)]
-        mask = np.ones(len(self._flows), bool)
-        mask[at] = False
-        self._keep(mask)
+        self._remove(at)
         self._fresh.append(self._flow(running, group, phase.volume))
         self._moved += 1
