@@ -31,6 +31,13 @@ def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
     return made
 
 
+def is_kept(function: Callable[..., Any]) -> bool:
+    """Whether the machine code of a compiled function is in the cache. Otherwise its first call takes seconds."""
+    folder, made = _folder(), function.py_func  # type: ignore[attr-defined]
+    name = f"{made.__module__.rpartition('.')[2]}.{made.__qualname__}-*"
+    return folder is not None and any(Path(folder).glob(name))
+
+
 @functools.cache
 def _digest() -> str:
     root = Path(p4gen.__file__).parent

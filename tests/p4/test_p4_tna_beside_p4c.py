@@ -1,7 +1,7 @@
 """The resource model beside p4c's reports on programs that p4c has compiled.
 
 ``P4C_TOFINO_OUT`` names a folder with programs ``NAME.p4`` and p4c's outputs ``NAME/`` for them, made with ``-g``. Run
-as a script, this prints the table of docs/tofino-resources.md for such a folder.
+as a script, this prints the comparison for such a folder.
 """
 
 from __future__ import annotations

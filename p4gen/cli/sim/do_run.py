@@ -94,8 +94,8 @@ def _run(job: Job[Any, R], capture: Path | None, ladder: Path | None, console: C
             network.watch(watch)
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
         with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-            task = bar.add_task(job.title, total=None)
-            result = job.run(lambda done, total: bar.update(task, completed=done, total=total))
+            task = bar.add_task(network.waits_for or job.title, total=None)
+            result = job.run(lambda done, total: bar.update(task, completed=done, total=total, description=job.title))
     if ladder is not None and drawing is not None:
         write_text(ladder, drawing.svg())
     for file_written in (capture, ladder):

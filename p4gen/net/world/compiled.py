@@ -15,6 +15,7 @@ import numpy as np
 from typing_extensions import override
 
 from p4gen.compiled import events, frames, links, machine, nics, pairs, posting, requester, responder, run
+from p4gen.compiled.cached import is_kept
 from p4gen.compiled.freezing import State
 from p4gen.compiled.memory import NEVER, NONE, PROBLEMS, SLOT_OF_TEMPLATES, Ask, Event, World, world
 from p4gen.compiled.requester import RECOVERIES, STATUSES
@@ -814,6 +815,11 @@ class CompiledNetwork(Network):
     @override
     def parts(self) -> dict[str, object]:
         return {**super().parts(), "world": State(self.frames.world)}
+
+    @property
+    @override
+    def waits_for(self) -> str:
+        return "" if is_kept(run.run) else "compiling the network, once"
 
     @override
     def restored(self) -> None:

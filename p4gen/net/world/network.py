@@ -153,6 +153,11 @@ class Network:
         found |= {f"{name} buffer": buffer for name, buffer in self.buffers.items()}
         return found | {f"script {number}": script for number, script in enumerate(self.scripts)}
 
+    @property
+    def waits_for(self) -> str:
+        """What the first run waits for before it begins; "" if for nothing."""
+        return ""
+
     def restored(self) -> None:
         """The parts have returned to an earlier state."""
 
