@@ -136,10 +136,10 @@ class Engine(HoldingRunner):
         self._set(x.HOLD, held)
 
     @property
-    def places(self) -> tuple[int, int, int, int]:
-        """For callers in machine code: the addresses of the state, the exchange area and the temporary memory, which
-        ``batch`` takes, and that of ``batch``. The state must be flushed before."""
-        return self.state.block.address, self._io, self._tmp, self._code.address("batch")
+    def places(self) -> tuple[int, int, int]:
+        """For callers in machine code: the addresses of the exchange area, of temporary memory, and of ``batch``, which
+        takes the state's block and these two. The state must be flushed before."""
+        return self._io, self._tmp, self._code.address("batch")
 
     # --- packets ---
 

@@ -244,14 +244,22 @@ class CompiledNode(SwitchNode):
         self._row = frames.world.switches[number]
         self._engine = switch.native
         super().__init__(switch, latency, loop)
-        self._row["latency"], self._row["wake_at"] = latency, NONE
+        row = self._row
+        row["latency"], row["wake_at"] = latency, NONE
+        row["exchange"], row["temporary"], row["batch"] = self._engine.places
+        self._state = 0
 
     def prepare(self) -> None:
-        """Write new entries into the program's memory, and tell compiled code where that is."""
-        self._engine.state.flush()
-        row, places = self._row, self._engine.places
-        row["state"], row["exchange"], row["temporary"], row["batch"] = places
-        row["by_python"] = bool(self._lengths) or self.observer is not None
+        """Tell compiled code what Python has to do, and where the program's memory is."""
+        self._row["by_python"] = bool(self._lengths) or self.observer is not None
+        self.flush()
+
+    def flush(self) -> None:
+        """Write new entries into the program's memory, which may move."""
+        state = self._engine.state
+        state.flush()
+        if state.block.address != self._state:
+            self._state = self._row["state"] = state.block.address
 
     @override
     def port(self, number: int) -> Deliver:
@@ -837,7 +845,7 @@ class CompiledNetwork(Network):
             if what == Ask.ACTION:
                 self.loop.act(who)
                 for node in self._nodes:
-                    node.prepare()
+                    node.flush()
                 return 0
             if what == Ask.PROBLEM:
                 raise AssertionError(PROBLEMS[who])
