@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p4gen.host.transport.nic import BURST
+from p4gen.rocev2.layouts import ROCE
 
 Records = npt.NDArray[Any]
 NONE: Final = -1
@@ -121,9 +122,9 @@ TOO_LONG, WAITING, FULL = 1, 2, 3
 """Positions in ``PROBLEMS``."""
 SLOT_OF_TEMPLATES: Final = 32
 """Templates of a pair, each in the place that its opcode and size give it."""
-HEAD: Final = 50
+HEAD: Final = ROCE.at("bth.ack_request")
 """Bytes of a frame before the word with the PSN."""
-KEY: Final = 46
+KEY: Final = ROCE.at("bth.resv8a")
 """Bytes of a frame before the BTH's resv8a: the same for all packets of a kind."""
 INBOX: Final = 1 << 16
 """Packets that may wait at a switch."""

@@ -9,13 +9,14 @@ from p4gen.compiled.events import at
 from p4gen.compiled.frames import address, ask, give
 from p4gen.compiled.links import transmit
 from p4gen.compiled.machine import copy, crc_from, load32, load64, store8
-from p4gen.compiled.memory import KEY, KNOWN, NONE, SLOT_OF_TEMPLATES, Ask, Event, start_of
+from p4gen.compiled.memory import HEAD, KEY, KNOWN, NONE, SLOT_OF_TEMPLATES, Ask, Event, start_of
 from p4gen.compiled.pairs import ICRC_SIZE, MASK, be_listed, kick, notify_congestion, take_answer, take_turn
 from p4gen.compiled.records import cell_at, every, host_at, known_address, known_at, length_at, pair_at
 from p4gen.compiled.requester import on_ack, ready, send
 from p4gen.compiled.responder import on_request
 from p4gen.host.transport.wire import ACK_REQUEST, ANSWER_SIZE, BODY_AT, CRC_OF_ONES, RESIDUE
 from p4gen.rocev2.codes import ECN_CE, ETHERTYPE_IPV4, PROTOCOL_UDP, ROCE_UDP_PORT
+from p4gen.rocev2.layouts import ROCE
 from p4gen.rocev2.opcodes import Opcode, is_response
 
 _PUMP = int(Event.PUMP)
@@ -24,10 +25,27 @@ _ACKNOWLEDGE = int(Opcode.ACKNOWLEDGE)
 _RARE = (_ACKNOWLEDGE, int(Opcode.CNP), *(int(opcode) for opcode in Opcode if is_response(opcode)))
 """Opcodes of packets that Python handles, one by one, but for acknowledgements of the right length."""
 _PLAIN = 0x45
+"""The first byte of an IPv4 header without options."""
 _ONES = 0xFF
-_IP = 14
-_VARIANT = (1, 8, 10, 11, 26, 27, KEY - _IP)
-"""From the IPv4 header on: type of service, time to live, the checksums of IPv4 and UDP, resv8a."""
+_IP, _UDP = ROCE.start("ipv4"), ROCE.start("udp")
+_ETHER_TYPE, _TOS, _TOTAL_LENGTH, _TTL, _PROTOCOL, _IP_CHECKSUM, _SOURCE, _DESTINATION = (
+    ROCE.at(name)
+    for name in (
+        "ethernet.ether_type", "ipv4.ecn", "ipv4.total_length", "ipv4.ttl", "ipv4.protocol", "ipv4.checksum",
+        "ipv4.src_addr", "ipv4.dst_addr",
+    )
+)  # fmt: skip
+_PORT, _UDP_LENGTH, _UDP_CHECKSUM, _OPCODE, _PARTITION = (
+    ROCE.at(name) for name in ("udp.dst_port", "udp.length", "udp.checksum", "bth.opcode", "bth.partition_key")
+)
+_HEADER = _UDP - _IP
+_VERSION = 0xF << 16
+_KEY_OF_PARTITION = 0x7FFF
+"""The bits of a word that begins with the opcode, and of the partition key."""
+_VARIANT = tuple(at - _IP for at in (
+    _TOS, _TTL, _IP_CHECKSUM, _IP_CHECKSUM + 1, _UDP_CHECKSUM, _UDP_CHECKSUM + 1, KEY,
+))  # fmt: skip
+"""Bytes that count as ones in an ICRC, from the IPv4 header on."""
 _START = start_of(KNOWN)
 _SCRAMBLE = 0x9E3779B1
 
@@ -119,14 +137,14 @@ def receive(world: int, host: int, frame: int) -> None:
         ask(world, _REFUSED, host, frame, 0)
         give(world, frame)
         return
-    word = load32(start + KEY + 4)
-    opcode = load32(start + KEY - 4) >> 24
+    word = load32(start + HEAD)
+    opcode = load32(start + _OPCODE) >> 24
     answers = opcode == _ACKNOWLEDGE and size == ANSWER_SIZE
     if opcode in _RARE and not answers:
         ask(world, _REFUSED, host, frame, 0)
         give(world, frame)
         return
-    if load32(start + _IP + 1) >> 24 & ECN_CE == ECN_CE:
+    if load32(start + _TOS) >> 24 & ECN_CE == ECN_CE:
         notify_congestion(world, number)
     if answers:
         aeth = load32(start + BODY_AT)
@@ -143,7 +161,7 @@ def _valid(world: int, number: int, frame: int) -> bool:
     pair = pair_at(world, number)
     host = host_at(world, pair.host)
     start, size = address(world, frame), length_at(world, frame).value
-    opcode = load32(start + KEY - 4) >> 24
+    opcode = load32(start + _OPCODE) >> 24
     place = number * SLOT_OF_TEMPLATES + (opcode & (SLOT_OF_TEMPLATES - 1))
     known = known_at(world, place)
     begins = known_address(world, place) + _START
@@ -152,7 +170,7 @@ def _valid(world: int, number: int, frame: int) -> bool:
             return False
         known.valid = True
         known.crc = _crc_of_start(world, start, begins)
-        known.length = 14 + (load32(start + 16) >> 16)
+        known.length = _IP + (load32(start + _TOTAL_LENGTH) >> 16)
         copy(begins, start, KEY)
     if size != known.length:
         return False
@@ -171,24 +189,24 @@ def _same(one: int, two: int) -> bool:
 @compiled
 def _begins_well(host: Any, pair: Any, start: int) -> bool:
     """Whether the first bytes of a frame are as in ``p4gen.host.transport.wire.Reader``, from the pair's peer."""
-    total = load32(start + 16) >> 16
+    total = load32(start + _TOTAL_LENGTH) >> 16
     sums = 0
-    for i in range(14, 34, 2):
+    for i in range(_IP, _UDP, 2):
         sums += load32(start + i) >> 16
     sums = (sums & 0xFFFF) + (sums >> 16)
     return (
         (load32(start) << 16 | load32(start + 4) >> 16) == host.mac
-        and load32(start + 12) >> 16 == ETHERTYPE_IPV4
-        and load32(start + 14) >> 24 == _PLAIN
-        and load32(start + 23) >> 24 == PROTOCOL_UDP
+        and load32(start + _ETHER_TYPE) >> 16 == ETHERTYPE_IPV4
+        and load32(start + _IP) >> 24 == _PLAIN
+        and load32(start + _PROTOCOL) >> 24 == PROTOCOL_UDP
         and (sums & 0xFFFF) + (sums >> 16) == 0xFFFF
-        and load32(start + 36) >> 16 == ROCE_UDP_PORT
-        and load32(start + 30) == host.ip
-        and load32(start + 26) == pair.peer_ip
-        and total == (load32(start + 38) >> 16) + 20
-        and 14 + total >= BODY_AT + ICRC_SIZE
-        and load32(start + 42) >> 16 & 0xF == 0
-        and load32(start + 44) >> 16 & 0x7FFF == 0x7FFF
+        and load32(start + _PORT) >> 16 == ROCE_UDP_PORT
+        and load32(start + _DESTINATION) == host.ip
+        and load32(start + _SOURCE) == pair.peer_ip
+        and total == (load32(start + _UDP_LENGTH) >> 16) + _HEADER
+        and _IP + total >= BODY_AT + ICRC_SIZE
+        and load32(start + _OPCODE) & _VERSION == 0
+        and load32(start + _PARTITION) >> 16 & _KEY_OF_PARTITION == _KEY_OF_PARTITION
     )
 
 

@@ -130,6 +130,16 @@ def _add_answer(world: int, number: int, psn: int, syndrome: int, msn: int) -> N
 
 
 @compiled
+def forget_answers(world: int, number: int) -> None:
+    """Send none of the answers that are queued."""
+    pair = pair_at(world, number)
+    while pair.answer != NONE:
+        place = pair.answer
+        pair.answer = answer_at(world, place).following
+        give_record(world, _ANSWERS, place)
+
+
+@compiled
 def take_answer(world: int, number: int) -> int:
     """The frame of the next ACK, NAK or CNP; ``NONE`` when there is none."""
     pair = pair_at(world, number)
@@ -141,11 +151,11 @@ def take_answer(world: int, number: int) -> int:
     if pair.answer != NONE:
         place = pair.answer
         entry = answer_at(world, place)
-        pair.answer = entry.following
-        give_record(world, _ANSWERS, place)
         psn = entry.psn
         syndrome = entry.syndrome
         msn = entry.msn
+        pair.answer = entry.following
+        give_record(world, _ANSWERS, place)
         if syndrome == NONE:
             return ask(world, _ANSWER, number, 0, 0)
     elif pair.ack_due:

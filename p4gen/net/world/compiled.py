@@ -550,6 +550,15 @@ class CompiledPair(QueuePair):
             self.complete(Completion(number, Status.FLUSHED, True))
         self.forget_kept(None)
 
+    def be_silent(self) -> None:
+        """Send nothing more: neither packets nor answers."""
+        row = self.row
+        requester.forget_again(self.world.place, self.record, int(row["high"]))
+        row["next"] = row["end"]
+        row["ack_due"] = row["cnp_due"] = False
+        self._responses.clear()
+        pairs.forget_answers(self.world.place, self.record)
+
     def forget_kept(self, before: int | None) -> None:
         """Forget the kept packets before a number; all of them if it is None."""
         while (place := int(self.row["kept"])) != NONE:
@@ -717,6 +726,8 @@ class CompiledNic(Nic):
     def destroy_pair(self, pair: QueuePair) -> None:
         del self.pairs[pair.number]
         self.frames.world.table["value"][self._place(pair.number)] = 0
+        assert isinstance(pair, CompiledPair)
+        pair.be_silent()
 
     def _place(self, number: int) -> int:
         """The place of a pair in the table."""
