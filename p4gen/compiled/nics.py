@@ -28,16 +28,19 @@ _PLAIN = 0x45
 """The first byte of an IPv4 header without options."""
 _ONES = 0xFF
 _IP, _UDP = ROCE.start("ipv4"), ROCE.start("udp")
-_ETHER_TYPE, _TOS, _TOTAL_LENGTH, _TTL, _PROTOCOL, _IP_CHECKSUM, _SOURCE, _DESTINATION = (
-    ROCE.at(name)
+_ETHER_TYPE, _TOTAL_LENGTH, _TTL, _PROTOCOL, _IP_CHECKSUM, _SOURCE, _DESTINATION = (
+    ROCE.bytes(name).start
     for name in (
-        "ethernet.ether_type", "ipv4.ecn", "ipv4.total_length", "ipv4.ttl", "ipv4.protocol", "ipv4.checksum",
-        "ipv4.src_addr", "ipv4.dst_addr",
+        "ethernet.ether_type", "ipv4.total_length", "ipv4.ttl", "ipv4.protocol", "ipv4.checksum", "ipv4.src_addr",
+        "ipv4.dst_addr",
     )
 )  # fmt: skip
-_PORT, _UDP_LENGTH, _UDP_CHECKSUM, _OPCODE, _PARTITION = (
-    ROCE.at(name) for name in ("udp.dst_port", "udp.length", "udp.checksum", "bth.opcode", "bth.partition_key")
+_PORT, _UDP_LENGTH, _UDP_CHECKSUM, _OPCODE = (
+    ROCE.bytes(name).start for name in ("udp.dst_port", "udp.length", "udp.checksum", "bth.opcode")
 )
+_TOS = ROCE.at("ipv4.ecn")
+_PARTITION = KEY - 2
+"""The partition key ends before resv8a."""
 _HEADER = _UDP - _IP
 _VERSION = 0xF << 16
 _KEY_OF_PARTITION = 0x7FFF
