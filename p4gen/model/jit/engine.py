@@ -68,8 +68,8 @@ class Generate(Protocol):
     Raises ``InputError`` with a position for unsupported constructs.
     """
 
-    def __call__(self, program: ir.Program, state: Any, *, carryless: bool) -> Generated:
-        """Compile a program for the layout of ``state``."""
+    def __call__(self, program: ir.Program, *, carryless: bool) -> Generated:
+        """Compile a program, or return what it was compiled to before: engines of one program share it."""
 
 
 _SINGLE = ctypes.CFUNCTYPE(
@@ -97,7 +97,7 @@ class Engine(HoldingRunner):
     ) -> None:
         self._program, self.state = program, state
         self._new_interpreter = interpreter
-        generated = generate(program, state, carryless=native.machine().carryless)
+        generated = generate(program, carryless=native.machine().carryless)
         self._generated = generated
         self._code, self.cached = native.load(generated.text, cache)
         state.place(generated.state, generated.types)

@@ -24,6 +24,10 @@ HANDLERS = Handlers(
 )
 
 
+KEPT = 4
+"""The number of programs of an architecture whose IR a process keeps."""
+
+
 @dataclass(frozen=True)
 class Generated:
     """A program as LLVM IR, with the data that the host needs to run it. Sizes are in bytes."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from p4gen.chips.tna.chip import chip_of
 from p4gen.chips.tna.context import DECIDING
 from p4gen.chips.tna.gress import parts, pipelines
@@ -13,7 +15,7 @@ from p4gen.chips.tna.memory import TofinoState
 from p4gen.model.jit.blocks import lay_out
 from p4gen.model.jit.build import Machine
 from p4gen.model.jit.layout import Types, align
-from p4gen.model.jit.program import HANDLERS, Generated, assemble, block_function, byte_aligned, byte_emits
+from p4gen.model.jit.program import HANDLERS, KEPT, Generated, assemble, block_function, byte_aligned, byte_emits
 from p4gen.p4 import ir
 from p4gen.p4.walk import used_by
 
@@ -30,8 +32,9 @@ ARENA = 1 << 18
 """Bytes for the packets that one received packet becomes; more are allocated where these are not enough."""
 
 
-def generate(program: ir.Program, state: NativeTofino, *, carryless: bool) -> Generated:
-    """Compile a program; ``carryless``: the machine has a carry-less multiplication.
+@lru_cache(maxsize=KEPT)
+def generate(program: ir.Program, *, carryless: bool) -> Generated:
+    """Compile a program; ``carryless``: the machine has a carry-less multiplication. The last results are kept.
 
     Raises ``InputError`` with a position for what is not supported.
     """
@@ -41,6 +44,7 @@ def generate(program: ir.Program, state: NativeTofino, *, carryless: bool) -> Ge
     calls = [call for each in used for call in each.calls]
     with_random = any(c.instance is not None and c.instance.extern == "Random" for c in calls)
     logged = dict.fromkeys(registers.register_of(c).name for c in calls if c.method == "execute_log")
+    state = NativeTofino(program)
     layout = lay_out(state, types, with_random=with_random, own=own(state, logged))
     module = TofinoModule(program, types, layout, MACHINE, HANDLERS, chip_of(program))
     made: list[str] = []

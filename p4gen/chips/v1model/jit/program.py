@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from p4gen.chips.v1model.jit.calculations import selector_hash
 from p4gen.chips.v1model.jit.externs import FUNCTIONS, METHODS, hit
 from p4gen.chips.v1model.jit.frame import FrameShape
@@ -10,7 +12,7 @@ from p4gen.model.jit.blocks import lay_out
 from p4gen.model.jit.build import Machine, Module
 from p4gen.model.jit.driver import deparser_bytes
 from p4gen.model.jit.layout import Types
-from p4gen.model.jit.program import HANDLERS, Generated, assemble, block_function, byte_aligned, byte_emits
+from p4gen.model.jit.program import HANDLERS, KEPT, Generated, assemble, block_function, byte_aligned, byte_emits
 from p4gen.model.passes import MAX_PASSES
 from p4gen.model.state import ModelState
 from p4gen.p4 import ir
@@ -25,8 +27,9 @@ _BLOCKS = ("p", "vr", "ig", "eg", "ck", "dep")
 _ARITY = {"p": 3, "vr": 2, "ig": 3, "eg": 3, "ck": 2, "dep": 1}
 
 
-def generate(program: ir.Program, state: ModelState, *, carryless: bool) -> Generated:
-    """Compile a program; ``carryless``: the machine has a carry-less multiplication.
+@lru_cache(maxsize=KEPT)
+def generate(program: ir.Program, *, carryless: bool) -> Generated:
+    """Compile a program; ``carryless``: the machine has a carry-less multiplication. The last results are kept.
 
     Raises ``InputError`` with a position for what is not supported.
     """
@@ -35,7 +38,7 @@ def generate(program: ir.Program, state: ModelState, *, carryless: bool) -> Gene
     frame = FrameShape.of(types, headers, meta, standard)
     used = {name: used_by(block) for name, block in program.blocks.items()}
     with_random = any(c.method == "random" for u in used.values() for c in u.calls)
-    module = Module(program, types, lay_out(state, types, with_random=with_random), MACHINE, HANDLERS)
+    module = Module(program, types, lay_out(ModelState(program), types, with_random=with_random), MACHINE, HANDLERS)
     module.byte_aligned = byte_aligned(used["p"])
     module.byte_emits = byte_emits(used["dep"])
     blocks = [_block(module, frame, name) for name in _BLOCKS]
