@@ -8,7 +8,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsBytes
 
-from p4gen.builder import build
 from p4gen.choices import EngineName
 from p4gen.errors import Diagnostic
 from p4gen.families import load_spec
@@ -105,6 +104,8 @@ class Program(CompiledProgram):
 
         Raises ``FailedError`` if p4c is installed and refuses the program.
         """
+        from p4gen.builder import build  # noqa: PLC0415 - protobuf takes a while to load
+
         return build(self.spec, Path(out)).files
 
 
