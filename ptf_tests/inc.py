@@ -22,8 +22,8 @@ from p4gen.groups.group import Edge, Endpoint, GroupContext, Pattern
 from p4gen.host.collectives.control import Control
 from p4gen.p4rt.session import RequestError
 from p4gen.p4rt.status import Code
-from p4gen.program import compose
 from p4gen.program.module import Register
+from p4gen.ptf.scenario import composed
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, HeaderError, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Ack, Opcode, ends_message
@@ -92,7 +92,7 @@ class IncTest(P4genTest):
         self.first_psn = self.random.randrange(1 << 24)
         self.np_random = np.random.default_rng(self.random.getrandbits(64))
         self._quiet_drops: Counter[str] = Counter()
-        drops = compose(self.spec).drops
+        drops = composed(self.spec).drops
         self.drop_names = {
             (f"Inc{drop.module.gress.capitalize()}.drops", drop.index): f"{drop.module.name}.{drop.drop.reason}"
             for drop in drops
@@ -375,7 +375,7 @@ class IncTest(P4genTest):
 
     def state(self) -> dict[str, list[int]]:
         """The program's registers: all cells, or of large arrays as many as can be read quickly."""
-        kept = (register for module in compose(self.spec).modules for register in module.keeps)
+        kept = (register for module in composed(self.spec).modules for register in module.keeps)
         return {name: self.control.registers(name) for register in kept for name in self._some(register)}
 
     def write_register(self, name: str, index: int, value: int) -> None:

@@ -21,6 +21,7 @@ from p4gen.families import parse_spec
 from p4gen.groups import SwitchConfig
 from p4gen.model.control_plane import ControlPlane
 from p4gen.model.recirculation import GO, HOLD, REFUSED, ROUND, SETTLE
+from p4gen.program import Composition, compose
 from p4gen.ptf import markers
 from p4gen.ptf.family import conformance_of
 from p4gen.ptf.framework import ptf
@@ -29,6 +30,13 @@ from p4gen.records import from_plain
 from p4gen.switch.running import RunningSwitch
 from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.program import part_of
+
+
+@functools.lru_cache(maxsize=4)
+def composed(spec: ProgramSpec) -> Composition:
+    """The modules of the program under test, or of its part of one family. Scenarios only read them, some each time
+    they look at the registers, so they are composed once."""
+    return compose(spec)
 
 
 def control_plane() -> ControlPlane:

@@ -15,8 +15,7 @@ from p4gen.groups.group import Endpoint
 from p4gen.papers.multiwrite.control import Window, WriteContext, WriteEdge, configuration
 from p4gen.papers.multiwrite.headers import VERSION, mweth
 from p4gen.papers.multiwrite.spec import MultiwriteSpec, Repair
-from p4gen.program import compose
-from p4gen.ptf.scenario import Output, SwitchTest
+from p4gen.ptf.scenario import Output, SwitchTest, composed
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode
@@ -70,7 +69,7 @@ class WriteTest(SwitchTest):
         self.first_psn = self.random.randrange(1 << 24)
         self.drop_names = {
             (f"Inc{drop.module.gress.capitalize()}.drops", drop.index): f"{drop.module.name}.{drop.drop.reason}"
-            for drop in compose(self.spec).drops
+            for drop in composed(self.spec).drops
         }
 
     # --- contexts ---

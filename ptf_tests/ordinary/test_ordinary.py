@@ -8,8 +8,7 @@ from dataclasses import replace
 from p4gen.groups.config import routing
 from p4gen.groups.group import NextHop, Route, SwitchConfig
 from p4gen.model.entries import Action, Entry, Exact
-from p4gen.program import compose
-from p4gen.ptf.scenario import Output, SwitchTest
+from p4gen.ptf.scenario import Output, SwitchTest, composed
 from p4gen.rocev2.codes import ETHERTYPE_ARP, ETHERTYPE_VLAN
 from p4gen.rocev2.headers import UDP, Ethernet, IPv4, ipv4, ones_complement_sum
 
@@ -66,7 +65,7 @@ class OrdinaryTest(SwitchTest):
 
     def dropped(self, frame: bytes, reason: str) -> None:
         """Check that a frame is dropped for a reason."""
-        (index,) = (d.index for d in compose(self.program).drops if f"{d.module.name}.{d.drop.reason}" == reason)
+        (index,) = (d.index for d in composed(self.program).drops if f"{d.module.name}.{d.drop.reason}" == reason)
         before = self.counts("IncIngress.drops")
         self.send(self.hops[0].port, frame)
         self.expect_nothing()

@@ -22,8 +22,7 @@ from p4gen.papers.scin.codes import NUMBERS, Status
 from p4gen.papers.scin.control import PullContext, PullEdge, Role, configuration, roles
 from p4gen.papers.scin.headers import ANNOUNCED, BUFFERS, FLAG
 from p4gen.papers.scin.spec import ScinSpec
-from p4gen.program import compose
-from p4gen.ptf.scenario import Output, SwitchTest
+from p4gen.ptf.scenario import Output, SwitchTest, composed
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode
@@ -100,7 +99,7 @@ class PullTest(SwitchTest):
         """Waves whose scales are to be asked for."""
         self.drop_names = {
             (f"Inc{drop.module.gress.capitalize()}.drops", drop.index): f"{drop.module.name}.{drop.drop.reason}"
-            for drop in compose(self.spec).drops
+            for drop in composed(self.spec).drops
         }
 
     # --- contexts and calls ---

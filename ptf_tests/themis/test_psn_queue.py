@@ -7,7 +7,7 @@ from dataclasses import replace
 from leaf import ACK, FIRST_SPINE, DestinationTest
 
 from p4gen.papers.themis.spec import Blocked, ThemisSpec
-from p4gen.program import compose
+from p4gen.ptf.scenario import composed
 from p4gen.rocev2.packet import parse
 
 
@@ -325,7 +325,7 @@ class BlockedNacksAreCounted(DestinationTest):
         return None if self.spec.blocked is Blocked.DROP else "the program turns blocked NACKs into ACKs"
 
     def runTest(self) -> None:
-        drops = {drop.drop.reason: drop.index for drop in compose(self.program).drops}
+        drops = {drop.drop.reason: drop.index for drop in composed(self.program).drops}
         self.arrive(0, 1, 3, 2)
         nack = self.flow.answer(2)
         for number, ttl in enumerate((64, 1), start=1):
