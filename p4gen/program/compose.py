@@ -305,7 +305,7 @@ class Composition:
         forms = (self.templates.form(f"{place}/{snake(control)}.p4.j2") for place in places)
         return next((form for form in forms if form is not None), None)
 
-    @property
+    @cached_property
     def places(self) -> tuple[str, ...]:
         """The folders that may have the templates of its own family's modules, the first one first."""
         return (*self.parts.folders(self.spec), *(name for name, _ in family_of(self.spec).template_folders), "shared")
