@@ -231,13 +231,20 @@ def _carry_out(trial: Trial[T], scenarios: Scenarios, seed: int, engine: EngineN
         run_in_memory(names[_AT_ONCE:], switch, trial.spec, seed, take)
 
 
-def check_sound(trial: Trial[T], scenarios: Scenarios, *, seed: int, engine: EngineName) -> dict[str, float]:
+def check_sound(
+    spec: ProgramSpec, program: ir.Program, scenarios: Scenarios, *, seed: int, engine: EngineName, jobs: int | None
+) -> dict[str, float]:
     """The seconds that each scenario takes on a program without faults, except those that are skipped.
 
-    Raises ``FailedError`` when a scenario fails: then faults would prove nothing.
+    Each of ``jobs`` children (by default one for each processor) runs a part of the scenarios. Raises ``FailedError``
+    when one fails: then faults would prove nothing.
     """
-    (done,) = judge([trial], scenarios, seed=seed, engine=engine, jobs=1)
-    if done.finding is not Finding.SURVIVED:
-        why = f"{done.by}: {done.message}" if done.by else done.message
-        raise FailedError(f"{trial.spec.program}: scenarios fail without any fault seeded: {why}")
-    return {r.name: r.seconds for r in done.results.values() if r.outcome is Outcome.PASSED}
+    names, parts = list(scenarios), jobs or os.cpu_count() or 1
+    trials = [Trial(part, spec, lambda: program, names[part::parts]) for part in range(min(parts, len(names)))]
+    results: dict[str, TestResult] = {}
+    for done in sorted(judge(trials, scenarios, seed=seed, engine=engine, jobs=jobs), key=lambda done: done.fault):
+        if done.finding is not Finding.SURVIVED:
+            why = f"{done.by}: {done.message}" if done.by else done.message
+            raise FailedError(f"{spec.program}: scenarios fail without any fault seeded: {why}")
+        results |= done.results
+    return {name: results[name].seconds for name in names if results[name].outcome is Outcome.PASSED}

@@ -211,9 +211,8 @@ def _on(
 ) -> Iterator[Trial[Mutant]]:
     """Trials of one subject. ``caught`` counts the scenarios that caught faults, by module; the results of this subject
     are added."""
-    program = subject.compiled.program
-    sound = Trial("sound", subject.spec, lambda: program, list(scenarios))
-    order = Order(check_sound(sound, scenarios, seed=seed, engine=engine), caught)
+    seconds = check_sound(subject.spec, subject.compiled.program, scenarios, seed=seed, engine=engine, jobs=jobs)
+    order = Order(seconds, caught)
 
     def trials() -> Iterator[Trial[Mutant]]:
         for mutant in mutants:
