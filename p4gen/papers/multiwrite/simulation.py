@@ -15,8 +15,8 @@ from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Recovery
 from p4gen.model import EngineName
+from p4gen.net.compiled.choice import network_for
 from p4gen.net.job import DrivenJob
-from p4gen.net.world.choice import network_for
 from p4gen.net.world.faults import Faults
 from p4gen.net.world.ticks import UNIT
 from p4gen.papers.multiwrite.control import edge_index

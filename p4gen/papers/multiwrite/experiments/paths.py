@@ -17,7 +17,7 @@ from p4gen.host.transport.clock import MS, US, duration_text
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Completion, QpConfig, Recovery, Status
 from p4gen.model import EngineName
-from p4gen.net.world.choice import network_for
+from p4gen.net.compiled.choice import network_for
 from p4gen.net.world.faults import Faults
 from p4gen.papers.multiwrite.control import Window
 from p4gen.papers.multiwrite.placing import Addresses, Waypoint, WritePlacement

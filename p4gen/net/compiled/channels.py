@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
 from typing_extensions import override
 
 from p4gen.compiled import channels
@@ -13,7 +12,9 @@ from p4gen.host.collectives.channel import Channel, Owner, PhaseRun, unexpected
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.plan import ChannelKey, GroupConfig, Phase
 from p4gen.host.transport.verbs import Completion, Status
-from p4gen.net.world.compiled import CompiledNic, CompiledPair
+from p4gen.net.compiled.nics import CompiledNic
+from p4gen.net.compiled.pairs import CompiledPair
+from p4gen.net.compiled.records import address_of
 
 
 class CompiledChannel(Channel):
@@ -128,4 +129,4 @@ def _memory(memory: memoryview | bytes | None) -> tuple[int, int]:
     """The address of data and its size; ``NONE`` and 0 for no data."""
     if memory is None:
         return NONE, 0
-    return np.frombuffer(memory, np.uint8).ctypes.data if len(memory) else 0, len(memory)
+    return address_of(memoryview(memory)), len(memory)

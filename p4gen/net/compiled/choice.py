@@ -7,12 +7,12 @@ from typing import Final
 
 from p4gen.host.transport.verbs import Recovery
 from p4gen.model import EngineName
+from p4gen.net.compiled import COMPILED
 from p4gen.net.world.faults import Faults
 from p4gen.net.world.network import Addresses, Network
 from p4gen.p4 import ir
 from p4gen.vocabulary.topology import TopologySpec
 
-_COMPILED: Final = (Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT, Recovery.ORACLE)
 _HEADERS: Final = 128
 """The most bytes of a frame beside its payload."""
 _LINE: Final = 64
@@ -37,11 +37,11 @@ def network_for(
     network in Python. Both give the same results, event by event.
     """
     parts = topology, placement, programs, faults, seed
-    if engine != "jit" or recovery not in _COMPILED or topology.recirculation_delay:
+    if engine != "jit" or recovery not in COMPILED or topology.recirculation_delay:
         return Network(*parts, engine)
     # Numba takes a while to load, and only compiled networks need it.
-    from p4gen.net.world.channels import CompiledChannel  # noqa: PLC0415
-    from p4gen.net.world.compiled import CompiledNetwork  # noqa: PLC0415
+    from p4gen.net.compiled.channels import CompiledChannel  # noqa: PLC0415
+    from p4gen.net.compiled.network import CompiledNetwork  # noqa: PLC0415
 
     network = CompiledNetwork(*parts, -(-(payload + _HEADERS) // _LINE) * _LINE)
     for nic in network.nics.values():

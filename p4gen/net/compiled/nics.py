@@ -1,0 +1,83 @@
+"""The NICs of a compiled network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from typing_extensions import override
+
+from p4gen.compiled import nics
+from p4gen.compiled.memory import NONE
+from p4gen.host.transport.clock import Clock
+from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.verbs import Completion, Peer, QpConfig
+from p4gen.net.compiled.pairs import CompiledPair, not_compiled
+from p4gen.net.compiled.records import Frames
+
+
+class CompiledNic(Nic):
+    """A NIC whose queue pairs are compiled."""
+
+    STATE: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, frames: Frames, number: int, mac: int, ip: int, clock: Clock, pairs: list[CompiledPair]) -> None:
+        """``pairs`` has all pairs of the network, by their records."""
+        super().__init__(mac, ip, clock)
+        self.frames, self.number = frames, number
+        self._all = pairs
+        row = self._row = frames.world.hosts[number]
+        row["mac"], row["ip"], row["checks_icrc"] = mac, ip, True
+        row["pump_at"] = row["turn"] = row["answering"] = NONE
+
+    @property
+    @override
+    def checks_icrc(self) -> bool:
+        return self._reader.checks_icrc
+
+    @checks_icrc.setter
+    def checks_icrc(self, value: bool) -> None:
+        self._reader.checks_icrc = value
+        self._row["checks_icrc"] = value
+
+    @override
+    def create_pair(
+        self, number: int, peer: Peer, config: QpConfig, on_completion: Callable[[Completion], None]
+    ) -> QueuePair:
+        if number in self.pairs:
+            raise ValueError(f"QP {number:#x} is in use")
+        if (why := not_compiled(config)) is not None:
+            raise ValueError(f"compiled queue pairs have no {why}")
+        pair = CompiledPair(self, len(self._all), number, peer, config, on_completion)
+        self._all.append(pair)
+        self.pairs[number] = pair
+        place = pair.row["cell"] = self._place(number)
+        cell = self.frames.world.table[place]
+        cell["key"], cell["value"] = (self.number << 24 | number) + 1, pair.record + 1
+        return pair
+
+    @override
+    def destroy_pair(self, pair: QueuePair) -> None:
+        del self.pairs[pair.number]
+        self.frames.world.table["value"][self._place(pair.number)] = 0
+        assert isinstance(pair, CompiledPair)
+        pair.be_silent()
+
+    def _place(self, number: int) -> int:
+        """The place of a pair in the table."""
+        place: int = nics.place_of(self.frames.world.place, self.number, number)
+        return place
+
+    @override
+    def kick(self, pair: QueuePair) -> None:
+        pair.kick()
+
+    @override
+    def receive(self, frame: bytes) -> None:
+        nics.receive(self.frames.world.place, self.number, self.frames.put(frame))
+
+    def refused(self, frame: int, _: int) -> int:
+        """Read a frame that compiled code does not take."""
+        super().receive(self.frames.get(frame))
+        return 0

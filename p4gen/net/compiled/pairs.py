@@ -1,0 +1,458 @@
+"""The queue pairs of a compiled network."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, ClassVar, Final, Protocol, cast
+
+import numpy as np
+from typing_extensions import override
+
+from p4gen.compiled import frames, pairs, posting, requester, responder
+from p4gen.compiled.memory import NONE, SLOT_OF_TEMPLATES
+from p4gen.compiled.requester import RECOVERIES, STATUSES
+from p4gen.host.transport.clock import Clock
+from p4gen.host.transport.execution import Execution
+from p4gen.host.transport.memory import ProtectionDomain
+from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.requester import Requester, rate_of
+from p4gen.host.transport.responder import Responder
+from p4gen.host.transport.verbs import Completion, Peer, QpConfig, RecvWr, SendWr, Status
+from p4gen.host.transport.wire import BODY_AT, OPCODE_AT, Writer
+from p4gen.net.compiled import COMPILED
+from p4gen.net.compiled.records import Counters, Frames, address_of, column
+from p4gen.rocev2.headers import AETH, RETH
+from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak
+
+_MASK: Final = (1 << 24) - 1
+_HALF: Final = 1 << 23
+_LISTS: Final = (
+    "next_turn", "next_answering", "oldest", "newest", "current", "again", "last_again", "inside", "receive",
+    "last_receive", "kept", "last_kept", "answer", "last_answer",
+)  # fmt: skip
+"""Columns of a pair's record that hold no record at first."""
+_SENT_COUNTS: Final = {
+    name: name for name in ("sent", "resent", "timeouts", "naks", "rnr_naks", "ghosts", "cnps", "bytes")
+}
+_RECEIVED_COUNTS: Final = {
+    "received": "received", "duplicates": "duplicates", "out_of_order": "out_of_order", "naks": "naks_sent",
+    "rnr_naks": "rnr_naks_sent", "cnps": "cnps_sent",
+}  # fmt: skip
+"""Columns of counters, by their names in ``SendStats`` and ``ReceiveStats``."""
+
+
+def not_compiled(config: QpConfig) -> str | None:
+    """What a queue pair has that is not compiled; None if nothing is missing."""
+    if config.recovery not in COMPILED:
+        return f"recovery {config.recovery}"
+    return "adaptive timer" if config.adaptive else None
+
+
+class Home(Protocol):
+    """The NIC of a pair."""
+
+    @property
+    def mac(self) -> int:
+        """The MAC address, 48 bits."""
+        ...
+
+    @property
+    def ip(self) -> int:
+        """The IPv4 address, 32 bits."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that timers use."""
+        ...
+
+    @property
+    def domain(self) -> ProtectionDomain:
+        """The memory that peers may write."""
+        ...
+
+    @property
+    def frames(self) -> Frames:
+        """The frames of the network."""
+        ...
+
+    @property
+    def number(self) -> int:
+        """The number of the host's record."""
+        ...
+
+
+class Runs(Protocol):
+    """What runs phases of collectives on a pair (``p4gen.net.compiled.channels.CompiledChannel``)."""
+
+    def end(self, place: int) -> None:
+        """A run is complete: the number of its record."""
+
+    def refuse(self, place: int, immediate: int) -> None:
+        """A message of a run has arrived with other immediate data, or with none (``NONE``)."""
+
+    def count(self) -> None:
+        """Take over the counts of all runs."""
+
+    def find_memory(self) -> None:
+        """Set the addresses in all records of runs, messages and receives."""
+
+
+class _Sending:
+    """A compiled requester (``p4gen.host.transport.requester.Requester``)."""
+
+    STATE: ClassVar[tuple[str, ...]] = ("rate",)
+
+    una: int = column("una")
+    next: int = column("next")
+    high: int = column("high")
+    end: int = column("end")
+    free_at: int = column("free_at")
+
+    def __init__(self, pair: CompiledPair) -> None:
+        self._pair: CompiledPair = pair
+        self._row: Any = pair.row
+        self.rate = rate_of(pair.config)
+        self.stats = Counters(pair.row, _SENT_COUNTS)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is outstanding."""
+        return bool(self._row["oldest"] == NONE)
+
+    def psn(self, seq: int) -> int:
+        """The PSN of a packet, from its number."""
+        return (self._pair.config.initial_psn + seq) & _MASK
+
+    def outstanding(self, seq: int) -> bool:
+        """Whether a packet is sent and not acknowledged."""
+        return self.una <= seq < self.high
+
+    def move(self, psn: int) -> None:
+        """Give the next packet the PSN ``psn``. Raises ``ValueError`` (``QueuePair.set_sq_psn``)."""
+        ahead = (psn - self.psn(self.end)) & _MASK
+        if not self.idle or ahead >= _HALF:
+            raise ValueError(f"PSN {psn:#08x} cannot be set: " + ("used" if self.idle else "sends are outstanding"))
+        self.una = self.next = self.high = self.end = self.end + ahead
+
+    def on_loss(self, psn: int) -> None:
+        """The network has dropped a packet of this end."""
+        seq = self.una + ((psn - self._pair.config.initial_psn - self.una) & _MASK)
+        if self.outstanding(seq):
+            if self.rate is not None:
+                self.rate.on_nack(self._pair.clock.now)
+            requester.resend(self._pair.world.place, self._pair.record, seq)
+            self._pair.kick()
+
+    def on_cnp(self) -> None:
+        """Handle a CNP: reduce the rate."""
+        self._row["cnps"] += 1
+        if self.rate is not None:
+            self.rate.on_cnp(self._pair.clock.now)
+
+    def on_response(self, *_: object) -> None:
+        """Ignore a response: no READ is outstanding."""
+        self._row["ghosts"] += 1
+
+
+class _Receiving:
+    """A compiled responder (``p4gen.host.transport.responder.Responder``)."""
+
+    STATE: ClassVar[tuple[str, ...]] = ()
+
+    expected: int = column("expected")
+    msn: int = column("msn")
+    posted: int = column("posted")
+    misses = False
+
+    def __init__(self, pair: CompiledPair) -> None:
+        self._pair: CompiledPair = pair
+        self._row: Any = pair.row
+        self.stats = Counters(pair.row, _RECEIVED_COUNTS)
+        self.execution = Execution()
+
+    def psn(self, seq: int) -> int:
+        """The PSN of a packet, from its number."""
+        return (self._pair.config.received_psn + seq) & _MASK
+
+    def move(self, psn: int) -> None:
+        """Expect ``psn`` next. Raises ``ValueError`` (``QueuePair.set_rq_psn``)."""
+        ahead = (psn - self.psn(self.expected)) & _MASK
+        if self._row["inside"] != NONE or ahead >= _HALF:
+            why = "received" if self._row["inside"] == NONE else "inside a message"
+            raise ValueError(f"PSN {psn:#08x} cannot be set: {why}")
+        self.expected += ahead
+        self._row["nak_sent"] = False
+        self._pair.forget_kept(self.expected)
+
+    @property
+    def kept(self) -> list[int]:
+        """Packets that arrived out of order and are kept, in order."""
+        kept, place, found = self._pair.world.kept, int(self._row["kept"]), []
+        while place != NONE:
+            found.append(int(kept["seq"][place]))
+            place = int(kept["following"][place])
+        return found
+
+    def acknowledged(self) -> tuple[int, int]:
+        """PSN and syndrome of an ACK for everything that has arrived in order."""
+        return self.psn(self.expected - 1), Ack().syndrome
+
+
+class CompiledPair(QueuePair):
+    """A queue pair that is record ``record`` of a compiled world. It sends and receives SENDs and WRITEs."""
+
+    STATE: ClassVar[tuple[str, ...]] = ("_sends", "_receives", "_room", "_responses")
+
+    in_turn: bool = column("in_turn")
+
+    def __init__(self, nic: Home, record: int, number: int, peer: Peer, config: QpConfig, on_completion: Any) -> None:
+        self.number, self.peer, self.config = number, peer, config
+        self.record = record
+        self.world = nic.frames.world
+        self.row: Any = self.world.pairs[record]
+        self._row = self.row
+        self.clock, self.domain = nic.clock, nic.domain
+        self.writer = Writer(nic.mac, nic.ip, peer, ecn=config.dcqcn is not None)
+        self._frames = nic.frames
+        self._on_completion = on_completion
+        self._sends: deque[SendWr] = deque()
+        self._receives: deque[RecvWr] = deque()
+        """Those that are posted, the one of the message that is arriving first."""
+        self._room = memoryview(b"")
+        """The memory that the WRITE that is arriving fills."""
+        self._responses: deque[tuple[int, int, int | None, memoryview | bytes]] = deque()
+        """Response packets that wait to be sent: opcode, PSN, MSN, data."""
+        self.channel: Runs | None = None
+        """What runs phases on this pair, if anything does."""
+        self._set_up(nic.number)
+        self.requester = cast(Requester, _Sending(self))
+        self.responder = cast(Responder, _Receiving(self))
+
+    def _set_up(self, host: int) -> None:
+        config, row, every = self.config, self.row, self.world.all[0]
+        row["cnp_interval"] = 0 if config.dcqcn is None else config.dcqcn.cnp_interval
+        row["rated"] = config.dcqcn is not None or config.pace is not None
+        size = 1 << (config.max_outstanding - 1).bit_length()
+        for name in _LISTS:
+            row[name] = NONE
+        for name, value in {
+            "host": host, "number": self.number, "peer_ip": self.peer.ip, "mtu": config.mtu,
+            "recovery": RECOVERIES.index(config.recovery), "most": config.max_outstanding,
+            "ack_every": config.ack_every, "timeout": config.timeout_ps, "retry_count": _count(config.retry_count),
+            "rnr_retry": _count(config.rnr_retry), "rnr_syndrome": RnrNak(config.rnr_timer).syndrome,
+            "first_psn": config.initial_psn, "received_psn": config.received_psn,
+            "flags": every["flags_used"], "mask": size - 1,
+        }.items():  # fmt: skip
+            row[name] = value
+        every["flags_used"] += size
+        every["pairs_used"] += 1
+
+    def find_memory(self) -> None:
+        """Set the addresses of messages and receives, whose memory has been made again."""
+        if self.channel is not None:
+            self.channel.find_memory()
+            return
+        of, row = self.world, self.row
+        place = int(row["oldest"])
+        for wr in self._sends:
+            of.messages["data"][place] = address_of(memoryview(wr.data))
+            place = int(of.messages["following"][place])
+        waiting = list(self._receives)
+        if row["has_receive"]:
+            row["taken_room"] = address_of(memoryview(waiting.pop(0).buffer))
+        if row["inside"] != NONE:
+            row["room"] = row["taken_room"] if row["inside"] else address_of(self._room)
+        place = int(row["receive"])
+        for posted in waiting:
+            of.receives["room"][place] = address_of(memoryview(posted.buffer))
+            place = int(of.receives["following"][place])
+
+    # --- the application's side ---
+
+    @property
+    def broken(self) -> Status | None:  # type: ignore[override]
+        """The error that broke the pair; None while it works."""
+        number = int(self.row["broken"])
+        return STATUSES[number - 1] if number else None
+
+    @override
+    def post_send(self, wr: SendWr) -> None:
+        if self.broken is not None:
+            self.complete(Completion(wr.wr_id, Status.FLUSHED))
+            return
+        if wr.operation is not None:
+            raise ValueError(f"compiled queue pairs do not send a {wr.operation}")
+        data = memoryview(wr.data)
+        self._sends.append(wr)
+        immediate, rkey = wr.immediate or 0, NONE if wr.rkey is None else wr.rkey
+        posting.post_send(
+            self.world.place, self.record, address_of(data), data.nbytes, wr.immediate is not None, immediate, rkey,
+            wr.remote_address, wr.solicited,
+        )  # fmt: skip
+
+    @override
+    def post_recv(self, wr: RecvWr) -> None:
+        if self.broken is not None:
+            self.complete(Completion(wr.wr_id, Status.FLUSHED, True))
+            return
+        room = memoryview(wr.buffer)
+        self._receives.append(wr)
+        posting.post_receive(self.world.place, self.record, address_of(room), room.nbytes)
+
+    @override
+    def fail(self, status: Status) -> None:
+        if self.broken is not None:
+            return
+        row = self.row
+        row["broken"] = STATUSES.index(status) + 1
+        while row["oldest"] != NONE:
+            requester.drop_oldest(self.world.place, self.record)
+            self.complete(Completion(self._sends.popleft().wr_id if self._sends else 0, status))
+            status = Status.FLUSHED
+        requester.forget_again(self.world.place, self.record, int(row["end"]))
+        row["next"] = row["una"] = row["high"] = row["end"]
+        posted = int(row["posted"]) + int(row["has_receive"])
+        row["has_receive"] = False
+        posting.forget_receives(self.world.place, self.record)
+        for _ in range(posted):
+            number = self._receives.popleft().wr_id if self._receives else 0
+            self.complete(Completion(number, Status.FLUSHED, True))
+        self.forget_kept(None)
+
+    def be_silent(self) -> None:
+        """Send nothing more: neither packets nor answers."""
+        row = self.row
+        requester.forget_again(self.world.place, self.record, int(row["high"]))
+        row["next"] = row["end"]
+        row["ack_due"] = row["cnp_due"] = False
+        self._responses.clear()
+        pairs.forget_answers(self.world.place, self.record)
+
+    def forget_kept(self, before: int | None) -> None:
+        """Forget the kept packets before a number; all of them if it is None."""
+        while (place := int(self.row["kept"])) != NONE:
+            if before is not None and self.world.kept["seq"][place] >= before:
+                return
+            frames.give(self.world.place, responder.take_first_kept(self.world.place, self.record))
+
+    @override
+    def acknowledge(self) -> None:
+        pairs.acknowledge(self.world.place, self.record)
+
+    @override
+    def answer(self, psn: int, syndrome: int, msn: int | None = None) -> None:
+        pairs.answer(self.world.place, self.record, psn, syndrome, NONE if msn is None else msn)
+
+    @override
+    def notify_congestion(self) -> None:
+        pairs.notify_congestion(self.world.place, self.record)
+
+    @override
+    def kick(self) -> None:
+        pairs.kick(self.world.place, self.record)
+
+    # --- what compiled code asks for ---
+
+    def sent(self, *_: int) -> int:
+        """The oldest send is complete."""
+        self.complete(Completion(self._sends.popleft().wr_id, Status.SUCCESS))
+        return 0
+
+    def received(self, size: int, immediate: int) -> int:
+        """The oldest receive is complete."""
+        wr = self._receives.popleft()
+        known = None if immediate == NONE else immediate
+        self.complete(Completion(wr.wr_id, Status.SUCCESS, True, size, known))
+        return 0
+
+    def overrun(self, *_: int) -> int:
+        """The oldest receive is too short."""
+        self.complete(Completion(self._receives.popleft().wr_id, Status.LOCAL_LENGTH_ERROR, True))
+        return 0
+
+    def end_run(self, place: int, _: int) -> int:
+        """A run of the channel is complete."""
+        assert self.channel is not None
+        self.channel.end(place)
+        return 0
+
+    def refuse_run(self, place: int, immediate: int) -> int:
+        """A message of a run of the channel is not the expected one."""
+        assert self.channel is not None
+        self.channel.refuse(place, immediate)
+        return 0
+
+    def break_off(self, status: int, _: int) -> int:
+        """Break the pair."""
+        self.fail(STATUSES[status])
+        return 0
+
+    def fill_template(self, opcode: int, kind: int) -> int:
+        """Make the start of frames of a kind: twice the size of the body, plus 1 with a solicited event."""
+        size, solicited = divmod(kind, 2)
+        start, crc = self.writer.begin(opcode, size, bool(solicited))
+        mixed = opcode + 7 * (size >> 2) + 3 * solicited
+        row = self.world.templates[self.record * SLOT_OF_TEMPLATES + mixed % SLOT_OF_TEMPLATES]
+        row["key"], row["crc"] = size << 9 | opcode << 1 | solicited, crc
+        row["start"][: len(start)] = np.frombuffer(start, np.uint8)
+        return 0
+
+    def begin_write(self, frame: int, size: int) -> int:
+        """The address that a WRITE fills; minus a NAK's syndrome if it is refused."""
+        contents = self._frames.get(frame)
+        reth, only = RETH.unpack(contents, BODY_AT), contents[OPCODE_AT] in (Opcode.WRITE_ONLY, Opcode.WRITE_ONLY_IMM)
+        whole = reth.dma_length <= self.config.mtu
+        if only is not whole or (whole and size != reth.dma_length):
+            return -Nak(NakCode.INVALID_REQUEST).syndrome
+        if not reth.dma_length:
+            return 0
+        room = self.domain.for_write(reth.rkey, reth.address, reth.dma_length)
+        if room is None:
+            return -Nak(NakCode.REMOTE_ACCESS_ERROR).syndrome
+        self._room = room
+        return address_of(room)
+
+    def execute(self, frame: int, _: int) -> int:
+        """Execute a READ or an atomic operation. Returns the number of its PSNs; minus a syndrome if it is refused."""
+        contents, responder = self._frames.get(frame), self.responder
+        msn = (responder.msn + 1) & _MASK
+        found = self.responder.execution.execute(self, contents[OPCODE_AT], responder.expected, contents, msn)
+        return -Nak(found).syndrome if isinstance(found, NakCode) else found
+
+    def repeat(self, frame: int, seq: int) -> int:
+        """Answer a READ or an atomic operation again."""
+        contents, responder = self._frames.get(frame), self.responder
+        responder.execution.repeat(self, contents[OPCODE_AT], seq, contents, responder.msn)
+        return 0
+
+    @override
+    def respond(self, opcode: int, psn: int, msn: int | None, data: memoryview | bytes) -> None:
+        self._responses.append((opcode, psn, msn, data))
+        pairs.answer_by_python(self.world.place, self.record)
+
+    def pace(self, now: int, size: int) -> int:
+        """How long ``size`` bytes that are sent now take at the pair's rate, ps."""
+        rate = self.requester.rate
+        return 0 if rate is None else rate.pace(now, size)
+
+    def slow_down(self, *_: int) -> int:
+        """A NAK has arrived."""
+        rate = self.requester.rate
+        if rate is not None:
+            rate.on_nack(self.clock.now)
+        return 0
+
+    def next_cnp(self, *_: int) -> int:
+        """The frame of a congestion notification packet."""
+        return self._frames.put(self.writer.cnp())
+
+    def next_response(self, *_: int) -> int:
+        """The frame of the next response packet."""
+        opcode, psn, msn, data = self._responses.popleft()
+        head = b"" if msn is None else AETH(Ack().syndrome, msn).pack()
+        return self._frames.put(self.writer.frame(opcode, psn, body=head + bytes(data)))
+
+
+def _count(most: int | None) -> int:
+    return NONE if most is None else most

@@ -1,0 +1,69 @@
+"""The switches of a compiled network."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from p4gen.compiled import links
+from p4gen.compiled.memory import NONE
+from p4gen.model import Model
+from p4gen.net.compiled.records import Frames, column
+from p4gen.net.world.link import Deliver
+from p4gen.net.world.nodes import SwitchNode
+
+
+class CompiledNode(SwitchNode):
+    """A switch that is record ``number`` of a compiled world. Python gives it its packets if there is an observer, or
+    if the program keeps lengths of queues."""
+
+    STATE: ClassVar[tuple[str, ...]] = ()
+
+    received: int = column("received")
+    lost_ports: int = column("lost_ports")
+
+    def __init__(self, frames: Frames, number: int, switch: Model, latency: int, loop: Any) -> None:
+        self._frames, self._record = frames, number
+        self._row = frames.world.switches[number]
+        self._engine = switch.native
+        super().__init__(switch, latency, loop)
+        row = self._row
+        row["latency"], row["wake_at"] = latency, NONE
+        row["exchange"], row["temporary"], row["batch"] = self._engine.places
+        self._state = 0
+
+    def prepare(self) -> None:
+        """Tell compiled code what Python has to do, and where the program's memory is."""
+        self._row["by_python"] = bool(self._lengths) or self.observer is not None
+        self.flush()
+
+    def flush(self) -> None:
+        """Write new entries into the program's memory, which may move."""
+        state = self._engine.state
+        state.flush()
+        if state.block.address != self._state:
+            self._state = self._row["state"] = state.block.address
+
+    @override
+    def port(self, number: int) -> Deliver:
+        frames, record = self._frames, self._record
+
+        def deliver(arrival: int, frame: bytes) -> None:
+            links.arrive(frames.world.place, record, number, frames.put(frame), arrival)
+
+        return deliver
+
+    def process(self, count: int, _: int) -> int:
+        """Process the packets in ``World.work``."""
+        work = self._frames.world.work[:count]
+        batch = [
+            (int(time), int(number), int(port), self._frames.get(int(frame))) for time, number, port, frame in work
+        ]
+        self._give(batch)
+        return 0
+
+    def take_events(self, *_: int) -> int:
+        """Take over digests and messages. Raises ``Trap`` if the program has trapped."""
+        self._engine.take_events()
+        return 0
