@@ -31,7 +31,6 @@ class CompiledNode(SwitchNode):
         row = self._row
         row["latency"], row["wake_at"] = latency, NONE
         row["exchange"], row["temporary"], row["batch"] = self._engine.places
-        self._state = 0
 
     def prepare(self) -> None:
         """Tell compiled code what Python has to do, and where the program's memory is."""
@@ -42,8 +41,7 @@ class CompiledNode(SwitchNode):
         """Write new entries into the program's memory, which may move."""
         state = self._engine.state
         state.flush()
-        if state.block.address != self._state:
-            self._state = self._row["state"] = state.block.address
+        self._row["state"] = state.block.address
 
     @override
     def port(self, number: int) -> Deliver:
