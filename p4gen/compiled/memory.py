@@ -115,7 +115,8 @@ PROBLEMS: Final = (
 
 MANY: Final = 1 << 22
 """The most events, frames, and records of each pool."""
-_PAIRS: Final = 1 << 20
+PAIRS: Final = 1 << 18
+"""The most queue pairs."""
 _FLAGS: Final = 1 << 32
 """Bytes of flags of all packets that may be outstanding."""
 TOO_LONG, WAITING, FULL = 1, 2, 3
@@ -268,22 +269,22 @@ def world(slot: int, directions: int, switches: int, outputs: int, hosts: int) -
         np.zeros(INBOX, NUMBER),
         np.zeros(INBOX, SHORT),
         np.zeros(max(1, hosts), HOST),
-        reserve(PAIR, _PAIRS),
-        reserve(CELL, 2 * _PAIRS),
+        reserve(PAIR, PAIRS),
+        reserve(CELL, 2 * PAIRS),
         reserve(BYTE, _FLAGS),
         reserve(MESSAGE, MANY),
         reserve(RECEIVE, MANY),
         reserve(ANSWER, MANY),
         reserve(LINK, MANY),
         reserve(KEPT, MANY),
-        reserve(TEMPLATE, _PAIRS * SLOT_OF_TEMPLATES),
-        reserve(KNOWN, _PAIRS * SLOT_OF_TEMPLATES),
-        reserve(RUN, _PAIRS),
+        reserve(TEMPLATE, PAIRS * SLOT_OF_TEMPLATES),
+        reserve(KNOWN, PAIRS * SLOT_OF_TEMPLATES),
+        reserve(RUN, PAIRS),
         np.zeros(len(Pool), POOL),
         every.ctypes.data,
     )
     first = every[0]
-    first["slot"], first["burst"], first["mask"] = slot, BURST, 2 * _PAIRS - 1
+    first["slot"], first["burst"], first["mask"] = slot, BURST, 2 * PAIRS - 1
     for pool in Pool:
         array = getattr(made, pool.name.lower())
         made.pools[pool] = NONE, 0, array.ctypes.data, array.itemsize, len(array)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from p4gen.compiled import nics
-from p4gen.compiled.memory import NONE
+from p4gen.compiled.memory import NONE, PAIRS
 from p4gen.host.transport.clock import Clock
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair
@@ -47,6 +47,8 @@ class CompiledNic(Nic):
     ) -> QueuePair:
         if number in self.pairs:
             raise ValueError(f"QP {number:#x} is in use")
+        if len(self._all) == PAIRS:
+            raise ValueError(f"a compiled network has at most {PAIRS:,} queue pairs")
         if (why := not_compiled(config)) is not None:
             raise ValueError(f"compiled queue pairs have no {why}")
         pair = CompiledPair(self, len(self._all), number, peer, config, on_completion)

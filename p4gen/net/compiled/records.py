@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from p4gen.compiled import frames
-from p4gen.compiled.memory import World
+from p4gen.compiled.memory import PROBLEMS, TOO_LONG, World
 
 
 def column(name: str) -> Any:
@@ -49,7 +49,9 @@ class Frames:
         return bytes(self._pool[start : start + int(self._lengths[frame])])
 
     def put(self, contents: bytes) -> int:
-        """A new frame."""
+        """A new frame. Raises ``ValueError`` for one that is too long."""
+        if len(contents) > self._slot:
+            raise ValueError(PROBLEMS[TOO_LONG])
         frame: int = frames.take(self.world.place, len(contents))
         self.change(frame, contents)
         return frame
