@@ -153,13 +153,13 @@ and of the arrays."""
 EVENT: Final = _record("time", "number", "kind", "who", "arg")
 ARRIVED: Final = _record("time", "number", "port", "frame")
 DIRECTION: Final = _record(
-    "bandwidth", "delay", "room", "to_switch", "to", "port", "busy_until", "busy", "packets", "bytes", "marked",
+    "bandwidth", "delay", "room", "to_switch", "to", "port", "busy_until", "busy", "packets", "bytes",
     "faults", "watched", "shared", "marks_from",
 )  # fmt: skip
 """``room`` and ``marks_from``: how long a frame may wait, and from where on it is marked, ps; ``NEVER``: never."""
 SWITCH: Final = _record(
     "state", "exchange", "temporary", "batch", "latency", "outputs", "ports", "waiting", "number", "wake_at",
-    "received", "lost_ports", "by_python", "version",
+    "received", "lost_ports", "by_python",
 )  # fmt: skip
 HOST: Final = _record(
     "direction", "mac", "ip", "free_at", "pump_at", "checks_icrc", "turn", "last_turn", "turns", "answering",

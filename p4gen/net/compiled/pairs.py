@@ -11,10 +11,8 @@ from typing_extensions import override
 from p4gen.compiled import frames, pairs, posting, requester, responder
 from p4gen.compiled.memory import NONE, SLOT_OF_TEMPLATES
 from p4gen.compiled.requester import RECOVERIES, STATUSES
-from p4gen.host.transport.clock import Clock
 from p4gen.host.transport.execution import Execution
-from p4gen.host.transport.memory import ProtectionDomain
-from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.rc import Port, QueuePair
 from p4gen.host.transport.requester import Requester, rate_of
 from p4gen.host.transport.responder import Responder
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig, RecvWr, SendWr, Status
@@ -48,28 +46,8 @@ def not_compiled(config: QpConfig) -> str | None:
     return "adaptive timer" if config.adaptive else None
 
 
-class Home(Protocol):
+class Home(Port, Protocol):
     """The NIC of a pair."""
-
-    @property
-    def mac(self) -> int:
-        """The MAC address, 48 bits."""
-        ...
-
-    @property
-    def ip(self) -> int:
-        """The IPv4 address, 32 bits."""
-        ...
-
-    @property
-    def clock(self) -> Clock:
-        """The clock that timers use."""
-        ...
-
-    @property
-    def domain(self) -> ProtectionDomain:
-        """The memory that peers may write."""
-        ...
 
     @property
     def frames(self) -> Frames:
