@@ -49,63 +49,25 @@ def load32(_typing: Any, address: Any) -> Any:
     return types.int64(types.int64), generate
 
 
-@machine_code
-def store64(_typing: Any, address: Any, value: Any) -> Any:
-    """Store eight bytes in the machine's order."""
+def _store(bits: int, *, network: bool = False) -> Callable[..., Any]:
+    """A function of an address and a number: it stores ``bits`` of the number, in network order or the machine's."""
 
-    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        put = builder.store(args[1], _pointer(builder, args[0], _I64))
-        put.align = 1
-        return context.get_dummy_value()
+    @machine_code
+    def store(_typing: Any, address: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            kind = ir.IntType(bits)
+            number = args[1] if bits == _I64.width else builder.trunc(args[1], kind)
+            put = builder.store(builder.bswap(number) if network else number, _pointer(builder, args[0], kind))
+            put.align = 1
+            return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64), generate
+        return types.void(types.int64, types.int64), generate
 
-
-@machine_code
-def store8(_typing: Any, address: Any, value: Any) -> Any:
-    """Store a byte."""
-
-    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        builder.store(builder.trunc(args[1], ir.IntType(8)), builder.inttoptr(args[0], _BYTE))
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), generate
+    return store
 
 
-@machine_code
-def store32(_typing: Any, address: Any, value: Any) -> Any:
-    """Store a number as four bytes in network order."""
-
-    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        put = builder.store(builder.bswap(builder.trunc(args[1], _I32)), _pointer(builder, args[0], _I32))
-        put.align = 1
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), generate
-
-
-@machine_code
-def store64_network(_typing: Any, address: Any, value: Any) -> Any:
-    """Store a number as eight bytes in network order."""
-
-    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        put = builder.store(builder.bswap(args[1]), _pointer(builder, args[0], _I64))
-        put.align = 1
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), generate
-
-
-@machine_code
-def store_little(_typing: Any, address: Any, value: Any) -> Any:
-    """Store a number as four bytes, the least significant one first."""
-
-    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        put = builder.store(builder.trunc(args[1], _I32), _pointer(builder, args[0], _I32))
-        put.align = 1
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), generate
+store8, store64, store_little = _store(8), _store(64), _store(32)
+store32, store64_network = _store(32, network=True), _store(64, network=True)
 
 
 @machine_code
