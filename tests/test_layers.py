@@ -47,6 +47,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     # collectives on them
     ("host.transport",),
     ("compiled",),
+    ("host.compiled",),
     ("host.collectives",),
     ("groups",),
     ("cluster",),

@@ -88,6 +88,7 @@ class State:
             yield "inboxes", _rows(of.inboxes), np.s_[i * INBOX : i * INBOX + int(waiting)]
         yield "lengths", _rows(of.lengths), np.s_[: every["frames_used"]]
         yield "free", _rows(of.free), np.s_[: every["frames_free"]]
+        yield "left", _rows(of.left), np.s_[: every["left_used"]]
         yield "flags", _rows(of.flags), np.s_[: every["flags_used"]]
         yield "pairs", _rows(of.pairs), np.s_[: every["pairs_used"]]
         yield "pools", _rows(of.pools), np.s_[:, _OF_POOLS]

@@ -13,12 +13,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from p4gen.host.transport.nic import BURST
 from p4gen.rocev2.layouts import ROCE
 
 Records = npt.NDArray[Any]
 NONE: Final = -1
 """No record, no time, no number."""
+COLLECTED: Final = -2
+"""The direction of a host whose frames are collected in ``World.left``."""
 NEVER: Final = 1 << 62
 """A time that is never reached, ps."""
 
@@ -91,7 +92,10 @@ class Ask(IntEnum):
     """A NAK may lower the rate: the pair."""
     CNP = 22
     """A congestion notification packet is due: the pair. The answer is its frame."""
-    PROBLEM = 23
+    TRANSMIT = 23
+    """A NIC without a direction sends a frame: the host, the frame, the time. The answer is when its line is free
+    again."""
+    PROBLEM = 24
     """Something that cannot be: an item of ``PROBLEMS``."""
 
 
@@ -138,18 +142,18 @@ def _record(*names: str) -> np.dtype[Any]:
 ARRAYS: Final = (
     "heap", "pool", "lengths", "free", "directions", "switches", "outputs", "inboxes", "work", "offsets", "ends",
     "ports", "hosts", "pairs", "table", "flags", "messages", "receives", "answers", "links", "kept", "templates",
-    "known", "runs", "pools",
+    "known", "runs", "pools", "left",
 )  # fmt: skip
 """The arrays of a world but the first."""
 GLOBALS: Final = _record(
-    "now", "handled", "number", "events", "pairs_used", "frames_used", "frames_free", "flags_used",
+    "now", "handled", "number", "events", "pairs_used", "frames_used", "frames_free", "flags_used", "left_used",
     "error", "slot", "burst", "mask", "ask", "crc",
     *ARRAYS,
 )  # fmt: skip
 """Time and counts of events; how many pairs there are, how many slots of frames were ever used and how many are free
-again. From ``error`` on what is no state: whether an event has failed; bytes of a slot; packets that a NIC gives to its
-line at once; the mask of the table of queue pairs; the addresses of the functions that ask Python and compute a CRC-32,
-and of the arrays."""
+again, and how many frames have been collected. From ``error`` on what is no state: whether an event has failed; bytes
+of a slot; packets that a NIC gives to its line at once; the mask of the table of queue pairs; the addresses of the
+functions that ask Python and compute a CRC-32, and of the arrays."""
 EVENT: Final = _record("time", "number", "kind", "who", "arg")
 ARRIVED: Final = _record("time", "number", "port", "frame")
 DIRECTION: Final = _record(
@@ -161,6 +165,8 @@ SWITCH: Final = _record(
     "state", "exchange", "temporary", "batch", "latency", "outputs", "ports", "waiting", "number", "wake_at",
     "received", "lost_ports", "by_python",
 )  # fmt: skip
+LEFT: Final = _record("host", "frame")
+"""A frame that has left a host whose frames are collected."""
 HOST: Final = _record(
     "direction", "mac", "ip", "free_at", "pump_at", "checks_icrc", "turn", "last_turn", "turns", "answering",
     "last_answering",
@@ -240,6 +246,7 @@ class World(NamedTuple):
     known: Records
     runs: Records
     pools: Records
+    left: Records
     place: int
 
 
@@ -281,10 +288,11 @@ def world(slot: int, directions: int, switches: int, outputs: int, hosts: int) -
         reserve(KNOWN, PAIRS * SLOT_OF_TEMPLATES),
         reserve(RUN, PAIRS),
         np.zeros(len(Pool), POOL),
+        reserve(LEFT, MANY),
         every.ctypes.data,
     )
     first = every[0]
-    first["slot"], first["burst"], first["mask"] = slot, BURST, 2 * PAIRS - 1
+    first["slot"], first["mask"] = slot, 2 * PAIRS - 1
     for pool in Pool:
         array = getattr(made, pool.name.lower())
         made.pools[pool] = NONE, 0, array.ctypes.data, array.itemsize, len(array)

@@ -9,9 +9,9 @@ from p4gen.compiled.events import at
 from p4gen.compiled.frames import address, ask, give
 from p4gen.compiled.links import transmit
 from p4gen.compiled.machine import copy, crc_from, load32, load64, store8
-from p4gen.compiled.memory import HEAD, KEY, KNOWN, NONE, SLOT_OF_TEMPLATES, Ask, Event, start_of
+from p4gen.compiled.memory import FULL, HEAD, KEY, KNOWN, MANY, NONE, SLOT_OF_TEMPLATES, Ask, Event, start_of
 from p4gen.compiled.pairs import ICRC_SIZE, MASK, be_listed, kick, notify_congestion, take_answer, take_turn
-from p4gen.compiled.records import cell_at, every, host_at, known_address, known_at, length_at, pair_at
+from p4gen.compiled.records import cell_at, every, host_at, known_address, known_at, left_at, length_at, pair_at
 from p4gen.compiled.requester import on_ack, ready, send
 from p4gen.compiled.responder import on_request
 from p4gen.host.transport.wire import ACK_REQUEST, ANSWER_SIZE, BODY_AT, CRC_OF_ONES, RESIDUE
@@ -20,7 +20,7 @@ from p4gen.rocev2.layouts import ROCE
 from p4gen.rocev2.opcodes import Opcode, is_response
 
 _PUMP = int(Event.PUMP)
-_REFUSED = int(Ask.REFUSED)
+_REFUSED, _TRANSMIT, _PROBLEM = int(Ask.REFUSED), int(Ask.TRANSMIT), int(Ask.PROBLEM)
 _ACKNOWLEDGE = int(Opcode.ACKNOWLEDGE)
 _RARE = (_ACKNOWLEDGE, int(Opcode.CNP), *(int(opcode) for opcode in Opcode if is_response(opcode)))
 """Opcodes of packets that Python handles, one by one, but for acknowledgements of the right length."""
@@ -70,10 +70,31 @@ def pump(world: int, number: int) -> None:
             host.free_at = when
             _wait_for_rate(world, number, when)
             return
-        when = transmit(world, host.direction, frame, when)
+        if host.direction >= 0:
+            when = transmit(world, host.direction, frame, when)
+        else:
+            when = _leave(world, number, frame, when)
     host.free_at = when
     host.pump_at = when
     at(world, when, _PUMP, number, 0)
+
+
+@compiled
+def _leave(world: int, number: int, frame: int, when: int) -> int:
+    """Give a frame to the line of a host that no direction leads from. Returns when the line is free again."""
+    of = every(world)
+    if host_at(world, number).direction == NONE:
+        free = ask(world, _TRANSMIT, number, frame, when)
+        give(world, frame)
+        return free
+    if of.left_used == MANY:
+        ask(world, _PROBLEM, FULL, 0, 0)
+        return when
+    left = left_at(world, of.left_used)
+    left.host = number
+    left.frame = frame
+    of.left_used += 1
+    return when
 
 
 @compiled

@@ -25,6 +25,7 @@ from p4gen.compiled.memory import (
     HOST,
     KEPT,
     KNOWN,
+    LEFT,
     LINK,
     MESSAGE,
     NUMBER,
@@ -107,3 +108,4 @@ template_at, template_address = _records(TEMPLATE, "templates")
 known_at, known_address = _records(KNOWN, "known")
 run_at, _ = _records(RUN, "runs")
 pool_at, _ = _records(POOL, "pools")
+left_at, _ = _records(LEFT, "left")

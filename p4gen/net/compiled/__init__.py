@@ -1,12 +1,1 @@
-"""Compiled networks (``p4gen.compiled``) as Python sees them.
-
-Loop, links, switches, NICs, queue pairs and channels have the interfaces of their counterparts in Python, hold the
-number of a record, and carry out what the compiled code asks for.
-"""
-
-from typing import Final
-
-from p4gen.host.transport.verbs import Recovery
-
-COMPILED: Final = (Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT, Recovery.ORACLE)
-"""Recoveries of compiled queue pairs."""
+"""Compiled networks (``p4gen.compiled``) as Python sees them: links and switches beside ``p4gen.host.compiled``."""

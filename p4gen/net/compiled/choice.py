@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from p4gen.host.compiled import COMPILED
 from p4gen.host.transport.verbs import Recovery
 from p4gen.model import EngineName
-from p4gen.net.compiled import COMPILED
 from p4gen.net.world.faults import Faults
 from p4gen.net.world.network import Addresses, Network
 from p4gen.p4 import ir
@@ -40,7 +40,7 @@ def network_for(
     if engine != "jit" or recovery not in COMPILED or topology.recirculation_delay:
         return Network(*parts, engine)
     # Numba takes a while to load, and only compiled networks need it.
-    from p4gen.net.compiled.channels import CompiledChannel  # noqa: PLC0415
+    from p4gen.host.collectives.compiled import CompiledChannel  # noqa: PLC0415
     from p4gen.net.compiled.network import CompiledNetwork  # noqa: PLC0415
 
     network = CompiledNetwork(*parts, -(-(payload + _HEADERS) // _LINE) * _LINE)

@@ -8,8 +8,8 @@ from typing_extensions import override
 
 from p4gen.compiled import links
 from p4gen.compiled.memory import NEVER
+from p4gen.host.compiled.records import Frames, column
 from p4gen.host.transport.clock import SECOND
-from p4gen.net.compiled.records import Frames, column
 from p4gen.net.world.link import Direction, Passage
 
 Frame = bytes

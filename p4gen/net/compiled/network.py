@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from typing_extensions import override
 
-from p4gen.compiled import machine, run
+from p4gen.compiled import run
 from p4gen.compiled.cached import is_kept
-from p4gen.compiled.freezing import State
-from p4gen.compiled.memory import PROBLEMS, Ask, world
+from p4gen.compiled.memory import Ask
+from p4gen.host.compiled.hosts import CompiledHosts, Method
+from p4gen.host.compiled.loop import CompiledLoop
+from p4gen.host.compiled.nics import CompiledNic
 from p4gen.net.compiled.links import CompiledDirection
-from p4gen.net.compiled.loop import CompiledLoop
-from p4gen.net.compiled.nics import CompiledNic
-from p4gen.net.compiled.pairs import CompiledPair
-from p4gen.net.compiled.records import Frames
 from p4gen.net.compiled.switches import CompiledNode
 from p4gen.net.world.faults import DirectionFaults, Faults
 from p4gen.net.world.link import LinkTraits
 from p4gen.net.world.network import Addresses, Network
 from p4gen.p4 import ir
 from p4gen.vocabulary.topology import Link, TopologySpec
-
-_CALLBACK: Final = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
 
 
 class CompiledNetwork(Network):
@@ -47,30 +42,26 @@ class CompiledNetwork(Network):
             if name in topology.switches
         }
         directions, outputs = 2 * len(topology.links), sum(self._ports.values())
-        of = world(frame, directions, len(topology.switches), outputs, len(topology.hosts))
-        self.frames = Frames(of)
-        self._hosts: list[CompiledNic] = []
+        self._hosts = CompiledHosts(
+            frame, len(topology.hosts), directions=directions, switches=len(topology.switches), outputs=outputs
+        )
+        self.frames = self._hosts.frames
         self._nodes: list[CompiledNode] = []
         self._links: list[CompiledDirection] = []
         self._numbers = {name: i for names in (topology.hosts, topology.switches) for i, name in enumerate(names)}
-        self._pairs: list[CompiledPair] = []
-        self._answer = _CALLBACK(self._asked)
-        of.all["ask"], of.all["crc"] = (
-            ctypes.cast(self._answer, ctypes.c_void_p).value,
-            machine.crc32().address("crc32_from"),
-        )
+        self._hosts.serve(self._links, _OF_LINKS)
+        self._hosts.serve(self._nodes, _OF_NODES)
         super().__init__(topology, placement, programs, faults, seed, "jit")
-        self.loop.after_run = [self._count]
+        self._hosts.after_action += [node.flush for node in self._nodes]
         self.loop.before_run = [*(node.prepare for node in self._nodes), *(link.prepare for link in self._links)]
 
     @override
     def _new_loop(self) -> CompiledLoop:
-        return CompiledLoop(self.frames.world)
+        return self._hosts.loop
 
     @override
     def _new_nic(self, mac: int, ip: int) -> CompiledNic:
-        self._hosts.append(CompiledNic(self.frames, len(self._hosts), mac, ip, self.loop, self._pairs))
-        return self._hosts[-1]
+        return self._hosts.add(mac, ip)
 
     @override
     def _new_node(self, name: str) -> CompiledNode:
@@ -105,7 +96,7 @@ class CompiledNetwork(Network):
 
     @override
     def parts(self) -> dict[str, object]:
-        return {**super().parts(), "world": State(self.frames.world)}
+        return {**super().parts(), "world": self._hosts.state()}
 
     @property
     @override
@@ -114,53 +105,14 @@ class CompiledNetwork(Network):
 
     @override
     def restored(self) -> None:
-        for pair in self._pairs:
-            pair.find_memory()
-
-    def _count(self) -> None:
-        for pair in self._pairs:
-            if pair.channel is not None:
-                pair.channel.count()
-
-    def _asked(self, what: int, who: int, one: int, two: int) -> int:
-        """Do what compiled code asks for. An exception ends the run: it must not pass through compiled code."""
-        try:
-            if what == Ask.ACTION:
-                self.loop.act(who)
-                for node in self._nodes:
-                    node.flush()
-                return 0
-            if what == Ask.PROBLEM:
-                raise AssertionError(PROBLEMS[who])
-            whose, method = _SERVED[what]
-            return method(getattr(self, whose)[who], one, two)
-        except BaseException as error:
-            self.loop.fail(error)
-            return 0
+        self._hosts.restored()
 
 
-_SERVED: Final[dict[int, tuple[str, Callable[[Any, int, int], int]]]] = {
-    Ask.SENT: ("_pairs", CompiledPair.sent),
-    Ask.RECEIVED: ("_pairs", CompiledPair.received),
-    Ask.FAIL: ("_pairs", CompiledPair.break_off),
-    Ask.TEMPLATE: ("_pairs", CompiledPair.fill_template),
-    Ask.WRITE: ("_pairs", CompiledPair.begin_write),
-    Ask.OVERRUN: ("_pairs", CompiledPair.overrun),
-    Ask.EXECUTE: ("_pairs", CompiledPair.execute),
-    Ask.REPEAT: ("_pairs", CompiledPair.repeat),
-    Ask.PACE: ("_pairs", CompiledPair.pace),
-    Ask.SLOW_DOWN: ("_pairs", CompiledPair.slow_down),
-    Ask.CNP: ("_pairs", CompiledPair.next_cnp),
-    Ask.ENDED: ("_pairs", CompiledPair.end_run),
-    Ask.UNEXPECTED: ("_pairs", CompiledPair.refuse_run),
-    Ask.ANSWER: ("_pairs", CompiledPair.next_response),
-    Ask.REFUSED: ("_hosts", CompiledNic.refused),
-    Ask.FATE: ("_links", CompiledDirection.pass_frame),
-    Ask.LOST: ("_links", CompiledDirection.lose),
-    Ask.MARK: ("_links", CompiledDirection.mark),
-    Ask.ROOM: ("_links", CompiledDirection.has_room),
-    Ask.WATCH: ("_links", CompiledDirection.show),
-    Ask.BATCH: ("_nodes", CompiledNode.process),
-    Ask.EVENTS: ("_nodes", CompiledNode.take_events),
+_OF_LINKS: Final[dict[Ask, Method]] = {
+    Ask.FATE: CompiledDirection.pass_frame,
+    Ask.LOST: CompiledDirection.lose,
+    Ask.MARK: CompiledDirection.mark,
+    Ask.ROOM: CompiledDirection.has_room,
+    Ask.WATCH: CompiledDirection.show,
 }
-"""Whose method answers what compiled code asks for; the first argument is the record's number."""
+_OF_NODES: Final[dict[Ask, Method]] = {Ask.BATCH: CompiledNode.process, Ask.EVENTS: CompiledNode.take_events}

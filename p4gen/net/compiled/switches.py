@@ -8,8 +8,8 @@ from typing_extensions import override
 
 from p4gen.compiled import links
 from p4gen.compiled.memory import NONE
+from p4gen.host.compiled.records import Frames, column
 from p4gen.model import Model
-from p4gen.net.compiled.records import Frames, column
 from p4gen.net.world.link import Deliver
 from p4gen.net.world.nodes import SwitchNode
 

@@ -11,14 +11,14 @@ from typing_extensions import override
 from p4gen.compiled import frames, pairs, posting, requester, responder
 from p4gen.compiled.memory import NONE, SLOT_OF_TEMPLATES
 from p4gen.compiled.requester import RECOVERIES, STATUSES
+from p4gen.host.compiled import COMPILED
+from p4gen.host.compiled.records import Counters, Frames, address_of, column
 from p4gen.host.transport.execution import Execution
 from p4gen.host.transport.rc import Port, QueuePair
 from p4gen.host.transport.requester import Requester, rate_of
 from p4gen.host.transport.responder import Responder
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig, RecvWr, SendWr, Status
 from p4gen.host.transport.wire import BODY_AT, OPCODE_AT, Writer
-from p4gen.net.compiled import COMPILED
-from p4gen.net.compiled.records import Counters, Frames, address_of, column
 from p4gen.rocev2.headers import AETH, RETH
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak
 
@@ -61,7 +61,7 @@ class Home(Port, Protocol):
 
 
 class Runs(Protocol):
-    """What runs phases of collectives on a pair (``p4gen.net.compiled.channels.CompiledChannel``)."""
+    """What runs phases of collectives on a pair (``p4gen.host.collectives.compiled.CompiledChannel``)."""
 
     def end(self, place: int) -> None:
         """A run is complete: the number of its record."""

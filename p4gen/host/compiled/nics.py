@@ -1,4 +1,4 @@
-"""The NICs of a compiled network."""
+"""The NICs of compiled hosts."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import ClassVar
 from typing_extensions import override
 
 from p4gen.compiled import nics
-from p4gen.compiled.memory import NONE, PAIRS
+from p4gen.compiled.memory import COLLECTED, NONE, PAIRS
+from p4gen.host.compiled.pairs import CompiledPair, not_compiled
+from p4gen.host.compiled.records import Frames
 from p4gen.host.transport.clock import Clock
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig
-from p4gen.net.compiled.pairs import CompiledPair, not_compiled
-from p4gen.net.compiled.records import Frames
 
 
 class CompiledNic(Nic):
@@ -23,13 +23,17 @@ class CompiledNic(Nic):
     STATE: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, frames: Frames, number: int, mac: int, ip: int, clock: Clock, pairs: list[CompiledPair]) -> None:
-        """``pairs`` has all pairs of the network, by their records."""
+        """``pairs`` has all pairs of the world, by their records."""
         super().__init__(mac, ip, clock)
         self.frames, self.number = frames, number
         self._all = pairs
         row = self._row = frames.world.hosts[number]
         row["mac"], row["ip"], row["checks_icrc"] = mac, ip, True
-        row["pump_at"] = row["turn"] = row["answering"] = NONE
+        row["direction"] = row["pump_at"] = row["turn"] = row["answering"] = NONE
+
+    def collect(self) -> None:
+        """Collect what is sent in ``World.left``, in place of a line that is always free."""
+        self._row["direction"] = COLLECTED
 
     @property
     @override
@@ -78,6 +82,10 @@ class CompiledNic(Nic):
     @override
     def receive(self, frame: bytes) -> None:
         nics.receive(self.frames.world.place, self.number, self.frames.put(frame))
+
+    def transmit(self, frame: int, at: int) -> int:
+        """Give a frame to the line. Returns when the line is free again."""
+        return self.line.transmit(self.frames.get(frame), at)
 
     def refused(self, frame: int, _: int) -> int:
         """Read a frame that compiled code does not take."""

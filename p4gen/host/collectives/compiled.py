@@ -11,10 +11,10 @@ from p4gen.compiled.memory import NONE
 from p4gen.host.collectives.channel import Channel, Owner, PhaseRun, unexpected
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.plan import ChannelKey, GroupConfig, Phase
+from p4gen.host.compiled.nics import CompiledNic
+from p4gen.host.compiled.pairs import CompiledPair
+from p4gen.host.compiled.records import address_of
 from p4gen.host.transport.verbs import Completion, Status
-from p4gen.net.compiled.nics import CompiledNic
-from p4gen.net.compiled.pairs import CompiledPair
-from p4gen.net.compiled.records import address_of
 
 
 class CompiledChannel(Channel):
