@@ -9,7 +9,20 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from p4gen.compiled.memory import DIRECTION, GLOBALS, INBOX, MESSAGE, PAIR, POOL, RECEIVE, RUN, SWITCH, Pool, World
+from p4gen.compiled.memory import (
+    BUFFER,
+    DIRECTION,
+    GLOBALS,
+    INBOX,
+    MESSAGE,
+    PAIR,
+    POOL,
+    RECEIVE,
+    RUN,
+    SWITCH,
+    Pool,
+    World,
+)
 
 
 def _places(dtype: np.dtype[Any], *names: str) -> list[int]:
@@ -20,7 +33,8 @@ def _places(dtype: np.dtype[Any], *names: str) -> list[int]:
 
 _STATE: Final = _places(GLOBALS, "error")[0]
 """Number of columns of the first array that are state."""
-_OF_DIRECTIONS: Final = _places(DIRECTION, "busy_until", "busy", "packets", "bytes")
+_OF_DIRECTIONS: Final = _places(DIRECTION, "busy_until", "busy", "packets", "bytes", "marked", "drawn")
+_OF_BUFFERS: Final = _places(BUFFER, "latest")
 _OF_SWITCHES: Final = _places(SWITCH, "waiting", "number", "wake_at", "received", "lost_ports")
 _OF_POOLS: Final = _places(POOL, "free", "used")
 _ADDRESSES: Final = {
@@ -82,6 +96,7 @@ class State:
         yield "all", _rows(of.all), np.s_[:, :_STATE]
         yield "switches", _rows(of.switches), np.s_[:, _OF_SWITCHES]
         yield "directions", _rows(of.directions), np.s_[:, _OF_DIRECTIONS]
+        yield "buffers", _rows(of.buffers), np.s_[:, _OF_BUFFERS]
         yield "hosts", _rows(of.hosts), np.s_[:]
         yield "heap", _rows(of.heap), np.s_[: every["events"]]
         for i, waiting in enumerate(of.switches["waiting"]):
@@ -91,6 +106,7 @@ class State:
         yield "left", _rows(of.left), np.s_[: every["left_used"]]
         yield "flags", _rows(of.flags), np.s_[: every["flags_used"]]
         yield "pairs", _rows(of.pairs), np.s_[: every["pairs_used"]]
+        yield "rates", _rows(of.rates), np.s_[: every["pairs_used"]]
         yield "pools", _rows(of.pools), np.s_[:, _OF_POOLS]
         for pool in Pool:
             name = pool.name.lower()
@@ -99,6 +115,6 @@ class State:
 
 
 def _rows(records: Any) -> npt.NDArray[Any]:
-    """Records whose columns have one type, as an array with a row for each."""
+    """Records whose columns have one size, as an array with a row for each."""
     kind = records.dtype[0]
     return records.view(kind).reshape(len(records), -1)

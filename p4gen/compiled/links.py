@@ -2,20 +2,88 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from p4gen.compiled.cached import compiled
+from p4gen.compiled.draws import uniform
 from p4gen.compiled.events import at
-from p4gen.compiled.frames import ask, give
-from p4gen.compiled.machine import copy
+from p4gen.compiled.frames import address, ask, give
+from p4gen.compiled.machine import copy, load32, store8
 from p4gen.compiled.memory import ARRIVED, INBOX, NONE, WAITING, Ask, Event
-from p4gen.compiled.records import arrived_address, arrived_at, direction_at, length_at, switch_at
-from p4gen.host.transport.clock import SECOND
+from p4gen.compiled.records import arrived_address, arrived_at, buffer_at, direction_at, length_at, switch_at
+from p4gen.host.transport.clock import SECOND, US
 from p4gen.host.transport.wire import MIN_FRAME, OVERHEAD
+from p4gen.rocev2.codes import ECN_CE, ETHERTYPE_IPV4
+from p4gen.rocev2.layouts import ROCE
 
 _SIZE = ARRIVED.itemsize
+_ETHER_TYPE, _CHECKSUM = (ROCE.bytes(name).start for name in ("ethernet.ether_type", "ipv4.checksum"))
+_ECN = ROCE.at("ipv4.ecn")
 _RECEIVE, _WAKE = int(Event.RECEIVE), int(Event.WAKE)
-_FATE, _LOST, _MARK, _ROOM, _WATCH, _PROBLEM = (
-    int(each) for each in (Ask.FATE, Ask.LOST, Ask.MARK, Ask.ROOM, Ask.WATCH, Ask.PROBLEM)
-)
+_FATE, _LOST, _WATCH, _PROBLEM = int(Ask.FATE), int(Ask.LOST), int(Ask.WATCH), int(Ask.PROBLEM)
+_BIT: Final = SECOND
+_LEAST: Final = US
+"""Bit/s times ps that make a bit; and a part of that, by which products of times and rates stay below 2^63."""
+_WORD: Final = _ECN & ~1
+"""The two bytes that begin with IPv4's version and end with ECN."""
+
+
+@compiled
+def bytes_of(time: int, bandwidth: int) -> int:
+    """Whole bytes that are sent in ``time``, in ps, at a rate in bit/s. ``time`` is less than 20 s."""
+    whole, rest = time // _LEAST, time % _LEAST
+    return (whole * bandwidth + rest * bandwidth // _LEAST) // (8 * (_BIT // _LEAST))
+
+
+@compiled
+def _has_room(world: int, number: int, when: int) -> bool:
+    """Whether the memory that a queue shares takes one more frame: the queue may have ``alpha`` times what is free."""
+    direction = direction_at(world, number)
+    buffer = buffer_at(world, direction.buffer)
+    own = bytes_of(direction.busy_until - when, direction.bandwidth)
+    # No queue is busy longer than the last one; if even that leaves room, no other needs to be looked at.
+    bound = (buffer.latest - when) * buffer.bandwidth / (8 * _BIT) + 1
+    if own < buffer.alpha * (buffer.size - bound):
+        return True
+    # The sum is divided, not its terms: thousandths of a bit are added beside it.
+    bits, rest, each = 0, 0, buffer.first
+    while each != NONE:
+        queue = direction_at(world, each)
+        if queue.busy_until > when:
+            time = queue.busy_until - when
+            bits += time // _LEAST * queue.bandwidth + time % _LEAST * queue.bandwidth // _LEAST
+            rest += time % _LEAST * queue.bandwidth % _LEAST
+        each = queue.next_of_buffer
+    used = (bits + rest // _LEAST) // (8 * (_BIT // _LEAST))
+    return bool(own < buffer.alpha * (buffer.size - used))
+
+
+@compiled
+def _mark(world: int, number: int, frame: int, waits: int) -> None:
+    """Mark a frame "congestion experienced" if its queue is long and its sender supports ECN (RFC 3168), in the place
+    of chance between two lengths of the queue."""
+    direction = direction_at(world, number)
+    backlog = bytes_of(waits, direction.bandwidth)
+    start = address(world, frame)
+    word = load32(start + _WORD) >> 16
+    if backlog <= direction.low or load32(start + _ETHER_TYPE) >> 16 != ETHERTYPE_IPV4:
+        return
+    if word & ECN_CE == 0 or word & ECN_CE == ECN_CE:
+        return
+    if backlog < direction.high:
+        drawn = uniform(direction.key, direction.drawn)
+        direction.drawn += 1
+        if drawn >= direction.share * (backlog - direction.low) / (direction.high - direction.low):
+            return
+    direction.marked += 1
+    marked = word | ECN_CE
+    store8(start + _WORD + 1, marked & 0xFF)
+    # The checksum is updated as in a router (RFC 1624, equation 3).
+    total = (load32(start + _CHECKSUM) >> 16 ^ 0xFFFF) + (word ^ 0xFFFF) + marked
+    total = (total & 0xFFFF) + (total >> 16)
+    total = (total & 0xFFFF) + (total >> 16) ^ 0xFFFF
+    store8(start + _CHECKSUM, total >> 8)
+    store8(start + _CHECKSUM + 1, total & 0xFF)
 
 
 @compiled
@@ -28,14 +96,17 @@ def transmit(world: int, number: int, frame: int, when: int) -> int:
     if direction.busy_until > when:
         start = direction.busy_until
         waits = start - when
-        if waits > direction.room or (direction.shared and not ask(world, _ROOM, number, when, 0)):
+        if waits > direction.room or (direction.buffer != NONE and not _has_room(world, number, when)):
             ask(world, _LOST, number, frame, when)
             give(world, frame)
             return start
         if waits >= direction.marks_from:
-            ask(world, _MARK, number, frame, waits)
+            _mark(world, number, frame, waits)
     end = start + duration
     direction.busy_until = end
+    if direction.buffer != NONE:
+        buffer = buffer_at(world, direction.buffer)
+        buffer.latest = max(buffer.latest, end)
     direction.busy += duration
     direction.packets += 1
     direction.bytes += size + OVERHEAD

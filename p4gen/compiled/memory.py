@@ -62,40 +62,31 @@ class Ask(IntEnum):
     """The faults of a direction: the direction, the frame, when it is sent. Python delivers what arrives."""
     LOST = 8
     """A queue is full: the direction, the frame, the time."""
-    MARK = 9
-    """A queue that marks is long: the direction, the frame, how long the frame will wait."""
-    ROOM = 10
-    """Whether a shared buffer takes a frame: the direction, the time."""
-    WATCH = 11
+    WATCH = 9
     """A frame passes: the direction, the frame, when it is sent."""
-    BATCH = 12
+    BATCH = 10
     """A switch that Python runs has packets in ``World.work``: the switch, how many."""
-    EVENTS = 13
+    EVENTS = 11
     """A program has digests, messages or traps: the switch."""
-    ANSWER = 14
+    ANSWER = 12
     """An answer that only Python writes: the pair. The answer is its frame."""
-    OVERRUN = 15
+    OVERRUN = 13
     """The receive of a pair is too short for its message: the pair."""
-    EXECUTE = 16
+    EXECUTE = 14
     """A READ or an atomic operation in its turn: the pair, the frame. The answer is the number of its PSNs; minus a
     syndrome if it is refused."""
-    REPEAT = 17
+    REPEAT = 15
     """A READ or an atomic operation that has arrived before: the pair, the frame, its number."""
-    ENDED = 18
+    ENDED = 16
     """A run of a channel is complete: the pair, the run."""
-    UNEXPECTED = 19
+    UNEXPECTED = 17
     """A message of a run has arrived with other immediate data: the pair, the run, the data or ``NONE``."""
-    PACE = 20
-    """A packet is sent, at a rate of its own: the pair, the time, bytes on the wire. The answer is how long they take,
-    ps."""
-    SLOW_DOWN = 21
-    """A NAK may lower the rate: the pair."""
-    CNP = 22
+    CNP = 18
     """A congestion notification packet is due: the pair. The answer is its frame."""
-    TRANSMIT = 23
+    TRANSMIT = 19
     """A NIC without a direction sends a frame: the host, the frame, the time. The answer is when its line is free
     again."""
-    PROBLEM = 24
+    PROBLEM = 20
     """Something that cannot be: an item of ``PROBLEMS``."""
 
 
@@ -135,14 +126,15 @@ INBOX: Final = 1 << 16
 """Packets that may wait at a switch."""
 
 
-def _record(*names: str) -> np.dtype[Any]:
-    return np.dtype([(name, np.int64) for name in names])
+def _record(*names: str, reals: tuple[str, ...] = ()) -> np.dtype[Any]:
+    """A record of whole numbers and of ``reals``, eight bytes each."""
+    return np.dtype([(name, np.int64) for name in names] + [(name, np.float64) for name in reals])
 
 
 ARRAYS: Final = (
     "heap", "pool", "lengths", "free", "directions", "switches", "outputs", "inboxes", "work", "offsets", "ends",
     "ports", "hosts", "pairs", "table", "flags", "messages", "receives", "answers", "links", "kept", "templates",
-    "known", "runs", "pools", "left",
+    "known", "runs", "pools", "left", "rates", "buffers", "queues",
 )  # fmt: skip
 """The arrays of a world but the first."""
 GLOBALS: Final = _record(
@@ -157,13 +149,19 @@ functions that ask Python and compute a CRC-32, and of the arrays."""
 EVENT: Final = _record("time", "number", "kind", "who", "arg")
 ARRIVED: Final = _record("time", "number", "port", "frame")
 DIRECTION: Final = _record(
-    "bandwidth", "delay", "room", "to_switch", "to", "port", "busy_until", "busy", "packets", "bytes",
-    "faults", "watched", "shared", "marks_from",
+    "bandwidth", "delay", "room", "to_switch", "to", "port", "busy_until", "busy", "packets", "bytes", "marked",
+    "drawn", "faults", "watched", "buffer", "next_of_buffer", "marks_from", "low", "high", "key", reals=("share",),
 )  # fmt: skip
-"""``room`` and ``marks_from``: how long a frame may wait, and from where on it is marked, ps; ``NEVER``: never."""
+"""``room`` and ``marks_from``: how long a frame may wait, and from where on it may be marked, ps; ``NEVER``: never.
+Of ECN, thresholds in bytes and the share of frames marked at the higher one; marks are draws of ``key``."""
+BUFFER: Final = _record("size", "latest", "first", reals=("alpha", "bandwidth"))
+"""The memory that a switch's queues share: bytes, when all queues will be empty, the first of its directions, the part
+of what is free that a queue may take, and the sum of the queues' bandwidths."""
+QUEUE: Final = _record("offset", "bits", "direction")
+"""A register of a program that has the length of a queue, in bytes: where it is in the switch's state."""
 SWITCH: Final = _record(
     "state", "exchange", "temporary", "batch", "latency", "outputs", "ports", "waiting", "number", "wake_at",
-    "received", "lost_ports", "by_python",
+    "received", "lost_ports", "by_python", "queues", "queues_used",
 )  # fmt: skip
 LEFT: Final = _record("host", "frame")
 """A frame that has left a host whose frames are collected."""
@@ -187,6 +185,13 @@ PAIR: Final = _record(
     "has_channel", "part", "window", "ahead", "early", "open", "sending", "receiving", "last_receiving", "rooming",
     "last_rooming",
 )  # fmt: skip
+RATE: Final = _record(
+    "kind", "alpha_timer", "decrease_interval", "increase_timer", "increase_bytes", "fast_recovery", "nack_cuts",
+    "started", "cut_due", "congested", "stage", "alpha_at", "look_at", "increase_at", "bytes", "byte_steps", "due",
+    reals=("rate", "target", "alpha", "line_rate", "min_rate", "additive_step", "hyper_step", "gain"),
+)  # fmt: skip
+"""The rate of a connection (``p4gen.compiled.rates``). ``due``: when everything sent would have left at a planned
+rate; ``stage``: increases by the timer since the last cut, ``byte_steps`` those by bytes."""
 MESSAGE: Final = _record(
     "first", "end", "data", "length", "has_immediate", "immediate", "rkey", "remote", "solicited", "following"
 )
@@ -247,6 +252,9 @@ class World(NamedTuple):
     runs: Records
     pools: Records
     left: Records
+    rates: Records
+    buffers: Records
+    queues: Records
     place: int
 
 
@@ -289,6 +297,9 @@ def world(slot: int, directions: int, switches: int, outputs: int, hosts: int) -
         reserve(RUN, PAIRS),
         np.zeros(len(Pool), POOL),
         reserve(LEFT, MANY),
+        reserve(RATE, PAIRS),
+        np.zeros(max(1, switches), BUFFER),
+        reserve(QUEUE, max(1, outputs)),
         every.ctypes.data,
     )
     first = every[0]
@@ -296,6 +307,7 @@ def world(slot: int, directions: int, switches: int, outputs: int, hosts: int) -
     for pool in Pool:
         array = getattr(made, pool.name.lower())
         made.pools[pool] = NONE, 0, array.ctypes.data, array.itemsize, len(array)
+    made.buffers["first"] = NONE
     for name in ARRAYS:
         first[name] = getattr(made, name).ctypes.data
     return made

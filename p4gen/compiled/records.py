@@ -17,6 +17,7 @@ from p4gen.compiled.machine import machine_code
 from p4gen.compiled.memory import (
     ANSWER,
     ARRIVED,
+    BUFFER,
     BYTE,
     CELL,
     DIRECTION,
@@ -31,6 +32,8 @@ from p4gen.compiled.memory import (
     NUMBER,
     PAIR,
     POOL,
+    QUEUE,
+    RATE,
     RECEIVE,
     RUN,
     SHORT,
@@ -73,16 +76,23 @@ def _records(dtype: np.dtype[Any], array: str) -> tuple[Callable[[int, int], Any
     return at, address
 
 
-@machine_code
-def every(_typing: Any, world: Any) -> Any:
-    """What there is once in a world."""
-    kind = from_dtype(GLOBALS)
+def _by_address(dtype: np.dtype[Any]) -> Callable[[int], Any]:
+    """A function of an address: the record there."""
+    kind = from_dtype(dtype)
 
-    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.inttoptr(args[0], context.get_value_type(kind))
+    @machine_code
+    def there(_typing: Any, address: Any) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            return builder.inttoptr(args[0], context.get_value_type(kind))
 
-    return kind(types.int64), generate
+        return kind(types.int64), generate
 
+    return there
+
+
+every = _by_address(GLOBALS)
+"""What there is once in a world, which begins with it."""
+rate_in = _by_address(RATE)
 
 event_at, event_address = _records(EVENT, "heap")
 length_at, _ = _records(SHORT, "lengths")
@@ -109,3 +119,6 @@ known_at, known_address = _records(KNOWN, "known")
 run_at, _ = _records(RUN, "runs")
 pool_at, _ = _records(POOL, "pools")
 left_at, _ = _records(LEFT, "left")
+_, rate_address = _records(RATE, "rates")
+buffer_at, _ = _records(BUFFER, "buffers")
+queue_at, _ = _records(QUEUE, "queues")

@@ -14,7 +14,8 @@ from p4gen.compiled.machine import copy, store32, store64_network
 from p4gen.compiled.memory import NONE, Ask, Event, Pool
 from p4gen.compiled.pairs import HALF, MASK, begin, kick, seal
 from p4gen.compiled.pools import give_record, take_record
-from p4gen.compiled.records import every, flag_at, length_at, link_at, message_at, pair_at
+from p4gen.compiled.rates import on_nack, pace
+from p4gen.compiled.records import every, flag_at, length_at, link_at, message_at, pair_at, rate_address
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery, Status
 from p4gen.host.transport.wire import BODY_AT, OVERHEAD
@@ -27,9 +28,7 @@ RECOVERIES: Final = tuple(Recovery)
 STATUSES: Final = tuple(Status)
 _GO_BACK_N, _SELECTIVE_REPEAT = (RECOVERIES.index(each) for each in (Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT))
 _TIMER, _QUIET = int(Event.TIMER), int(Event.QUIET)
-_SENT, _FAIL, _PACE, _SLOW_DOWN, _PROBLEM = (
-    int(each) for each in (Ask.SENT, Ask.FAIL, Ask.PACE, Ask.SLOW_DOWN, Ask.PROBLEM)
-)
+_SENT, _FAIL, _PROBLEM = int(Ask.SENT), int(Ask.FAIL), int(Ask.PROBLEM)
 _FIRST, _MIDDLE, _LAST, _ONLY = (
     int(opcode) for opcode in (Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY)
 )
@@ -97,7 +96,7 @@ def send(world: int, number: int, when: int) -> int:
     if not pair.timer_set:
         _set_timer(world, number, when)
     if pair.rated:
-        pair.free_at = when + ask(world, _PACE, number, when, length_at(world, frame).value + OVERHEAD)
+        pair.free_at = when + pace(rate_address(world, number), when, length_at(world, frame).value + OVERHEAD)
     return frame
 
 
@@ -223,7 +222,7 @@ def on_ack(world: int, number: int, psn: int, syndrome: int) -> None:
     elif syndrome == _SEQUENCE:
         pair.naks += 1
         if pair.rated:
-            ask(world, _SLOW_DOWN, number, 0, 0)
+            on_nack(rate_address(world, number), every(world).now)
         _acknowledged(world, number, seq)
         if pair.recovery != _GO_BACK_N:
             resend(world, number, seq)

@@ -5,18 +5,20 @@ from __future__ import annotations
 from p4gen.compiled.cached import compiled
 from p4gen.compiled.events import at, before
 from p4gen.compiled.frames import address, ask, give, take
-from p4gen.compiled.links import transmit
-from p4gen.compiled.machine import copy, load64, run_program, store64
+from p4gen.compiled.links import bytes_of, transmit
+from p4gen.compiled.machine import copy, load64, run_program, store64, store_little
 from p4gen.compiled.memory import ARRIVED, INBOX, NONE, Ask, Event
 from p4gen.compiled.records import (
     arrived_address,
     arrived_at,
+    direction_at,
     end_at,
     every,
     length_at,
     offset_at,
     output_at,
     port_at,
+    queue_at,
     switch_at,
     work_address,
     work_at,
@@ -68,8 +70,13 @@ def wake(world: int, number: int) -> None:
     switch.received += count
     if switch.by_python:
         ask(world, _BATCH, number, count, 0)
+    elif switch.queues_used:
+        # A packet's way depends on the queues that those before it have joined.
+        for i in range(count):
+            _measure(world, number, work_at(world, i).time + switch.latency)
+            _process(world, number, i, 1)
     else:
-        _process(world, number, count)
+        _process(world, number, 0, count)
     for i in range(count):
         give(world, work_at(world, i).frame)
     if switch.waiting and switch.wake_at == NONE:
@@ -78,11 +85,25 @@ def wake(world: int, number: int) -> None:
 
 
 @compiled
-def _process(world: int, number: int, count: int) -> None:
+def _measure(world: int, number: int, when: int) -> None:
+    """Write the lengths that queues will have at the time ``when`` to the program's registers."""
+    switch = switch_at(world, number)
+    for i in range(switch.queues, switch.queues + switch.queues_used):
+        queue = queue_at(world, i)
+        direction = direction_at(world, queue.direction)
+        length = 0
+        if direction.busy_until > when:
+            length = bytes_of(direction.busy_until - when, direction.bandwidth) & ((1 << queue.bits) - 1)
+        store_little(switch.state + queue.offset, length)
+
+
+@compiled
+def _process(world: int, number: int, first: int, count: int) -> None:
+    """Run the program on ``count`` packets of ``World.work``, and send what it sends."""
     of = every(world)
     switch = switch_at(world, number)
     for i in range(count):
-        entry = work_at(world, i)
+        entry = work_at(world, first + i)
         start = entry.frame * of.slot
         offset_at(world, i).value = start
         end_at(world, i).value = start + length_at(world, entry.frame).value
@@ -110,5 +131,5 @@ def _process(world: int, number: int, count: int) -> None:
         else:
             frame = take(world, size)
             copy(address(world, frame), sent + load64(record), length_at(world, frame).value)
-            transmit(world, direction, frame, work_at(world, both >> 32).time + switch.latency)
+            transmit(world, direction, frame, work_at(world, first + (both >> 32)).time + switch.latency)
         record += x.RECORD

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from p4gen.host.compiled.rates import Rate
 from p4gen.host.transport.clock import SECOND, US
-from p4gen.host.transport.dcqcn import DcqcnConfig, ReactionPoint
+from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import QpConfig
 from p4gen.rocev2.headers import IPv4
 from p4gen.rocev2.packet import RocePacket
@@ -14,18 +15,18 @@ CONFIG = DcqcnConfig()
 
 
 def test_nothing_is_limited_before_the_first_cnp() -> None:
-    assert ReactionPoint(CONFIG).pace(0, 1000) == 0
+    assert Rate(CONFIG).pace(0, 1000) == 0
 
 
 def test_the_first_cnp_halves_the_rate() -> None:
-    point = ReactionPoint(CONFIG)
+    point = Rate(CONFIG)
     point.on_cnp(0)
     assert point.rate == pytest.approx(50e9)
     assert point.pace(0, 1000) == pytest.approx(8000 * SECOND / 50e9, rel=1e-3)
 
 
 def test_fast_recovery_closes_half_of_the_gap_each_time() -> None:
-    point = ReactionPoint(CONFIG)
+    point = Rate(CONFIG)
     point.on_cnp(0)
     point.pace(CONFIG.increase_timer, 0)
     assert point.rate == pytest.approx(75e9)
@@ -34,7 +35,7 @@ def test_fast_recovery_closes_half_of_the_gap_each_time() -> None:
 
 
 def test_alpha_decays_while_no_cnp_comes() -> None:
-    point = ReactionPoint(CONFIG)
+    point = Rate(CONFIG)
     point.on_cnp(0)
     before = point.alpha
     point.pace(10 * CONFIG.alpha_timer, 0)
@@ -42,21 +43,21 @@ def test_alpha_decays_while_no_cnp_comes() -> None:
 
 
 def test_bytes_make_the_rate_grow_too() -> None:
-    point = ReactionPoint(CONFIG)
+    point = Rate(CONFIG)
     point.on_cnp(0)
     point.pace(1, CONFIG.increase_bytes)
     assert point.rate == pytest.approx(75e9)
 
 
 def test_the_rate_never_falls_below_the_least() -> None:
-    point = ReactionPoint(CONFIG)
+    point = Rate(CONFIG)
     for i in range(100):
         point.on_cnp(i)
     assert point.rate == CONFIG.min_rate
 
 
 def test_in_the_end_nothing_is_limited() -> None:
-    point = ReactionPoint(CONFIG)
+    point = Rate(CONFIG)
     point.on_cnp(0)
     assert point.pace(SECOND, 1000) == 0
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from p4gen.host.compiled.rates import Rate
 from p4gen.host.transport.clock import SECOND, US
 from p4gen.host.transport.dcqcn import DcqcnConfig
-from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig, TimedReactionPoint
+from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
 from p4gen.host.transport.verbs import QpConfig
 
 from .bench import FIRST_PSN, MTU, Bench
@@ -21,11 +22,11 @@ LINE = CONFIG.line_rate
 
 
 def test_nothing_is_limited_before_the_first_notification() -> None:
-    assert TimedReactionPoint(CONFIG).pace(5 * US, 1000) == 0
+    assert Rate(CONFIG).pace(5 * US, 1000) == 0
 
 
 def test_the_first_notification_halves_the_rate_at_once() -> None:
-    point = TimedReactionPoint(CONFIG)
+    point = Rate(CONFIG)
     point.on_cnp(10 * US)
     assert point.rate == pytest.approx(LINE / 2)
     assert point.pace(10 * US, 1000) == pytest.approx(8000 * SECOND / (LINE / 2))
@@ -35,7 +36,7 @@ def test_the_first_notification_halves_the_rate_at_once() -> None:
 def test_there_is_one_cut_at_most_in_each_decrease_interval(times: list[int]) -> None:
     """However many notifications come: with no increase in between, the rate says how often it was cut."""
     config = replace(CONFIG, gain=1.0, alpha_timer=SECOND, min_rate=1)
-    point = TimedReactionPoint(config)
+    point = Rate(config)
     for time in sorted(times):
         point.on_cnp(time)
     first, *others = sorted(times)
@@ -47,7 +48,7 @@ def test_there_is_one_cut_at_most_in_each_decrease_interval(times: list[int]) ->
 
 
 def test_recovery_begins_one_increase_timer_after_the_cut() -> None:
-    point = TimedReactionPoint(CONFIG)
+    point = Rate(CONFIG)
     point.on_cnp(0)
     point.pace(CONFIG.increase_timer - 1, 0)
     assert point.rate == pytest.approx(LINE / 2)
@@ -56,7 +57,7 @@ def test_recovery_begins_one_increase_timer_after_the_cut() -> None:
 
 
 def test_steps_are_fast_then_additive_then_hyper() -> None:
-    point = TimedReactionPoint(replace(CONFIG, gain=1e-9))
+    point = Rate(replace(CONFIG, gain=1e-9))
     point.on_cnp(0)
     point.on_cnp(1)  # a second cut: alpha is still 1, and the target stays the line rate
     at = CONFIG.decrease_interval
@@ -139,7 +140,7 @@ def test_the_state_is_that_of_a_clock_that_stops_everywhere(
     alpha: int, decrease: int, increase: int, gain: float, steps: list[tuple[int, bool]]
 ) -> None:
     config = TimedDcqcnConfig(1_000_000, 10, 1000, 20_000, gain, alpha, decrease, increase)
-    point, model = TimedReactionPoint(config), Stepped(config)
+    point, model = Rate(config), Stepped(config)
     now = 0
     for wait, notified in steps:
         now += wait

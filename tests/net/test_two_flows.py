@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 
 from p4gen.host.transport.clock import US
-from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig, TimedReactionPoint
+from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
 from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig
 from p4gen.net.traffic.traffic_simulation import TrafficSimulation
 from p4gen.papers.themis.spec import Mode, Spread, ThemisSpec
@@ -163,7 +163,7 @@ def test_two_flows_have_the_rates_of_the_equations(increase: int, decrease: int,
         loop.run(until=now * US)
         for rates, track in zip(mine, run.tracks, strict=True):
             point = track.source.requester.rate
-            assert isinstance(point, TimedReactionPoint)
+            assert point is not None
             point.pace(loop.now, 0)
             rates.append(point.rate / 1e6)
     starts = tuple((made.flows[0].started or 0) / US for made in run.members)

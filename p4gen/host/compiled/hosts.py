@@ -108,8 +108,6 @@ _OF_PAIRS: Final[dict[Ask, Method]] = {
     Ask.OVERRUN: CompiledPair.overrun,
     Ask.EXECUTE: CompiledPair.execute,
     Ask.REPEAT: CompiledPair.repeat,
-    Ask.PACE: CompiledPair.pace,
-    Ask.SLOW_DOWN: CompiledPair.slow_down,
     Ask.CNP: CompiledPair.next_cnp,
     Ask.ENDED: CompiledPair.end_run,
     Ask.UNEXPECTED: CompiledPair.refuse_run,

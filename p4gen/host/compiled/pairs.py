@@ -12,10 +12,11 @@ from p4gen.compiled import frames, pairs, posting, requester, responder
 from p4gen.compiled.memory import NONE, SLOT_OF_TEMPLATES
 from p4gen.compiled.requester import RECOVERIES, STATUSES
 from p4gen.host.compiled import COMPILED
+from p4gen.host.compiled.rates import Rate
 from p4gen.host.compiled.records import Counters, Frames, address_of, column
 from p4gen.host.transport.execution import Execution
 from p4gen.host.transport.rc import Port, QueuePair
-from p4gen.host.transport.requester import Requester, rate_of
+from p4gen.host.transport.requester import Requester
 from p4gen.host.transport.responder import Responder
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig, RecvWr, SendWr, Status
 from p4gen.host.transport.wire import BODY_AT, OPCODE_AT, Writer
@@ -79,7 +80,7 @@ class Runs(Protocol):
 class _Sending:
     """A compiled requester (``p4gen.host.transport.requester.Requester``)."""
 
-    STATE: ClassVar[tuple[str, ...]] = ("rate",)
+    STATE: ClassVar[tuple[str, ...]] = ()
 
     una: int = column("una")
     next: int = column("next")
@@ -90,7 +91,9 @@ class _Sending:
     def __init__(self, pair: CompiledPair) -> None:
         self._pair: CompiledPair = pair
         self._row: Any = pair.row
-        self.rate = rate_of(pair.config)
+        limits = pair.config.dcqcn or pair.config.pace
+        self.rate = None if limits is None else Rate(limits, pair.world.rates[pair.record : pair.record + 1])
+        """None if the line's rate is the only limit."""
         self.stats = Counters(pair.row, _SENT_COUNTS)
 
     @property
@@ -205,12 +208,12 @@ class CompiledPair(QueuePair):
         """What runs phases on this pair, if anything does."""
         self._set_up(nic.number)
         self.requester = cast(Requester, _Sending(self))
+        self.row["rated"] = self.requester.rate is not None
         self.responder = cast(Responder, _Receiving(self))
 
     def _set_up(self, host: int) -> None:
         config, row, every = self.config, self.row, self.world.all[0]
         row["cnp_interval"] = 0 if config.dcqcn is None else config.dcqcn.cnp_interval
-        row["rated"] = config.dcqcn is not None or config.pace is not None
         size = 1 << (config.max_outstanding - 1).bit_length()
         for name in _LISTS:
             row[name] = NONE
@@ -408,18 +411,6 @@ class CompiledPair(QueuePair):
     def respond(self, opcode: int, psn: int, msn: int | None, data: memoryview | bytes) -> None:
         self._responses.append((opcode, psn, msn, data))
         pairs.answer_by_python(self.world.place, self.record)
-
-    def pace(self, now: int, size: int) -> int:
-        """How long ``size`` bytes that are sent now take at the pair's rate, ps."""
-        rate = self.requester.rate
-        return 0 if rate is None else rate.pace(now, size)
-
-    def slow_down(self, *_: int) -> int:
-        """A NAK has arrived."""
-        rate = self.requester.rate
-        if rate is not None:
-            rate.on_nack(self.clock.now)
-        return 0
 
     def next_cnp(self, *_: int) -> int:
         """The frame of a congestion notification packet."""

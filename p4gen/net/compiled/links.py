@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from p4gen.compiled import links
-from p4gen.compiled.memory import NEVER
+from p4gen.compiled.memory import NEVER, NONE
 from p4gen.host.compiled.records import Frames, column
 from p4gen.host.transport.clock import SECOND
 from p4gen.net.world.link import Direction, Passage
@@ -18,12 +18,14 @@ Frame = bytes
 class CompiledDirection(Direction):
     """A link's direction that is record ``number`` of a compiled world."""
 
-    STATE: ClassVar[tuple[str, ...]] = ("marked", "_random")
+    STATE: ClassVar[tuple[str, ...]] = ()
 
     packets: int = column("packets")
     bytes: int = column("bytes")
     busy_until: int = column("busy_until")
     busy: int = column("busy")
+    marked: int = column("marked")
+    drawn: int = column("drawn")
 
     def __init__(self, frames: Frames, number: int, *rest: Any) -> None:
         self._frames, self.number = frames, number
@@ -32,18 +34,28 @@ class CompiledDirection(Direction):
         row, traits = self._row, self.traits
         row["bandwidth"], row["delay"], row["room"] = traits.bandwidth, traits.delay, self._room
         ecn = traits.ecn
-        row["marks_from"] = NEVER if ecn is None else (ecn.low + 1) * 8 * SECOND // traits.bandwidth
+        row["buffer"], row["marks_from"] = NONE, NEVER
+        if ecn is not None:
+            row["marks_from"] = (ecn.low + 1) * 8 * SECOND // traits.bandwidth
+            row["low"], row["high"], row["share"], row["key"] = ecn.low, ecn.high, ecn.share, self._key
 
     def join(self, to: int, port: int | None) -> None:
         """The direction ends at host ``to``, or at a port of switch ``to``."""
         self._row["to_switch"], self._row["to"] = port is not None, to
         self._row["port"] = port or 0
 
+    def share(self, switch: int) -> None:
+        """The queue shares the memory of a switch, ``buffer``."""
+        assert self.buffer is not None
+        memory, limits = self._frames.world.buffers[switch], self.buffer.limits
+        self._row["buffer"], self._row["next_of_buffer"] = switch, memory["first"]
+        memory["size"], memory["alpha"], memory["first"] = limits.size, limits.alpha, self.number
+        memory["bandwidth"] += self.traits.bandwidth
+
     def prepare(self) -> None:
         """Tell compiled code what it has to ask for."""
         self._row["faults"] = self.faults is not None
         self._row["watched"] = self.watcher is not None
-        self._row["shared"] = self.buffer is not None
 
     @override
     def transmit(self, frame: Frame, at: int) -> int:
@@ -69,21 +81,6 @@ class CompiledDirection(Direction):
         """A frame has found the queue full."""
         self._lose(self._frames.get(frame), at, "queue_full")
         return 0
-
-    def mark(self, frame: int, waits: int) -> int:
-        """Mark a frame that waits for ``waits`` ps, as ECN says."""
-        assert self.traits.ecn is not None
-        before = self._frames.get(frame)
-        after = self._mark(before, waits, self.traits.ecn)
-        if after is not before:
-            self._frames.change(frame, after)
-        return 0
-
-    def has_room(self, at: int, _: int) -> int:
-        """Whether the memory that the queue shares takes one more frame."""
-        assert self.buffer is not None
-        self.buffer.latest = max(queue.busy_until for queue in self.buffer.queues)
-        return self.buffer.takes(self, at)
 
     def show(self, frame: int, sent: int) -> int:
         """Show a frame that is sent to the watcher."""

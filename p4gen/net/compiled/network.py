@@ -83,6 +83,8 @@ class CompiledNetwork(Network):
     def _connect(self, link: Link, src: str, dst: str, *rest: Any) -> None:
         super()._connect(link, src, dst, *rest)
         direction, of = self._links[-1], self.frames.world
+        if direction.buffer is not None:
+            direction.share(self._numbers[src])
         if src in self.nics:
             of.hosts["direction"][self._numbers[src]] = direction.number
         else:
@@ -111,8 +113,6 @@ class CompiledNetwork(Network):
 _OF_LINKS: Final[dict[Ask, Method]] = {
     Ask.FATE: CompiledDirection.pass_frame,
     Ask.LOST: CompiledDirection.lose,
-    Ask.MARK: CompiledDirection.mark,
-    Ask.ROOM: CompiledDirection.has_room,
     Ask.WATCH: CompiledDirection.show,
 }
 _OF_NODES: Final[dict[Ask, Method]] = {Ask.BATCH: CompiledNode.process, Ask.EVENTS: CompiledNode.take_events}

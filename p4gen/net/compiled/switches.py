@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
@@ -10,13 +11,17 @@ from p4gen.compiled import links
 from p4gen.compiled.memory import NONE
 from p4gen.host.compiled.records import Frames, column
 from p4gen.model import Model
+from p4gen.model.names import find
+from p4gen.net.compiled.links import CompiledDirection
 from p4gen.net.world.link import Deliver
 from p4gen.net.world.nodes import SwitchNode
 
+_BYTES: Final = 4
+"""Bytes of a register that holds the length of a queue."""
+
 
 class CompiledNode(SwitchNode):
-    """A switch that is record ``number`` of a compiled world. Python gives it its packets if there is an observer, or
-    if the program keeps lengths of queues."""
+    """A switch that is record ``number`` of a compiled world. Python gives it its packets if there is an observer."""
 
     STATE: ClassVar[tuple[str, ...]] = ()
 
@@ -34,7 +39,7 @@ class CompiledNode(SwitchNode):
 
     def prepare(self) -> None:
         """Tell compiled code what Python has to do, and where the program's memory is."""
-        self._row["by_python"] = bool(self._lengths) or self.observer is not None
+        self._row["by_python"] = self.observer is not None
         self.flush()
 
     def flush(self) -> None:
@@ -42,6 +47,17 @@ class CompiledNode(SwitchNode):
         state = self._engine.state
         state.flush()
         self._row["state"] = state.block.address
+
+    @override
+    def keep_lengths(self, registers: Mapping[str, int]) -> None:
+        super().keep_lengths(registers)
+        queues, row = self._frames.world.queues, self._row
+        row["queues"], row["queues_used"] = row["outputs"], len(registers)
+        for i, (register, port) in enumerate(registers.items(), int(row["outputs"])):
+            item, direction = find("register", register, self._engine.state.layout.registers), self.outputs[port]
+            assert item.bytes == _BYTES
+            assert isinstance(direction, CompiledDirection)
+            queues[i] = item.offset, item.width, direction.number
 
     @override
     def port(self, number: int) -> Deliver:

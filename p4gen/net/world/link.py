@@ -57,7 +57,7 @@ class Direction:
     queue; so a packet needs only one event.
     """
 
-    STATE: ClassVar[tuple[str, ...]] = ("packets", "bytes", "busy_until", "busy", "marked", "_random")
+    STATE: ClassVar[tuple[str, ...]] = ("packets", "bytes", "busy_until", "busy", "marked", "drawn")
 
     deliver: Deliver
 
@@ -77,7 +77,9 @@ class Direction:
         self.buffer: SharedBuffer | None = None
         """The switch's memory that the queue shares; None where the queue has its own."""
         self._loop = loop
-        self._random = random.Random(seed)  # noqa: S311 - a simulation, to be repeatable
+        self.drawn = 0
+        """Frames whose marks chance has decided."""
+        self._key = random.Random(seed).getrandbits(63)  # noqa: S311 - a simulation, to be repeatable
         self._delay = traits.delay
         self._durations: dict[int, int] = {}
         self._room = traits.queue * 8 * SECOND // traits.bandwidth
@@ -148,7 +150,11 @@ class Direction:
             return frame
         if backlog < ecn.high:
             chance = ecn.share * (backlog - ecn.low) / (ecn.high - ecn.low)
-            if self._random.random() >= chance:
+            # Numba takes a while to load, and only marked packets need it.
+            from p4gen.compiled.draws import uniform  # noqa: PLC0415
+
+            self.drawn += 1
+            if uniform(self._key, self.drawn - 1) >= chance:
                 return frame
         self.marked += 1
         marked = bytearray(frame)
