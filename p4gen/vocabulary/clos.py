@@ -24,7 +24,7 @@ FORM: Final = "clos:LxSxH"
 FORM_3: Final = "clos3:PxLxAxCxH"
 """Pods, leaves and aggregation switches of each, cores for each of the latter, hosts on each leaf."""
 MAX_SWITCHES: Final = 1024
-MAX_HOSTS: Final = 1024
+MAX_HOSTS: Final = 4096
 MAX_LINKS: Final = 8192
 _NUMBER: Final = "([0-9]{1,4})"
 _NAME: Final = re.compile(PREFIX + "x".join([_NUMBER] * 3) + "(?:@(.+))?$")

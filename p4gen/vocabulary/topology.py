@@ -202,12 +202,25 @@ class TopologySpec(BaseModel):
         return {node: tuple(links) for node, links in found.items()}
 
     @cached_property
+    def _numbers(self) -> dict[tuple[str, int], int]:
+        return {(node, id(link)): port for node, links in self.ports.items() for port, link in enumerate(links)}
+
+    def port(self, node: str, link: Link) -> int:
+        """The port of a node at which one of the topology's links is."""
+        return self._numbers[node, id(link)]
+
+    @cached_property
     def _hosts(self) -> frozenset[str]:
         return frozenset(self.hosts)
 
     @cached_property
     def _away(self) -> dict[str, Mapping[str, int]]:
         """Distances by origin, as far as they have been asked for, when all links are up."""
+        return {}
+
+    @cached_property
+    def _ways(self) -> dict[tuple[str, str], tuple[int, ...]]:
+        """Ports on shortest paths from a switch to another one, as far as they have been asked for."""
         return {}
 
     def distances(self, origin: str, down: Collection[str] = ()) -> dict[str, int]:
@@ -220,7 +233,7 @@ class TopologySpec(BaseModel):
             if node in self._hosts and node != origin:
                 continue
             for link in self.ports[node]:
-                if link.name in down:
+                if down and link.name in down:
                     continue
                 other = link.other(node)
                 if other not in found:
@@ -230,6 +243,18 @@ class TopologySpec(BaseModel):
 
     def next_ports(self, switch: str, target: str, down: Collection[str] = ()) -> tuple[int, ...]:
         """The ports of ``switch`` on shortest paths to ``target``; none if every path is down."""
+        if not down and target in self._hosts and len(self.ports[target]) == 1:
+            (link,) = self.ports[target]
+            at = link.other(target)
+            # All hosts of a switch are behind it.
+            if at == switch:
+                return (self.port(switch, link),)
+            if (switch, at) not in self._ways:
+                self._ways[switch, at] = self._shortest(switch, at, ())
+            return self._ways[switch, at]
+        return self._shortest(switch, target, down)
+
+    def _shortest(self, switch: str, target: str, down: Collection[str]) -> tuple[int, ...]:
         away = self.distances(target, down) if down else self._away.get(target)
         if away is None:
             away = self._away[target] = self.distances(target)
@@ -238,7 +263,7 @@ class TopologySpec(BaseModel):
         return tuple(
             port
             for port, link in enumerate(self.ports[switch])
-            if link.name not in down and away[link.other(switch)] < away[switch]
+            if not (down and link.name in down) and away[link.other(switch)] < away[switch]
         )
 
     @cached_property

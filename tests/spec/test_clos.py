@@ -73,10 +73,10 @@ def test_the_papers_network_has_256_hosts_with_an_address_each() -> None:
         ("clos3:4x4x4", "must be clos3:PxLxAxCxH"),
         ("clos3:4x4x4x0x1", "none of the numbers may be 0"),
         ("clos3:2x2x2x2x2@fast", "'fast' is not a bandwidth"),
-        ("clos3:8x8x8x8x32", "2,048 hosts; a topology has 1,024 at most"),
+        ("clos3:8x8x8x8x128", "8,192 hosts; a topology has 4,096 at most"),
         ("clos:0x4x4", "at least"),
         ("clos:4x4x4@fast", "'fast' is not a bandwidth"),
-        ("clos:64x1x32", "2,048 hosts; a topology has 1,024 at most"),
+        ("clos:64x1x128", "8,192 hosts; a topology has 4,096 at most"),
         ("clos:1000x100x1", "1,100 switches"),
     ],
 )

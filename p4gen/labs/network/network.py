@@ -100,7 +100,7 @@ class Network:
 
     def port(self, node: str, link: Link) -> int:
         """The port of a node to which a link is connected."""
-        return self.topology.ports[node].index(link)
+        return self.topology.port(node, link)
 
     def interfaces(self, node: str) -> dict[int, str]:
         """A node's interfaces, by port."""

@@ -93,7 +93,7 @@ class CompiledNetwork(Network):
         if dst in self.nics:
             direction.join(self._numbers[dst], None)
         else:
-            port = self._arch[dst].front_port(self.topology.ports[dst].index(link))
+            port = self._arch[dst].front_port(self.topology.port(dst, link))
             direction.join(self._numbers[dst], port)
 
     @override

@@ -119,7 +119,7 @@ class Flow:
         return self._pattern[start : start + min(self._message, self.size - number * self._message)]
 
     def _post(self, number: int) -> None:
-        size = 0 if self._writes else self._message
+        size = 0 if self._writes else min(self._message, self.size)
         room = self._rooms.popleft() if len(self._rooms) == POSTED else bytearray(size)
         self._rooms.append(room)
         self.destination.post_recv(RecvWr(number, room))

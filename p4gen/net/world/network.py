@@ -164,7 +164,7 @@ class Network:
     def _connect(self, link: Link, src: str, dst: str, faults: Faults, scripts: list[ScriptState], seed: int) -> None:
         topology = self.topology
         traits = LinkTraits(*(topology.setting(link, name) for name in ("bandwidth", "delay", "queue", "ecn")))
-        touches_host = src in topology.hosts or dst in topology.hosts
+        touches_host = src in self.nics or dst in self.nics
         impairments = [i for i in faults.impairments if applies(i.where, link, src, dst)]
         outages = [o for o in faults.outages if applies(o.where, link, src, dst)]
         mine = scripts if touches_host else []
@@ -175,17 +175,17 @@ class Network:
         direction = self._new_direction(src, dst, traits, trouble, f"{seed} {src}>{dst} marks")
         direction.on_drop = self._dropped
         self.directions[direction.name] = direction
-        if src in topology.hosts:
+        if src in self.nics:
             self.nics[src].line = direction
         else:
-            self.nodes[src].outputs[self._arch[src].front_port(topology.ports[src].index(link))] = direction
+            self.nodes[src].outputs[self._arch[src].front_port(topology.port(src, link))] = direction
             if src in self.buffers:
                 direction.buffer = self.buffers[src]
                 direction.buffer.add(direction)
-        if dst in topology.hosts:
+        if dst in self.nics:
             direction.deliver = HostNode(self.nics[dst], self.loop).deliver
         else:
-            direction.deliver = self.nodes[dst].port(self._arch[dst].front_port(topology.ports[dst].index(link)))
+            direction.deliver = self.nodes[dst].port(self._arch[dst].front_port(topology.port(dst, link)))
 
     def _dropped(self, passage: Passage) -> None:
         self.drops[f"{passage.src}>{passage.dst}", passage.reason] += 1

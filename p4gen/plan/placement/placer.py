@@ -24,6 +24,8 @@ GATEWAY = ipv4("169.254.0.1")
 """Every switch answers ARP requests for it, so that hosts can have it as their gateway anywhere."""
 SWITCH_QP = 0x100
 """First QP of an edge's end at a switch."""
+ROUTES = 1024
+"""Entries of the table ``routes`` of every program. Hosts have a route each, unless there are more."""
 UDP_PORTS = 0x1000
 """Source ports of UDP, which ECMP looks at: switches use as many from 0xC000 on, hosts from 0xD000 on."""
 
@@ -259,8 +261,28 @@ def routes(
         for number, port in enumerate(ports, start=first[ports]):
             neighbour = topology.ports[switch][port].other(switch)
             hops.append(NextHop(number, arch.front_port(port), names.mac[switch], names.mac[neighbour]))
-    found = [Route(f"{ipv4_text(a)}/32", first[ports], len(ports), shift) for a, ports in targets.items() if ports]
+    ways = {(address, 32): ports for address, ports in targets.items() if ports}
+    if len(ways) > ROUTES:
+        ways = _merged(ways)
+    found = [
+        Route(f"{ipv4_text(address)}/{length}", first[ports], len(ports), shift)
+        for (address, length), ports in ways.items()
+    ]
     return found, hops
+
+
+def _merged(ways: Mapping[tuple[int, int], tuple[int, ...]]) -> dict[tuple[int, int], tuple[int, ...]]:
+    """The ways to prefixes (address and length), with each two halves of a prefix that have the same way as one. No
+    address gets a way that had none."""
+    found = dict(ways)
+    for length in range(32, 0, -1):
+        half = 1 << (32 - length)
+        for address in [address for address, long in found if long == length and not address & half]:
+            ports = found[address, length]
+            if found.get((address | half, length)) == ports:
+                del found[address, length], found[address | half, length]
+                found[address, length - 1] = ports
+    return found
 
 
 def tree_routes(topology: TopologySpec, groups: Iterable[PlacedGroup]) -> dict[str, dict[int, int]]:
