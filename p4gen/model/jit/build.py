@@ -38,6 +38,10 @@ MAX_INLINED = 2_000_000
 """Number of IR nodes to which one program may be expanded."""
 
 
+_SMALL = 96
+"""Bytes of the largest value whose parts may live in registers."""
+
+
 @dataclass(frozen=True)
 class Site:
     """A place in the program that reports events; ``parts`` are the types of what it reports.
@@ -208,8 +212,13 @@ class Gen:
     # --- memory ---
 
     def storage(self, of: t.Type) -> Address:
-        """New, uninitialised storage for a value of type ``of``."""
-        return self.temporary(of) if is_memory(of) else self.fn.local(scalar_width(of))
+        """New, uninitialised storage for a value of type ``of``. A small value's parts may live in registers."""
+        if not is_memory(of):
+            return self.fn.local(scalar_width(of))
+        shape = self.types.shape(of)
+        if shape.size > _SMALL:
+            return self.temporary(of)
+        return Address(self.fn.alloca(f"[{shape.size} x i8]", max(shape.align, 8)))
 
     def temporary(self, of: t.Type) -> Address:
         """A place for a value of type ``of`` in containers."""

@@ -11,11 +11,9 @@ from collections.abc import Callable
 
 from p4gen.model.jit.emit import Address, Function, Value, const
 
-_FOLD_64 = (0x154442BD4, 0x1C6E41596)
-_FOLD_16 = (0x1751997D0, 0x0CCAA009E)
-_FOLD_8 = 0x163CD6124
+_P = 0x104C11DB7
 _BARRETT = (0x1DB710641, 0x1F7011641)
-"""x^n mod P for the distances that a fold covers, and P with its inverse, all reflected."""
+"""P with its inverse, reflected."""
 
 _PARAMS = [("ptr readonly", "p"), ("i64", "n")]
 _N = Value("%n", 64)
@@ -118,8 +116,34 @@ def _shift_right(fn: Function, value: str, bits: int) -> str:
     return fn.ins(f"bitcast i128 {fn.ins(f'lshr i128 {whole}, {bits}')} to {_V}")
 
 
+def _power(bits: int) -> int:
+    """x^bits mod P, reflected, as a factor of a carry-less product."""
+    value = 1
+    for _ in range(bits):
+        value = value << 1 ^ (_P if value >> 31 else 0)
+    return int(f"{value:032b}"[::-1], 2) << 1
+
+
+def _over(size: int) -> str:
+    """The factors that move 16 bytes over the ``size`` bytes behind them."""
+    return _pair((_power(8 * size + 32), _power(8 * size - 32)))
+
+
+def _moved(fn: Function, value: str, size: int) -> str:
+    factors = _over(size)
+    return _xor(fn, _clmul(fn, value, factors, 0), _clmul(fn, value, factors, 0x11))
+
+
 def _fold(fn: Function, state: Address, at: Address) -> None:
-    """Process all complete blocks of 16 bytes; there is at least one."""
+    """Process all complete blocks of 16 bytes; there is at least one.
+
+    Blocks are processed in rows of four, which do not wait for each other. Where their number is no multiple of four,
+    the first row begins with zeros, which change nothing.
+    """
+    whole = fn.op("and", _N, const(-16, 64))
+    first = fn.op("add", fn.op("and", fn.op("sub", whole, const(16, 64)), const(48, 64)), const(16, 64))
+    fn.store(first, at)
+    seed = fn.ins(f"insertelement {_V} zeroinitializer, i64 {fn.resize(fn.load(state, 32), 64).ref}, i32 0")
     x = [fn.alloca(_V, 16) for _ in range(4)]
 
     def get(i: int) -> str:
@@ -128,38 +152,30 @@ def _fold(fn: Function, state: Address, at: Address) -> None:
     def put(i: int, value: str) -> None:
         fn.do(f"store {_V} {value}, ptr {x[i]}, align 16")
 
-    seed = fn.ins(f"insertelement {_V} zeroinitializer, i64 {fn.resize(fn.load(state, 32), 64).ref}, i32 0")
-    put(0, _xor(fn, _load(fn, const(0, 64)), seed))
-    fn.store(const(16, 64), at)
-    with fn.when(fn.compare("uge", _N, const(64, 64))):
-        for i in (1, 2, 3):
-            put(i, _load(fn, const(0, 64), 16 * i))
-        fn.store(const(64, 64), at)
-        far, near = _pair(_FOLD_64), _pair(_FOLD_16)
+    for i in range(3):
+        put(i, "zeroinitializer")
+    after = fn.label()
+    for blocks, i in enumerate((3, 2, 1, 0), 1):
+        begins = fn.compare("eq", first, const(16 * blocks, 64))
+        part = fn.ins(f"select i1 {begins.ref}, {_V} {seed}, {_V} zeroinitializer")
+        put(i, _xor(fn, _load(fn, fn.op("sub", first, const(16 * blocks, 64))), part))
+        if i:
+            more = fn.label()
+            fn.branch(begins, after, more)
+            fn.begin(more)
+    fn.br(after)
+    fn.begin(after)
 
-        def four(position: Value) -> None:
-            for i in range(4):
-                value = get(i)
-                folded = _clmul(fn, value, far, 0), _clmul(fn, value, far, 0x11)
-                put(i, _xor(fn, *folded, _load(fn, position, 16 * i)))
+    def row(position: Value) -> None:
+        for i in range(4):
+            put(i, _xor(fn, _moved(fn, get(i), 64), _load(fn, position, 16 * i)))
 
-        _counted(fn, at, _N, 64, four)
-        value = get(0)
-        for i in (1, 2, 3):
-            value = _xor(fn, _clmul(fn, value, near, 0), _clmul(fn, value, near, 0x11), get(i))
-        put(0, value)
-
-    def one(position: Value) -> None:
-        value = get(0)
-        near = _pair(_FOLD_16)
-        put(0, _xor(fn, _clmul(fn, value, near, 0), _clmul(fn, value, near, 0x11), _load(fn, position)))
-
-    _counted(fn, at, _N, 16, one)
+    _counted(fn, at, _N, 64, row)
+    value = _xor(fn, _moved(fn, get(0), 48), _moved(fn, get(1), 32), _moved(fn, get(2), 16), get(3))
     low = _pair((0xFFFFFFFF, 0xFFFFFFFF))
-    value = get(0)
-    value = _xor(fn, _shift_right(fn, value, 64), _clmul(fn, value, _pair(_FOLD_16), 0x10))
+    value = _xor(fn, _shift_right(fn, value, 64), _clmul(fn, value, _over(16), 0x10))
     masked = fn.ins(f"and {_V} {value}, {low}")
-    value = _xor(fn, _shift_right(fn, value, 32), _clmul(fn, masked, _pair((_FOLD_8, 0)), 0))
+    value = _xor(fn, _shift_right(fn, value, 32), _clmul(fn, masked, _pair((_power(64), 0)), 0))
     quotient = _clmul(fn, fn.ins(f"and {_V} {value}, {low}"), _pair(_BARRETT), 0x10)
     product = _clmul(fn, fn.ins(f"and {_V} {quotient}, {low}"), _pair(_BARRETT), 0)
     words = fn.ins(f"bitcast {_V} {_xor(fn, value, product)} to <4 x i32>")

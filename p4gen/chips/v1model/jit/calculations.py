@@ -38,6 +38,10 @@ def hash_call(g: Gen, call: ir.ExternCall) -> None:
     wide = max(most.width, 64)
     limit = fn.resize(most, wide, signed)
     none = fn.compare("sle" if signed else "eq", limit, const(0, wide))
+    known = most.constant
+    if known is not None and known.bit_count() == 1 and not (signed and known >> (most.width - 1)):
+        out.store(fn.op("add", start, fn.resize(fn.op("and", found, const(known - 1, 64)), width)))
+        return
     divisor = fn.resize(limit, 64)
     remainder = fn.op("urem", found, fn.select(fn.compare("eq", divisor, const(0, 64)), const(1, 64), divisor))
     if wide > 64:

@@ -155,28 +155,22 @@ class Pieces:
         fn.ret()
         return fn.text()
 
-    def _arrive(self) -> str:
-        """Queue an arrival. Returns the address of its user metadata."""
-        params = [("ptr", "io"), ("ptr", "data"), ("i64", "size"), ("i64", "port"), ("i64", "type"), ("i64", "list"),
-                  ("i64", "time"), ("ptr", "owned")]  # fmt: skip
-        fn = Function("arrive", params, "ptr")
+    def _arrive(self, fn: Function, data: str, owned: str, *numbers: Value) -> str:
+        """Queue an arrival: the numbers are size, port, type, field list, and time. Returns the address of its user
+        metadata."""
         tail = word(fn, EXCHANGE, x.ARRIVALS_TAIL)
         entry = fn.offset(fn.load_pointer(Address(EXCHANGE, x.ARRIVALS)), tail, self.arrival_size)
         set_word(fn, EXCHANGE, x.ARRIVALS_TAIL, fn.op("add", tail, const(1, 64)))
-        fn.store_pointer("%data", Address(entry, 0))
-        fn.store_pointer("%owned", Address(entry, 48))
-        for offset, name in ((8, "size"), (16, "port"), (24, "type"), (32, "list"), (40, "time")):
-            set_word(fn, entry, offset, Value(f"%{name}", 64))
-        fn.ret(f"ptr {fn.pointer(Address(entry, x.ARRIVAL))}")
-        return fn.text()
+        fn.store_pointer(data, Address(entry, 0))
+        for offset, number in zip(range(8, 48, 8), numbers, strict=True):
+            set_word(fn, entry, offset, number)
+        fn.store_pointer(owned, Address(entry, 48))
+        return fn.pointer(Address(entry, x.ARRIVAL))
 
     def _again(self, g: Gen, data: str, size: Value, kind: int, field_list: Value, owned: str) -> None:
         """Queue a packet that returns to ingress, with its user metadata."""
         fn = g.fn
-        meta = fn.ins(
-            f"call ptr @arrive(ptr {EXCHANGE}, ptr {data}, i64 {size.ref}, i64 0, i64 {kind}, i64 {field_list.ref}, "
-            f"i64 0, ptr {owned})"
-        )
+        meta = self._arrive(fn, data, owned, size, const(0, 64), const(kind, 64), field_list, const(0, 64))
         fn.copy(meta, fn.pointer(Address(FRAME, self._frame.meta)), self._meta_size)
 
     def _field_list(self, g: Gen) -> Value:

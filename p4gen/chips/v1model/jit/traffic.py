@@ -32,7 +32,7 @@ class Traffic(Pieces):
     def functions(self, emitted: int) -> list[str]:
         """All functions; ``emitted``: the most bytes that the deparser emits outside loops."""
         return [
-            self._restore(), self._parse(), replicas(self._module), self._depart(), self._arrive(), self._ingress(),
+            self._restore(), self._parse(), replicas(self._module), self._depart(), self._ingress(),
             self._egress(emitted), self._packet(), batch(self._module), single(self._module),
         ]  # fmt: skip
 
@@ -242,8 +242,8 @@ class Traffic(Pieces):
             fn.store(fn.load(Address(fn.offset("%data", whole), self._meta_size), 64), field_list)
             for place, known in ((port, 0), (kind, RECIRCULATED), (time, 0)):
                 fn.store(const(known, 64), place)
-        arguments = ", ".join(f"i64 {fn.load(place, 64).ref}" for place in (size, port, kind, field_list, time))
-        meta = fn.ins(f"call ptr @arrive(ptr {EXCHANGE}, ptr %data, {arguments}, ptr null)")
+        numbers = (fn.load(place, 64) for place in (size, port, kind, field_list, time))
+        meta = self._arrive(fn, "%data", "null", *numbers)
         with fn.when(held, rare=True):
             fn.copy(meta, fn.offset("%data", fn.load(size, 64)), self._meta_size)
 
