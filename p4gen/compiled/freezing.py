@@ -105,6 +105,7 @@ class State:
         yield "free", _rows(of.free), np.s_[: every["frames_free"]]
         yield "left", _rows(of.left), np.s_[: every["left_used"]]
         yield "flags", _rows(of.flags), np.s_[: every["flags_used"]]
+        yield "moments", _rows(of.moments), np.s_[: every["moments_used"]]
         yield "pairs", _rows(of.pairs), np.s_[: every["pairs_used"]]
         yield "rates", _rows(of.rates), np.s_[: every["pairs_used"]]
         yield "pools", _rows(of.pools), np.s_[:, _OF_POOLS]

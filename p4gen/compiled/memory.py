@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from p4gen.host.transport.roundtrips import REMEMBERED
 from p4gen.rocev2.layouts import ROCE
 
 Records = npt.NDArray[Any]
@@ -34,9 +35,14 @@ class Event(IntEnum):
     RECEIVE = 2
     """Of a host."""
     TIMER = 3
-    """Of a queue pair, as are the next ones."""
+    """Of a queue pair, as are the next ones: the retransmission timer."""
     QUIET = 4
-    WAKE = 5
+    """The time that an RNR NAK asked for is over."""
+    HOLES = 5
+    """Missing packets may have to be requested again."""
+    REST = 6
+    """The last results may be missing."""
+    WAKE = 7
     """Of a switch."""
 
 
@@ -99,6 +105,7 @@ class Pool(IntEnum):
     LINKS = 3
     KEPT = 4
     RUNS = 5
+    TRIPS = 6
 
 
 PROBLEMS: Final = (
@@ -114,6 +121,8 @@ PAIRS: Final = 1 << 18
 """The most queue pairs."""
 _FLAGS: Final = 1 << 32
 """Bytes of flags of all packets that may be outstanding."""
+_MOMENTS: Final = 1 << 28
+"""Times of all packets that may be outstanding where a loss may be reported several times."""
 TOO_LONG, WAITING, FULL = 1, 2, 3
 """Positions in ``PROBLEMS``."""
 SLOT_OF_TEMPLATES: Final = 32
@@ -134,18 +143,18 @@ def _record(*names: str, reals: tuple[str, ...] = ()) -> np.dtype[Any]:
 ARRAYS: Final = (
     "heap", "pool", "lengths", "free", "directions", "switches", "outputs", "inboxes", "work", "offsets", "ends",
     "ports", "hosts", "pairs", "table", "flags", "messages", "receives", "answers", "links", "kept", "templates",
-    "known", "runs", "pools", "left", "rates", "buffers", "queues",
+    "known", "runs", "trips", "moments", "pools", "left", "rates", "buffers", "queues",
 )  # fmt: skip
 """The arrays of a world but the first."""
 GLOBALS: Final = _record(
-    "now", "handled", "number", "events", "pairs_used", "frames_used", "frames_free", "flags_used", "left_used",
-    "error", "slot", "burst", "mask", "ask", "crc",
+    "now", "handled", "number", "events", "pairs_used", "frames_used", "frames_free", "flags_used", "moments_used",
+    "left_used", "error", "late", "slot", "burst", "mask", "ask", "crc",
     *ARRAYS,
 )  # fmt: skip
 """Time and counts of events; how many pairs there are, how many slots of frames were ever used and how many are free
-again, and how many frames have been collected. From ``error`` on what is no state: whether an event has failed; bytes
-of a slot; packets that a NIC gives to its line at once; the mask of the table of queue pairs; the addresses of the
-functions that ask Python and compute a CRC-32, and of the arrays."""
+again, and how many frames have been collected. From ``error`` on what is no state: whether an event has failed; how
+late timers are, ps; bytes of a slot; packets that a NIC gives to its line at once; the mask of the table of queue
+pairs; the addresses of the functions that ask Python and compute a CRC-32, and of the arrays."""
 EVENT: Final = _record("time", "number", "kind", "who", "arg")
 ARRIVED: Final = _record("time", "number", "port", "frame")
 DIRECTION: Final = _record(
@@ -170,16 +179,18 @@ HOST: Final = _record(
     "last_answering",
 )  # fmt: skip
 PAIR: Final = _record(
-    "cell", "host", "number", "peer_ip", "mtu", "recovery", "most", "ack_every", "timeout", "retry_count", "rnr_retry",
-    "rnr_syndrome", "first_psn", "received_psn", "broken", "in_turn", "next_turn", "listed", "next_answering",
+    "cell", "host", "number", "peer_ip", "mtu", "recovery", "most", "ack_every", "least_timeout", "retry_count",
+    "rnr_retry", "rnr_syndrome", "selective", "max_rd_atomic", "first_psn", "received_psn", "broken", "in_turn",
+    "next_turn", "listed", "next_answering",
     # the requester
     "una", "next", "high", "end", "oldest", "newest", "current", "again", "last_again", "flags", "mask", "went_back",
+    "named", "last_named", "moments", "trips", "allowed", "responses", "timeout",
     "retries", "rnr_retries", "quiet_until", "deadline", "timer_set", "rated", "free_at",
     "sent", "resent", "timeouts", "naks", "rnr_naks", "ghosts", "cnps", "bytes",
     # the responder
     "expected", "msn", "nak_sent", "inside", "room", "size", "filled", "has_receive", "taken_room", "taken_size",
-    "posted", "receive", "last_receive", "kept", "last_kept", "answer", "last_answer", "ack_due",
-    "cnp_interval", "next_cnp", "cnp_due",
+    "posted", "receive", "last_receive", "kept", "last_kept", "seen", "hole", "last_hole", "waits_since",
+    "answer", "last_answer", "ack_due", "cnp_interval", "next_cnp", "cnp_due",
     "received", "duplicates", "out_of_order", "naks_sent", "rnr_naks_sent", "cnps_sent",
     # the channel
     "has_channel", "part", "window", "ahead", "early", "open", "sending", "receiving", "last_receiving", "rooming",
@@ -193,16 +204,22 @@ RATE: Final = _record(
 """The rate of a connection (``p4gen.compiled.rates``). ``due``: when everything sent would have left at a planned
 rate; ``stage``: increases by the timer since the last cut, ``byte_steps`` those by bytes."""
 MESSAGE: Final = _record(
-    "first", "end", "data", "length", "has_immediate", "immediate", "rkey", "remote", "solicited", "following"
-)
+    "first", "end", "data", "length", "has_immediate", "immediate", "rkey", "remote", "solicited", "operation",
+    "swap_or_add", "compare", "following",
+)  # fmt: skip
+"""``operation`` is the opcode of the request of a READ or an atomic operation."""
 RUN: Final = _record(
     "send", "send_length", "receive", "receive_length", "messages", "control", "waits", "added", "begun", "rooms",
     "received", "posted", "sent", "left", "last_result", "next_receiving", "next_room", "following",
 )  # fmt: skip
 RECEIVE: Final = _record("room", "size", "following")
 ANSWER: Final = _record("psn", "syndrome", "msn", "following")
-LINK: Final = _record("value", "following")
+LINK: Final = _record("value", "due", "following")
 KEPT: Final = _record("seq", "opcode", "asks", "frame", "before", "following")
+TRIPS: Final = _record(
+    "seq", "since", "estimate", "patient", "next_took", *(f"took_{i}" for i in range(REMEMBERED)), "following"
+)
+"""Of a timer that adapts: the packet that is timed, when it was sent, and the last round trips, ps."""
 POOL: Final = _record("free", "used", "base", "size", "room")
 """The first free record and how many were ever used; the address of the array, bytes of a record, how many there can
 be."""
@@ -216,10 +233,10 @@ are counted from 1."""
 KNOWN: Final = np.dtype([("valid", np.int64), ("crc", np.int64), ("length", np.int64), ("start", np.uint8, 48)])
 
 
-def start_of(record: np.dtype[Any]) -> int:
-    """Where the bytes ``start`` are in a record."""
+def column_at(record: np.dtype[Any], name: str) -> int:
+    """Where a column is in a record, in bytes."""
     assert record.fields is not None
-    return record.fields["start"][1]
+    return record.fields[name][1]
 
 
 class World(NamedTuple):
@@ -250,6 +267,8 @@ class World(NamedTuple):
     templates: Records
     known: Records
     runs: Records
+    trips: Records
+    moments: Records
     pools: Records
     left: Records
     rates: Records
@@ -295,6 +314,8 @@ def world(slot: int, directions: int, switches: int, outputs: int, hosts: int) -
         reserve(TEMPLATE, PAIRS * SLOT_OF_TEMPLATES),
         reserve(KNOWN, PAIRS * SLOT_OF_TEMPLATES),
         reserve(RUN, PAIRS),
+        reserve(TRIPS, PAIRS),
+        reserve(NUMBER, _MOMENTS),
         np.zeros(len(Pool), POOL),
         reserve(LEFT, MANY),
         reserve(RATE, PAIRS),

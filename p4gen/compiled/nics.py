@@ -9,10 +9,10 @@ from p4gen.compiled.events import at
 from p4gen.compiled.frames import address, ask, give
 from p4gen.compiled.links import transmit
 from p4gen.compiled.machine import copy, crc_from, load32, load64, store8
-from p4gen.compiled.memory import FULL, HEAD, KEY, KNOWN, MANY, NONE, SLOT_OF_TEMPLATES, Ask, Event, start_of
+from p4gen.compiled.memory import FULL, HEAD, KEY, KNOWN, MANY, NONE, SLOT_OF_TEMPLATES, Ask, Event, column_at
 from p4gen.compiled.pairs import ICRC_SIZE, MASK, be_listed, kick, notify_congestion, take_answer, take_turn
 from p4gen.compiled.records import cell_at, every, host_at, known_address, known_at, left_at, length_at, pair_at
-from p4gen.compiled.requester import on_ack, ready, send
+from p4gen.compiled.requester import on_ack, on_cnp, on_response, ready, send
 from p4gen.compiled.responder import on_request
 from p4gen.host.transport.wire import ACK_REQUEST, ANSWER_SIZE, BODY_AT, CRC_OF_ONES, RESIDUE
 from p4gen.rocev2.codes import ECN_CE, ETHERTYPE_IPV4, PROTOCOL_UDP, ROCE_UDP_PORT
@@ -21,9 +21,9 @@ from p4gen.rocev2.opcodes import Opcode, is_response
 
 _PUMP = int(Event.PUMP)
 _REFUSED, _TRANSMIT, _PROBLEM = int(Ask.REFUSED), int(Ask.TRANSMIT), int(Ask.PROBLEM)
-_ACKNOWLEDGE = int(Opcode.ACKNOWLEDGE)
-_RARE = (_ACKNOWLEDGE, int(Opcode.CNP), *(int(opcode) for opcode in Opcode if is_response(opcode)))
-"""Opcodes of packets that Python handles, one by one, but for acknowledgements of the right length."""
+_ACKNOWLEDGE, _CNP = int(Opcode.ACKNOWLEDGE), int(Opcode.CNP)
+_ANSWERS = (_ACKNOWLEDGE, _CNP, *(int(opcode) for opcode in Opcode if is_response(opcode)))
+"""Opcodes of packets that are for the sending half of a queue pair."""
 _PLAIN = 0x45
 """The first byte of an IPv4 header without options."""
 _ONES = 0xFF
@@ -49,7 +49,7 @@ _VARIANT = tuple(at - _IP for at in (
     _TOS, _TTL, _IP_CHECKSUM, _IP_CHECKSUM + 1, _UDP_CHECKSUM, _UDP_CHECKSUM + 1, KEY,
 ))  # fmt: skip
 """Bytes that count as ones in an ICRC, from the IPv4 header on."""
-_START = start_of(KNOWN)
+_START = column_at(KNOWN, "start")
 _SCRAMBLE = 0x9E3779B1
 
 
@@ -163,20 +163,23 @@ def receive(world: int, host: int, frame: int) -> None:
         return
     word = load32(start + HEAD)
     opcode = load32(start + _OPCODE) >> 24
-    answers = opcode == _ACKNOWLEDGE and size == ANSWER_SIZE
-    if opcode in _RARE and not answers:
-        ask(world, _REFUSED, host, frame, 0)
-        give(world, frame)
-        return
     if load32(start + _TOS) >> 24 & ECN_CE == ECN_CE:
         notify_congestion(world, number)
-    if answers:
+    if opcode not in _ANSWERS:
+        on_request(world, number, opcode, word & MASK, word >= ACK_REQUEST, frame)
+        return
+    if opcode == _CNP:
+        on_cnp(world, number)
+    elif opcode != _ACKNOWLEDGE:
+        on_response(world, number, opcode, word & MASK, frame)
+        kick(world, number)
+    elif size == ANSWER_SIZE:
         aeth = load32(start + BODY_AT)
-        give(world, frame)
-        on_ack(world, number, word & MASK, aeth >> 24)
+        on_ack(world, number, word & MASK, aeth >> 24, aeth & MASK)
         kick(world, number)
     else:
-        on_request(world, number, opcode, word & MASK, word >= ACK_REQUEST, frame)
+        ask(world, _REFUSED, host, frame, 0)
+    give(world, frame)
 
 
 @compiled

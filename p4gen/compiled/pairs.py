@@ -8,7 +8,7 @@ from p4gen.compiled.cached import compiled
 from p4gen.compiled.events import at
 from p4gen.compiled.frames import address, ask, take
 from p4gen.compiled.machine import copy, crc_from, store32, store_little
-from p4gen.compiled.memory import HEAD, NONE, SLOT_OF_TEMPLATES, TEMPLATE, Ask, Event, Pool, start_of
+from p4gen.compiled.memory import HEAD, NONE, SLOT_OF_TEMPLATES, TEMPLATE, Ask, Event, Pool, column_at
 from p4gen.compiled.pools import give_record, take_record
 from p4gen.compiled.records import answer_at, every, host_at, length_at, pair_at, template_address, template_at
 from p4gen.host.transport.wire import ACK_REQUEST, BODY_AT
@@ -23,7 +23,7 @@ _PUMP = int(Event.PUMP)
 _TEMPLATE, _ANSWER, _CNP = int(Ask.TEMPLATE), int(Ask.ANSWER), int(Ask.CNP)
 _ACKNOWLEDGE = int(Opcode.ACKNOWLEDGE)
 _AETH = 4
-_START = start_of(TEMPLATE)
+_START = column_at(TEMPLATE, "start")
 _ANSWERS = int(Pool.ANSWERS)
 
 

@@ -18,6 +18,39 @@ def post_send(
     solicited: bool,
 ) -> None:  # fmt: skip
     """Queue a SEND of ``length`` bytes at the address ``data``, or with an ``rkey`` a WRITE."""
+    message = message_at(world, _add(world, number, data, length))
+    message.has_immediate = has_immediate
+    message.immediate = immediate
+    message.rkey = rkey
+    message.remote = remote
+    message.solicited = solicited
+    message.operation = NONE
+    kick(world, number)
+
+
+@compiled
+def post_operation(
+    world: int, number: int, operation: int, data: int, length: int, rkey: int, remote: int, swap_or_add: int,
+    compare: int,
+) -> None:  # fmt: skip
+    """Queue a READ or an atomic operation, ``operation`` is the opcode of its request: the response fills ``length``
+    bytes at the address ``data``."""
+    message = message_at(world, _add(world, number, data, length))
+    message.has_immediate = False
+    message.immediate = 0
+    message.rkey = rkey
+    message.remote = remote
+    message.solicited = False
+    message.operation = operation
+    message.swap_or_add = swap_or_add
+    message.compare = compare
+    pair_at(world, number).responses += 1
+    kick(world, number)
+
+
+@compiled
+def _add(world: int, number: int, data: int, length: int) -> int:
+    """A new message behind the others of a pair. Returns its record's number."""
     pair = pair_at(world, number)
     place = take_record(world, _MESSAGES)
     message = message_at(world, place)
@@ -25,11 +58,6 @@ def post_send(
     message.end = pair.end + max(1, (length + pair.mtu - 1) // pair.mtu)
     message.data = data
     message.length = length
-    message.has_immediate = has_immediate
-    message.immediate = immediate
-    message.rkey = rkey
-    message.remote = remote
-    message.solicited = solicited
     message.following = NONE
     pair.end = message.end
     if pair.oldest == NONE:
@@ -37,7 +65,7 @@ def post_send(
     else:
         message_at(world, pair.newest).following = place
     pair.newest = place
-    kick(world, number)
+    return place
 
 
 @compiled

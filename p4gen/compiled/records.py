@@ -39,6 +39,7 @@ from p4gen.compiled.memory import (
     SHORT,
     SWITCH,
     TEMPLATE,
+    TRIPS,
 )
 
 _I64: Final = ir.IntType(64)
@@ -106,7 +107,7 @@ offset_at, _ = _records(NUMBER, "offsets")
 end_at, _ = _records(NUMBER, "ends")
 port_at, _ = _records(SHORT, "ports")
 host_at, _ = _records(HOST, "hosts")
-pair_at, _ = _records(PAIR, "pairs")
+pair_at, pair_address = _records(PAIR, "pairs")
 cell_at, _ = _records(CELL, "table")
 flag_at, _ = _records(BYTE, "flags")
 message_at, _ = _records(MESSAGE, "messages")
@@ -117,6 +118,8 @@ kept_at, _ = _records(KEPT, "kept")
 template_at, template_address = _records(TEMPLATE, "templates")
 known_at, known_address = _records(KNOWN, "known")
 run_at, _ = _records(RUN, "runs")
+trips_at, trips_address = _records(TRIPS, "trips")
+moment_at, _ = _records(NUMBER, "moments")
 pool_at, _ = _records(POOL, "pools")
 left_at, _ = _records(LEFT, "left")
 _, rate_address = _records(RATE, "rates")

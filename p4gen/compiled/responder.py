@@ -1,4 +1,4 @@
-"""The receiving half of a reliable connection (``p4gen.host.transport.responder``): SENDs and WRITEs."""
+"""The receiving half of a reliable connection (``p4gen.host.transport.responder``)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from p4gen.compiled.channels import on_received
 from p4gen.compiled.frames import address, ask, give
 from p4gen.compiled.machine import copy, load32
 from p4gen.compiled.memory import NONE, Ask, Pool
+from p4gen.compiled.missing import ask_ahead, ask_for_oldest, send_nak
 from p4gen.compiled.pairs import HALF, ICRC_SIZE, MASK, acknowledge, answer
 from p4gen.compiled.pools import give_record, take_record
 from p4gen.compiled.records import kept_at, length_at, pair_at, receive_at
@@ -23,12 +24,12 @@ from p4gen.rocev2.opcodes import Nak, NakCode
 
 KEPT_AHEAD: Final = 1 << 16
 """Packets that a NIC can keep."""
-_GO_BACK_N, _ORACLE = RECOVERIES.index(Recovery.GO_BACK_N), RECOVERIES.index(Recovery.ORACLE)
+_GO_BACK_N, _IDEAL, _ORACLE = (RECOVERIES.index(each) for each in (Recovery.GO_BACK_N, Recovery.IDEAL, Recovery.ORACLE))
 _FLUSHED, _LENGTH_ERROR = STATUSES.index(Status.FLUSHED), STATUSES.index(Status.LOCAL_LENGTH_ERROR)
 _RECEIVED, _FAIL, _WRITE, _OVERRUN, _EXECUTE, _REPEAT = (
     int(each) for each in (Ask.RECEIVED, Ask.FAIL, Ask.WRITE, Ask.OVERRUN, Ask.EXECUTE, Ask.REPEAT)
 )
-_SEQUENCE, _INVALID = (Nak(code).syndrome for code in (NakCode.PSN_SEQUENCE_ERROR, NakCode.INVALID_REQUEST))
+_INVALID = Nak(NakCode.INVALID_REQUEST).syndrome
 _IMMEDIATE = ImmDt.SIZE
 _EXECUTED = tuple(sorted(EXECUTED))
 _STARTS, _ENDS, _IS_SEND, _HAS_IMMEDIATE, _BODY = range(5)
@@ -54,6 +55,8 @@ def on_request(world: int, number: int, opcode: int, psn: int, asks: bool, frame
             pair.nak_sent = False
             if pair.kept != NONE and _take_kept(world, number):
                 asks = True
+            if pair.kept != NONE and pair.recovery == _IDEAL and not pair.selective:
+                ask_for_oldest(world, number)
             if asks and not pair.broken:
                 acknowledge(world, number)
     elif ahead >= HALF:
@@ -65,25 +68,35 @@ def on_request(world: int, number: int, opcode: int, psn: int, asks: bool, frame
             acknowledge(world, number)
         give(world, frame)
     else:
-        pair.out_of_order += 1
-        if pair.recovery == _GO_BACK_N or not _keep(world, number, pair.expected + ahead, opcode, asks, frame):
-            give(world, frame)
-        if not pair.nak_sent and pair.recovery != _ORACLE and (pair.recovery == _GO_BACK_N or ahead < KEPT_AHEAD):
-            pair.nak_sent = True
-            pair.naks_sent += 1
-            answer(world, number, (pair.received_psn + pair.expected) & MASK, _SEQUENCE, NONE)
+        _ahead_of_turn(world, number, pair.expected + ahead, opcode, asks, frame)
 
 
 # --- packets out of order ---
 
 
 @compiled
-def _keep(world: int, number: int, seq: int, opcode: int, asks: bool, frame: int) -> bool:
-    """Keep a packet; False if it is kept already, or too far ahead. Kept packets are listed by number, the newest is
-    the nearest to the end."""
+def _ahead_of_turn(world: int, number: int, seq: int, opcode: int, asks: bool, frame: int) -> None:
+    """Handle a packet before which others are missing."""
     pair = pair_at(world, number)
-    if seq - pair.expected >= KEPT_AHEAD:
-        return False
+    pair.out_of_order += 1
+    too_far = pair.recovery != _GO_BACK_N and seq - pair.expected >= KEPT_AHEAD
+    if pair.recovery == _GO_BACK_N or too_far or not _keep(world, number, seq, opcode, asks, frame):
+        give(world, frame)
+    if too_far:
+        return
+    if pair.recovery == _IDEAL:
+        ask_ahead(world, number, seq)
+        pair.seen = max(pair.seen, seq + 1)
+    elif not pair.nak_sent and pair.recovery != _ORACLE:
+        pair.nak_sent = True
+        send_nak(world, number, pair.expected)
+
+
+@compiled
+def _keep(world: int, number: int, seq: int, opcode: int, asks: bool, frame: int) -> bool:
+    """Keep a packet; False if it is kept already. Kept packets are listed by number, the newest is the nearest to the
+    end."""
+    pair = pair_at(world, number)
     before = pair.last_kept
     while before != NONE and kept_at(world, before).seq > seq:
         before = kept_at(world, before).before

@@ -6,14 +6,15 @@ from p4gen.compiled.cached import compiled
 from p4gen.compiled.events import drop_first
 from p4gen.compiled.frames import ask
 from p4gen.compiled.memory import Ask, Event
+from p4gen.compiled.missing import rest_overdue, still_missing
 from p4gen.compiled.nics import pump, receive
 from p4gen.compiled.pairs import kick
 from p4gen.compiled.records import event_at, every
 from p4gen.compiled.requester import timer
 from p4gen.compiled.switches import wake
 
-_ACTION, _PUMP, _RECEIVE, _TIMER, _QUIET = (
-    int(each) for each in (Event.ACTION, Event.PUMP, Event.RECEIVE, Event.TIMER, Event.QUIET)
+_ACTION, _PUMP, _RECEIVE, _TIMER, _QUIET, _HOLES, _REST = (
+    int(each) for each in (Event.ACTION, Event.PUMP, Event.RECEIVE, Event.TIMER, Event.QUIET, Event.HOLES, Event.REST)
 )
 _ASK = int(Ask.ACTION)
 
@@ -41,6 +42,10 @@ def run(world: int, until: int, count: int) -> int:
             kick(world, who)
         elif kind == _ACTION:
             ask(world, _ASK, who, 0, 0)
+        elif kind == _HOLES:
+            still_missing(world, who)
+        elif kind == _REST:
+            rest_overdue(world, who)
         else:
             wake(world, who)
         handled += 1

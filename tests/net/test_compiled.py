@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from p4gen.host.transport.clock import US
-from p4gen.host.transport.verbs import QpConfig, Recovery, SendWr
+from p4gen.host.transport.verbs import SendWr
 from p4gen.model.errors import ControlError
 from p4gen.net.collectives.simulation import SimConfig, Simulation
 from p4gen.net.compiled.network import CompiledNetwork
@@ -60,17 +60,6 @@ def test_a_destroyed_pair_sends_nothing_more() -> None:
     again.post_send(SendWr(1, bytes(64)))
     made.network.loop.run(until=2 * US)
     assert direction.packets > 0
-
-
-@pytest.mark.parametrize(
-    ("settings", "cause"),
-    [({"recovery": Recovery.IDEAL}, "no recovery ideal"), ({"adaptive": True}, "no adaptive timer")],
-)
-def test_what_is_not_compiled_is_refused(settings: dict[str, Any], cause: str) -> None:
-    nic = simulation().network.nics["h0"]
-    (pair,) = nic.pairs.values()
-    with pytest.raises(ValueError, match=cause):
-        nic.create_pair(77, pair.peer, QpConfig(**settings), lambda _: None)
 
 
 def test_a_number_is_given_once() -> None:

@@ -27,21 +27,16 @@ from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig, by_positi
 from p4gen.net.traffic.traffic_simulation import TrafficSimulation
 from p4gen.net.world.link import Passage
 from p4gen.papers.themis.spec import Evidence, Spread, ThemisSpec
-from p4gen.vocabulary.collective import Reliability
 from p4gen.vocabulary.topology import Buffer, Ecn, load_topology
 
 from .test_soak import everything, multiwrite, scin
 
 RUNS = int(os.environ.get("P4GEN_SIM_CASES", "12"))
-HOSTS = tuple(recovery for recovery in Recovery if recovery is not Recovery.IDEAL)
 
 
 def collectives(seed: int) -> Simulation:
     """Groups whose switches reduce, under what makes old packets meet new collectives."""
     config = groups.config(seed)
-    if config.nic_recovery is Recovery.IDEAL:
-        program = config.program.model_copy(update={"reliability": Reliability.GBN})
-        config = replace(config, program=program, recovery=random.Random(seed).choice(HOSTS[:2]))
     pace = random.Random(seed).choice((None, 30_000_000_000))
     return Simulation(replace(config, work=tuple(replace(work, pace=pace) for work in config.work)))
 
@@ -67,7 +62,7 @@ def traffic(seed: int) -> TrafficSimulation:
         TrafficConfig(
             topology, program, tuple(Traffic(pattern, hosts, size) for hosts in by_position(topology)), seed=seed,
             message=chance.choice((4_000, 12_000)), timeout=chance.choice((20, 100)) * US,
-            recovery=chance.choice(HOSTS), faults=everything(chance), arrays=chance.choice((False, True)),
+            recovery=chance.choice(tuple(Recovery)), faults=everything(chance), arrays=chance.choice((False, True)),
             skew=chance.choice((0, 5)) * US, dcqcn=dcqcn,
         )
     )  # fmt: skip

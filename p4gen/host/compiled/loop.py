@@ -14,7 +14,6 @@ class CompiledLoop:
     """The loop of a compiled world (``p4gen.net.world.loop.EventLoop``). An exception of an action ends the run."""
 
     STATE: ClassVar[tuple[str, ...]] = ("_actions", "_next")
-    late = 0
 
     def __init__(self, of: World) -> None:
         self.world = of
@@ -31,6 +30,15 @@ class CompiledLoop:
     def now(self) -> int:
         """The time, ps."""
         return int(self._all["now"])
+
+    @property
+    def late(self) -> int:
+        """How late timers are, ps: what is set in real time, 0 in virtual time."""
+        return int(self._all["late"])
+
+    @late.setter
+    def late(self, value: int) -> None:
+        self._all["late"] = value
 
     @property
     def handled(self) -> int:

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from p4gen.compiled import nics
 from p4gen.compiled.memory import COLLECTED, NONE, PAIRS
-from p4gen.host.compiled.pairs import CompiledPair, not_compiled
+from p4gen.host.compiled.pairs import CompiledPair
 from p4gen.host.compiled.records import Frames
 from p4gen.host.transport.clock import Clock
 from p4gen.host.transport.nic import Nic
@@ -53,8 +53,6 @@ class CompiledNic(Nic):
             raise ValueError(f"QP {number:#x} is in use")
         if len(self._all) == PAIRS:
             raise ValueError(f"a compiled network has at most {PAIRS:,} queue pairs")
-        if (why := not_compiled(config)) is not None:
-            raise ValueError(f"compiled queue pairs have no {why}")
         pair = CompiledPair(self, len(self._all), number, peer, config, on_completion)
         self._all.append(pair)
         self.pairs[number] = pair

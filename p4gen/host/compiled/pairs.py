@@ -8,26 +8,33 @@ from typing import Any, ClassVar, Final, Protocol, cast
 import numpy as np
 from typing_extensions import override
 
-from p4gen.compiled import frames, pairs, posting, requester, responder
-from p4gen.compiled.memory import NONE, SLOT_OF_TEMPLATES
+from p4gen.compiled import frames, lists, pairs, pools, posting, requester, resending, responder
+from p4gen.compiled.memory import NEVER, NONE, PAIR, SLOT_OF_TEMPLATES, Pool, column_at
 from p4gen.compiled.requester import RECOVERIES, STATUSES
-from p4gen.host.compiled import COMPILED
 from p4gen.host.compiled.rates import Rate
 from p4gen.host.compiled.records import Counters, Frames, address_of, column
 from p4gen.host.transport.execution import Execution
 from p4gen.host.transport.rc import Port, QueuePair
 from p4gen.host.transport.requester import Requester
 from p4gen.host.transport.responder import Responder
-from p4gen.host.transport.verbs import Completion, Peer, QpConfig, RecvWr, SendWr, Status
+from p4gen.host.transport.roundtrips import CALM, MOST, REMEMBERED
+from p4gen.host.transport.verbs import Completion, Operation, Peer, QpConfig, Recovery, RecvWr, SendWr, Status
 from p4gen.host.transport.wire import BODY_AT, OPCODE_AT, Writer
 from p4gen.rocev2.headers import AETH, RETH
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak
 
 _MASK: Final = (1 << 24) - 1
 _HALF: Final = 1 << 23
+_REQUESTS: Final = {
+    Operation.READ: int(Opcode.READ_REQUEST),
+    Operation.FETCH_ADD: int(Opcode.FETCH_ADD),
+    Operation.COMPARE_SWAP: int(Opcode.COMPARE_SWAP),
+}
+"""The opcodes of requests."""
 _LISTS: Final = (
-    "next_turn", "next_answering", "oldest", "newest", "current", "again", "last_again", "inside", "receive",
-    "last_receive", "kept", "last_kept", "answer", "last_answer",
+    "next_turn", "next_answering", "oldest", "newest", "current", "again", "last_again", "named", "last_named",
+    "moments", "trips", "inside", "receive", "last_receive", "kept", "last_kept", "hole", "last_hole", "waits_since",
+    "answer", "last_answer",
 )  # fmt: skip
 """Columns of a pair's record that hold no record at first."""
 _SENT_COUNTS: Final = {
@@ -38,13 +45,6 @@ _RECEIVED_COUNTS: Final = {
     "rnr_naks": "rnr_naks_sent", "cnps": "cnps_sent",
 }  # fmt: skip
 """Columns of counters, by their names in ``SendStats`` and ``ReceiveStats``."""
-
-
-def not_compiled(config: QpConfig) -> str | None:
-    """What a queue pair has that is not compiled; None if nothing is missing."""
-    if config.recovery not in COMPILED:
-        return f"recovery {config.recovery}"
-    return "adaptive timer" if config.adaptive else None
 
 
 class Home(Port, Protocol):
@@ -122,18 +122,8 @@ class _Sending:
         if self.outstanding(seq):
             if self.rate is not None:
                 self.rate.on_nack(self._pair.clock.now)
-            requester.resend(self._pair.world.place, self._pair.record, seq)
+            resending.resend(self._pair.world.place, self._pair.record, seq)
             self._pair.kick()
-
-    def on_cnp(self) -> None:
-        """Handle a CNP: reduce the rate."""
-        self._row["cnps"] += 1
-        if self.rate is not None:
-            self.rate.on_cnp(self._pair.clock.now)
-
-    def on_response(self, *_: object) -> None:
-        """Ignore a response: no READ is outstanding."""
-        self._row["ghosts"] += 1
 
 
 class _Receiving:
@@ -144,7 +134,6 @@ class _Receiving:
     expected: int = column("expected")
     msn: int = column("msn")
     posted: int = column("posted")
-    misses = False
 
     def __init__(self, pair: CompiledPair) -> None:
         self._pair: CompiledPair = pair
@@ -181,7 +170,7 @@ class _Receiving:
 
 
 class CompiledPair(QueuePair):
-    """A queue pair that is record ``record`` of a compiled world. It sends and receives SENDs and WRITEs."""
+    """A queue pair that is record ``record`` of a compiled world."""
 
     STATE: ClassVar[tuple[str, ...]] = ("_sends", "_receives", "_room", "_responses")
 
@@ -220,14 +209,31 @@ class CompiledPair(QueuePair):
         for name, value in {
             "host": host, "number": self.number, "peer_ip": self.peer.ip, "mtu": config.mtu,
             "recovery": RECOVERIES.index(config.recovery), "most": config.max_outstanding,
-            "ack_every": config.ack_every, "timeout": config.timeout_ps, "retry_count": _count(config.retry_count),
+            "allowed": config.max_outstanding, "max_rd_atomic": config.max_rd_atomic,
+            "selective": config.selective_naks,
+            "ack_every": config.ack_every, "least_timeout": config.timeout_ps, "timeout": config.timeout_ps,
+            "retry_count": _count(config.retry_count),
             "rnr_retry": _count(config.rnr_retry), "rnr_syndrome": RnrNak(config.rnr_timer).syndrome,
             "first_psn": config.initial_psn, "received_psn": config.received_psn,
             "flags": every["flags_used"], "mask": size - 1,
         }.items():  # fmt: skip
             row[name] = value
         every["flags_used"] += size
+        if config.selective_naks and config.recovery is Recovery.IDEAL:
+            row["moments"] = every["moments_used"]
+            every["moments_used"] += size
+        if config.adaptive and config.timeout_ps:
+            self._measure_trips()
         every["pairs_used"] += 1
+
+    def _measure_trips(self) -> None:
+        row = self.row
+        place = row["trips"] = pools.take_record(self.world.place, int(Pool.TRIPS))
+        trips = self.world.trips[place]
+        trips["seq"], trips["estimate"], trips["patient"] = NONE, row["timeout"], CALM
+        for i in range(REMEMBERED):
+            trips[f"took_{i}"] = NEVER
+        row["timeout"] *= MOST
 
     def find_memory(self) -> None:
         """Set the addresses of messages and receives, whose memory has been made again."""
@@ -262,14 +268,22 @@ class CompiledPair(QueuePair):
         if self.broken is not None:
             self.complete(Completion(wr.wr_id, Status.FLUSHED))
             return
-        if wr.operation is not None:
-            raise ValueError(f"compiled queue pairs do not send a {wr.operation}")
         data = memoryview(wr.data)
+        rkey, remote = NONE if wr.rkey is None else wr.rkey, _signed(wr.remote_address)
+        if wr.operation is not None:
+            if data.readonly or (wr.operation is not Operation.READ and len(data) != 8):
+                raise ValueError(f"a response to {wr.operation} cannot be stored in what is given as data")
+            self._sends.append(wr)
+            posting.post_operation(
+                self.world.place, self.record, _REQUESTS[wr.operation], address_of(data), data.nbytes, rkey, remote,
+                _signed(wr.swap_or_add), _signed(wr.compare),
+            )  # fmt: skip
+            return
         self._sends.append(wr)
-        immediate, rkey = wr.immediate or 0, NONE if wr.rkey is None else wr.rkey
+        immediate = wr.immediate or 0
         posting.post_send(
             self.world.place, self.record, address_of(data), data.nbytes, wr.immediate is not None, immediate, rkey,
-            wr.remote_address, wr.solicited,
+            remote, wr.solicited,
         )  # fmt: skip
 
     @override
@@ -291,7 +305,7 @@ class CompiledPair(QueuePair):
             requester.drop_oldest(self.world.place, self.record)
             self.complete(Completion(self._sends.popleft().wr_id if self._sends else 0, status))
             status = Status.FLUSHED
-        requester.forget_again(self.world.place, self.record, int(row["end"]))
+        self._resend_nothing(int(row["end"]))
         row["next"] = row["una"] = row["high"] = row["end"]
         posted = int(row["posted"]) + int(row["has_receive"])
         row["has_receive"] = False
@@ -301,10 +315,16 @@ class CompiledPair(QueuePair):
             self.complete(Completion(number, Status.FLUSHED, True))
         self.forget_kept(None)
 
+    def _resend_nothing(self, upto: int) -> None:
+        """Send no packet before ``upto`` again."""
+        resending.forget_again(self.world.place, self.record, upto)
+        named = self.world.pairs.ctypes.data + self.record * PAIR.itemsize + column_at(PAIR, "named")
+        lists.drop_before(self.world.place, named, upto)
+
     def be_silent(self) -> None:
         """Send nothing more: neither packets nor answers."""
         row = self.row
-        requester.forget_again(self.world.place, self.record, int(row["high"]))
+        self._resend_nothing(int(row["high"]))
         row["next"] = row["end"]
         row["ack_due"] = row["cnp_due"] = False
         self._responses.clear()
@@ -421,6 +441,11 @@ class CompiledPair(QueuePair):
         opcode, psn, msn, data = self._responses.popleft()
         head = b"" if msn is None else AETH(Ack().syndrome, msn).pack()
         return self._frames.put(self.writer.frame(opcode, psn, body=head + bytes(data)))
+
+
+def _signed(number: int) -> int:
+    """A number of 64 bits as a signed one of the same bits."""
+    return number - (1 << 64) if number >> 63 else number
 
 
 def _count(most: int | None) -> int:

@@ -13,19 +13,19 @@ from __future__ import annotations
 from collections import deque
 from typing import ClassVar, Final
 
-_MOST: Final = 4
+MOST: Final = 4
 """The longest timeout on an idle machine, as a multiple of the shortest; also the initial one. If a bad link causes the
 loss, waiting longer is of no use."""
-_DELAYS: Final = 16
+DELAYS: Final = 16
 """The longest timeout on a busy machine, in delays of a timer: four processes wait for a processor on a packet's way to
 the next switches and back, and each packet for those before it."""
-_LONGEST: Final = 64
+LONGEST: Final = 64
 """The longest timeout of all, as a multiple of the shortest."""
-_TIMES: Final = 4
+TIMES: Final = 4
 """The timeout, as a multiple of the round trip."""
-_REMEMBERED: Final = 8
+REMEMBERED: Final = 8
 """Number of round trips that are remembered."""
-_CALM: Final = 8
+CALM: Final = 8
 """After this many acknowledgements without a timeout the increased timeout ends. Under heavy loss hardly any packet can
 be timed, because each waits for an earlier one that is missing."""
 
@@ -46,10 +46,10 @@ class RoundTrips:
         self.seq = -1
         """The packet that is timed; -1 if none is."""
         self.since = 0
-        self.timeout = _MOST * least
+        self.timeout = MOST * least
         self._least = self._estimate = least
-        self._took: deque[int] = deque(maxlen=_REMEMBERED)
-        self._patient = _CALM
+        self._took: deque[int] = deque(maxlen=REMEMBERED)
+        self._patient = CALM
         """Number of further acknowledgements for which the increased timeout remains."""
 
     def acknowledged(self, upto: int, now: int, late: int = 0) -> None:
@@ -57,7 +57,7 @@ class RoundTrips:
         if 0 <= self.seq < upto:
             self._took.append(now - self.since)
             self.seq = -1
-            self._estimate = min(max(_TIMES * min(self._took), self._least), self._most(late))
+            self._estimate = min(max(TIMES * min(self._took), self._least), self._most(late))
             self._patient = 0
             self.timeout = self._estimate
         elif self._patient:
@@ -66,11 +66,11 @@ class RoundTrips:
                 self.timeout = self._estimate
 
     def expired(self, late: int = 0) -> None:
-        """The timeout has expired: increase it until a packet has been timed again or ``_CALM`` acknowledgements have
+        """The timeout has expired: increase it until a packet has been timed again or ``CALM`` acknowledgements have
         arrived."""
         self.seq = -1
-        self._patient = _CALM
+        self._patient = CALM
         self.timeout = max(self.timeout, min(2 * self.timeout, self._most(late)))
 
     def _most(self, late: int) -> int:
-        return min(max(_MOST * self._least, _DELAYS * late), _LONGEST * self._least)
+        return min(max(MOST * self._least, DELAYS * late), LONGEST * self._least)

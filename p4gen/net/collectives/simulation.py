@@ -86,7 +86,6 @@ class Simulation(Job[RankTask, SimResult]):
             config.seed,
             config.engine,
             payload=spec.payload_bytes,
-            recovery=config.nic_recovery,
         )
         super().__init__(network, dict.fromkeys(topology.switches, spec), config.timeout)
         for nic in self.network.nics.values():

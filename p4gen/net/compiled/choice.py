@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from p4gen.host.compiled import COMPILED
-from p4gen.host.transport.verbs import Recovery
 from p4gen.model import EngineName
 from p4gen.net.world.faults import Faults
 from p4gen.net.world.network import Addresses, Network
 from p4gen.p4 import ir
 from p4gen.vocabulary.topology import TopologySpec
 
+COMPILED: Final[tuple[EngineName, ...]] = ("jit",)
+"""The engines whose runs have a compiled network."""
 _HEADERS: Final = 128
 """The most bytes of a frame beside its payload."""
 _LINE: Final = 64
@@ -28,16 +28,14 @@ def network_for(
     engine: EngineName,
     *,
     payload: int,
-    recovery: Recovery,
 ) -> Network:
-    """The network of a run. ``payload`` is the most bytes of a packet's data, ``recovery`` that of all hosts.
+    """The network of a run. ``payload`` is the most bytes of a packet's data.
 
-    A compiled network runs programs in native code, with hosts that recover by Go-Back-N, by selective repeat, or as an
-    oracle says. Other runs, and switches whose packets take time to recirculate, have a
-    network in Python. Both give the same results, event by event.
+    A compiled network runs programs in native code. Other runs, and switches whose packets take time to recirculate,
+    have a network in Python. Both give the same results, event by event.
     """
     parts = topology, placement, programs, faults, seed
-    if engine != "jit" or recovery not in COMPILED or topology.recirculation_delay:
+    if engine not in COMPILED or topology.recirculation_delay:
         return Network(*parts, engine)
     # Numba takes a while to load, and only compiled networks need it.
     from p4gen.host.collectives.compiled import CompiledChannel  # noqa: PLC0415

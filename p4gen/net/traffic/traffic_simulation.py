@@ -119,7 +119,6 @@ class TrafficSimulation(Job[HostTask, TrafficResult]):
             config.seed,
             config.engine,
             payload=config.mtu,
-            recovery=config.recovery,
         )
         super().__init__(network, specs, config.timeout)
         for switch, registers in self.placement.queues.items():

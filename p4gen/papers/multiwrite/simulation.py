@@ -131,7 +131,6 @@ class WriteSimulation(DrivenJob[Calls[Any]]):
             config.seed,
             config.engine,
             payload=spec.payload,
-            recovery=config.recovery,
         )
         super().__init__(network, dict.fromkeys(topology.switches, spec), config.timeout)
         for nic in self.network.nics.values():

@@ -71,7 +71,6 @@ class PullSimulation(DrivenJob[Task]):
             config.seed,
             config.engine,
             payload=spec.payload,
-            recovery=config.recovery,
         )
         super().__init__(network, {switch: spec}, config.timeout)
         for nic in self.network.nics.values():

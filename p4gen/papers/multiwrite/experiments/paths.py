@@ -15,7 +15,7 @@ from typing import Final
 from p4gen.errors import InputError
 from p4gen.host.transport.clock import MS, US, duration_text
 from p4gen.host.transport.rc import QueuePair
-from p4gen.host.transport.verbs import Completion, QpConfig, Recovery, Status
+from p4gen.host.transport.verbs import Completion, QpConfig, Status
 from p4gen.model import EngineName
 from p4gen.net.compiled.choice import network_for
 from p4gen.net.world.faults import Faults
@@ -68,7 +68,6 @@ class Paths:
             seed,
             engine,
             payload=mtu(spec),
-            recovery=Recovery.GO_BACK_N,
         )
         nics = [self.network.nics[host] for host in topology.rank_hosts]
         self.memory = [bytearray(window_bytes) for _ in ranks]
