@@ -19,9 +19,9 @@ import re
 from collections import deque
 from dataclasses import replace
 
-from p4gen.host.transport.nic import Nic
+from p4gen.host.compiled.hosts import CompiledHosts
+from p4gen.host.transport.nic import BURST
 from p4gen.host.transport.verbs import Completion, Operation, Peer, QpConfig, RecvWr, SendWr
-from p4gen.net.world.loop import EventLoop
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicAckETH, AtomicETH, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import (
     Ack,
@@ -51,9 +51,10 @@ _SHORT = {"FIRST": "SEND_FIRST", "MIDDLE": "SEND_MIDDLE", "LAST": "SEND_LAST", "
 class Bench:
     """See the module. ``frames`` that leave are checked in every derived field."""
 
-    def __init__(self, config: QpConfig | None = None) -> None:
-        self.loop = EventLoop()
-        self.nic = Nic(MAC, IP, self.loop)
+    def __init__(self, config: QpConfig | None = None, burst: int = BURST) -> None:
+        self.hosts = CompiledHosts(256, 1, burst=burst)
+        self.loop = self.hosts.loop
+        self.nic = self.hosts.add(MAC, IP)
         self.nic.line = self
         self.frames: deque[RocePacket] = deque()
         self.completions: deque[Completion] = deque()

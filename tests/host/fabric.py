@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from p4gen.host.compiled.hosts import CompiledHosts
 from p4gen.host.transport.clock import US
-from p4gen.host.transport.nic import Nic
-from p4gen.net.world.loop import EventLoop
 
 PS_PER_BYTE = 80
 
@@ -27,8 +26,9 @@ class Fabric:
     """``size`` NICs around a switch; every way from NIC to NIC takes 2 us. ``frames`` keeps what was sent."""
 
     def __init__(self, size: int, trouble: Trouble | None = None, seed: int = 0) -> None:
-        self.loop = EventLoop()
-        self.nics = [Nic(0x0200_0000_0001 + r, 0x0A00_0001 + r, self.loop) for r in range(size)]
+        self.hosts = CompiledHosts(2048, size)
+        self.loop = self.hosts.loop
+        self.nics = [self.hosts.add(0x0200_0000_0001 + r, 0x0A00_0001 + r) for r in range(size)]
         self.frames: list[bytes] = []
         self._by_ip = {nic.ip: nic for nic in self.nics}
         self._trouble = trouble or Trouble()

@@ -25,10 +25,11 @@ from p4gen.host.collectives.commlib import (
     PsnSync,
 )
 from p4gen.host.collectives.control import Control
+from p4gen.host.compiled.hosts import CompiledHosts
+from p4gen.host.compiled.loop import CompiledLoop
+from p4gen.host.compiled.nics import CompiledNic
 from p4gen.host.transport.clock import SECOND, US
-from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.verbs import RECOVERIES, Peer, QpConfig, Recovery, Status
-from p4gen.net.world.loop import EventLoop
 from p4gen.vocabulary import DType, Op
 from p4gen.vocabulary.message import MAX_PACKETS, Collective
 
@@ -41,8 +42,8 @@ LANES = 4
 class Cable:
     """What one NIC sends arrives at the other, 1 us later."""
 
-    loop: EventLoop
-    far: Nic
+    loop: CompiledLoop
+    far: CompiledNic
     frames: int = 0
 
     def transmit(self, frame: bytes, at: int) -> int:
@@ -59,9 +60,10 @@ def keys(size: int) -> list[ChannelKey]:
 
 def pair(
     channels: Sequence[ChannelKey] | None = None, **more: Any
-) -> tuple[EventLoop, list[Communicator], list[Cable]]:
-    loop = EventLoop()
-    nics = [Nic(0x0200_0000_0000 + r, 0x0A00_0000 + r, loop) for r in range(2)]
+) -> tuple[CompiledLoop, list[Communicator], list[Cable]]:
+    hosts = CompiledHosts(256, 2)
+    loop = hosts.loop
+    nics = [hosts.add(0x0200_0000_0000 + r, 0x0A00_0000 + r) for r in range(2)]
     cables = [Cable(loop, nics[1 - r]) for r in range(2)]
     found = []
     for rank, nic in enumerate(nics):

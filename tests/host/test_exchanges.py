@@ -9,7 +9,6 @@ import pytest
 
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import QpConfig, Recovery, SendWr
-from p4gen.rocev2.opcodes import Ack, Nak, Opcode
 
 from .bench import FIRST_PSN, MTU, PEER, Bench
 
@@ -478,12 +477,14 @@ def test_queue_pairs_take_turns() -> None:
 
 
 def test_a_message_goes_on_where_it_was_when_an_ack_overtakes_the_resend_of_the_one_before() -> None:
-    bench = Bench()
+    bench = Bench(burst=1)
     for size in (MTU, 5 * MTU, MTU):
         bench.pair.post_send(SendWr(0, bytes(size)))
-    requester = bench.pair.requester
-    assert [requester.take(0)[42] for _ in range(4)] == [Opcode.SEND_ONLY, Opcode.SEND_FIRST, 1, 1]
-    requester.on_ack(FIRST_PSN, Nak().syndrome, 0)
-    assert requester.take(0)[42] == Opcode.SEND_ONLY
-    requester.on_ack((FIRST_PSN + 3) & 0xFFFFFF, Ack().syndrome, 0)
-    assert [requester.take(0)[42] for _ in range(3)] == [Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY]
+    bench.loop.run()
+    bench.nic.receive(bench.frame(["NAK", "0"]).to_bytes())
+    bench.loop.run(count=1)
+    bench.nic.receive(bench.frame(["ACK", "3"]).to_bytes())
+    bench.play(
+        "> ONLY 0 ack\n> FIRST 1\n> MIDDLE 2\n> MIDDLE 3 ack\n> ONLY 0 ack\nwait 1us\n"
+        "> MIDDLE 4\n> LAST 5 ack\n> ONLY 6 ack"
+    )

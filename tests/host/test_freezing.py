@@ -6,9 +6,9 @@ import numpy as np
 
 from p4gen.host.collectives.plan import Connection
 from p4gen.host.collectives.ring import Ring, RingConfig
+from p4gen.host.compiled.loop import CompiledLoop
 from p4gen.host.transport.verbs import Peer, QpConfig
 from p4gen.net.world.freezing import Frozen, freeze, restore
-from p4gen.net.world.loop import EventLoop
 
 from .fabric import Fabric
 
@@ -37,13 +37,17 @@ class Two:
             )
             for rank, nic in enumerate(self.fabric.nics)
         ]
-        self.parts: dict[str, object] = {"loop": self.fabric.loop}
+        self.parts: dict[str, object] = {"loop": self.fabric.loop, "world": self.fabric.hosts.state()}
         for rank, (nic, ring) in enumerate(zip(self.fabric.nics, self.ranks, strict=True)):
             self.parts |= {f"{rank} {name}": part for name, part in (nic.parts() | ring.parts()).items()}
 
     @property
-    def loop(self) -> EventLoop:
+    def loop(self) -> CompiledLoop:
         return self.fabric.loop
+
+    def restore(self, frozen: Frozen) -> None:
+        restore(self.parts, frozen)
+        self.fabric.hosts.restored()
 
     def end(self) -> Frozen:
         """What they remember when nothing happens any more."""
@@ -66,7 +70,7 @@ def test_hosts_go_on_from_every_event() -> None:
         assert (result == values[0] + values[1]).all()
     for other in (whole, Two()):
         for frozen in states:
-            restore(other.parts, frozen)
+            other.restore(frozen)
             assert freeze(other.parts) == frozen
             assert other.end() == states[-1]
 
@@ -77,7 +81,7 @@ def test_memory_that_is_shared_stays_shared() -> None:
     begun, other = Two(), Two()
     for ring, mine in zip(begun.ranks, values, strict=True):
         ring.broadcast(mine, 0)
-    restore(other.parts, freeze(begun.parts))
+    other.restore(freeze(begun.parts))
     (run,) = other.ranks[1]._queue
     assert (run.data == 2).all()
     other.loop.run()

@@ -25,9 +25,8 @@ from p4gen.host.collectives.commlib import (
 )
 from p4gen.host.collectives.control import Control
 from p4gen.host.collectives.plan import Part, Phase, Planner, Step
-from p4gen.host.transport.nic import Nic
+from p4gen.host.compiled.hosts import CompiledHosts
 from p4gen.host.transport.verbs import Peer, QpConfig
-from p4gen.net.world.loop import EventLoop
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Ack, Opcode
 from p4gen.rocev2.packet import RocePacket, parse, problems
@@ -182,8 +181,9 @@ class Desk:
     """One rank, and what it sends on each channel: "ONLY 3" is a SEND ONLY of the initial PSN + 3."""
 
     def __init__(self, config: GroupConfig) -> None:
-        self.loop = EventLoop()
-        self.nic = Nic(MAC, IP, self.loop)
+        hosts = CompiledHosts(256, 1)
+        self.loop = hosts.loop
+        self.nic = hosts.add(MAC, IP)
         self.nic.line = self
         self.config = config
         self.frames: list[RocePacket] = []

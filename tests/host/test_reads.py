@@ -192,12 +192,13 @@ def test_permissions() -> None:
 def test_responses_that_wait_are_state() -> None:
     bench = Bench()
     bench.nic.receive(bench.frame(["READ_REQUEST", "0", "dma=24"]).to_bytes())
-    parts = {**bench.nic.parts(), "loop": bench.loop}
+    parts = {**bench.nic.parts(), "loop": bench.loop, "world": bench.hosts.state()}
     before = freeze(parts)
     bench.loop.run(until=bench.loop.now + 1_000_000)
     assert len(bench.frames) == 3
     assert freeze(parts) != before
     restore(parts, before)
+    bench.hosts.restored()
     bench.frames.clear()
     bench.loop.run(until=bench.loop.now + 1_000_000)
     assert len(bench.frames) == 3

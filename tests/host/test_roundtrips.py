@@ -6,12 +6,12 @@ import random
 
 import pytest
 
+from p4gen.host.compiled.hosts import CompiledHosts
+from p4gen.host.compiled.nics import CompiledNic
 from p4gen.host.transport.clock import MS, US
-from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.realtime import RealTimeLoop
 from p4gen.host.transport.roundtrips import RoundTrips
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig, Recovery, RecvWr, SendWr
-from p4gen.net.world.loop import EventLoop
 
 LEAST = 50 * MS
 
@@ -79,7 +79,8 @@ class Wire:
         room: int = 16,
     ) -> None:
         self.delay, self.loss = delay, loss
-        self.loop = EventLoop()
+        hosts = CompiledHosts(512, 2)
+        self.loop = hosts.loop
         self.chance = random.Random(seed)
         self.completed: list[Completion] = []
         self.finished = 0
@@ -88,7 +89,7 @@ class Wire:
             mtu=8, recovery=recovery, max_outstanding=room, timeout_ps=1 * MS, retry_count=None, rnr_retry=None,
             adaptive=adaptive,
         )  # fmt: skip
-        self.nics = [Nic(0x02_0000 + i, 0x0A00_0000 + i, self.loop) for i in range(2)]
+        self.nics = [hosts.add(0x02_0000 + i, 0x0A00_0000 + i) for i in range(2)]
         for i, nic in enumerate(self.nics):
             far = self.nics[1 - i]
             nic.line = _Direction(self, far)
@@ -111,7 +112,7 @@ class Wire:
 
 
 class _Direction:
-    def __init__(self, wire: Wire, far: Nic) -> None:
+    def __init__(self, wire: Wire, far: CompiledNic) -> None:
         self.wire, self.far = wire, far
 
     def transmit(self, frame: bytes, at: int) -> int:
