@@ -132,7 +132,18 @@ def deliver(world: int, number: int, frame: int, arrival: int) -> None:
 
 @compiled
 def arrive(world: int, number: int, port: int, frame: int, arrival: int) -> None:
-    """A frame arrives at a port of a switch: it waits in the switch's inbox, a heap by time of arrival."""
+    """A frame arrives at a port of a switch, which will handle it after its latency."""
+    switch = switch_at(world, number)
+    enter(world, number, port, frame, arrival)
+    due = arrival + switch.latency
+    if switch.wake_at == NONE or due < switch.wake_at:
+        switch.wake_at = due
+        at(world, due, _WAKE, number, 0)
+
+
+@compiled
+def enter(world: int, number: int, port: int, frame: int, arrival: int) -> None:
+    """Put a frame into the inbox of a switch, a heap by time of arrival."""
     switch = switch_at(world, number)
     if switch.waiting == INBOX:
         ask(world, _PROBLEM, WAITING, 0, 0)
@@ -152,7 +163,3 @@ def arrive(world: int, number: int, port: int, frame: int, arrival: int) -> None
     entry.number = switch.number
     entry.port = port
     entry.frame = frame
-    due = arrival + switch.latency
-    if switch.wake_at == NONE or due < switch.wake_at:
-        switch.wake_at = due
-        at(world, due, _WAKE, number, 0)

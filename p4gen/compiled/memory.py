@@ -169,9 +169,10 @@ of what is free that a queue may take, and the sum of the queues' bandwidths."""
 QUEUE: Final = _record("offset", "bits", "direction")
 """A register of a program that has the length of a queue, in bytes: where it is in the switch's state."""
 SWITCH: Final = _record(
-    "state", "exchange", "temporary", "batch", "latency", "outputs", "ports", "waiting", "number", "wake_at",
-    "received", "lost_ports", "by_python", "queues", "queues_used",
+    "state", "exchange", "temporary", "batch", "latency", "recirculation", "outputs", "ports", "waiting", "number",
+    "wake_at", "received", "lost_ports", "by_python", "queues", "queues_used",
 )  # fmt: skip
+"""``recirculation`` is the time after which a packet that recirculates arrives again, ps; 0: at once."""
 LEFT: Final = _record("host", "frame")
 """A frame that has left a host whose frames are collected."""
 HOST: Final = _record(

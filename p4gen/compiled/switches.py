@@ -5,7 +5,7 @@ from __future__ import annotations
 from p4gen.compiled.cached import compiled
 from p4gen.compiled.events import at, before
 from p4gen.compiled.frames import address, ask, give, take
-from p4gen.compiled.links import bytes_of, transmit
+from p4gen.compiled.links import bytes_of, enter, transmit
 from p4gen.compiled.machine import copy, load64, run_program, store64, store_little
 from p4gen.compiled.memory import ARRIVED, INBOX, NONE, Ask, Event
 from p4gen.compiled.records import (
@@ -25,6 +25,7 @@ from p4gen.compiled.records import (
 )
 from p4gen.host.transport.clock import US
 from p4gen.model.jit import exchange as x
+from p4gen.model.passes import HELD
 
 _WAKE = int(Event.WAKE)
 _BATCH, _EVENTS = int(Ask.BATCH), int(Ask.EVENTS)
@@ -57,17 +58,20 @@ def _take_first(world: int, number: int, to: int) -> None:
 
 @compiled
 def wake(world: int, number: int) -> None:
-    """Give a switch the packets that have arrived by now, ``latency`` ago at the most, and send what it sends."""
+    """Give a switch the packets that have arrived by now, ``latency`` ago at the most, and send what it sends. No batch
+    reaches beyond the time at which its first packet may arrive again."""
     switch = switch_at(world, number)
     now = every(world).now
     if switch.wake_at != now:
         return  # an earlier event has handled it
     switch.wake_at = NONE
-    count = 0
-    while switch.waiting and arrived_at(world, number * INBOX).time <= now:
+    count, until = 0, now
+    if switch.recirculation and switch.waiting:
+        until = min(now, arrived_at(world, number * INBOX).time + switch.recirculation)
+    while switch.waiting and arrived_at(world, number * INBOX).time <= until:
         _take_first(world, number, count)
+        switch.received += work_at(world, count).port != HELD
         count += 1
-    switch.received += count
     if switch.by_python:
         ask(world, _BATCH, number, count, 0)
     elif switch.queues_used:
@@ -126,10 +130,14 @@ def _process(world: int, number: int, first: int, count: int) -> None:
         both = load64(record + 16)
         port = both & _LOW
         direction = output_at(world, switch.outputs + port).value if port < switch.ports else NONE
-        if direction == NONE:
+        if direction == NONE and port != HELD:
             switch.lost_ports += 1
         else:
             frame = take(world, size)
             copy(address(world, frame), sent + load64(record), length_at(world, frame).value)
-            transmit(world, direction, frame, work_at(world, first + (both >> 32)).time + switch.latency)
+            arrival = work_at(world, first + (both >> 32)).time
+            if port == HELD:
+                enter(world, number, HELD, frame, arrival + switch.recirculation)
+            else:
+                transmit(world, direction, frame, arrival + switch.latency)
         record += x.RECORD

@@ -18,7 +18,7 @@ from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
 from p4gen.host.transport.verbs import Recovery
-from p4gen.model import SwitchState
+from p4gen.model import EngineName, SwitchState
 from p4gen.net.collectives.simulation import Simulation
 from p4gen.net.compiled import choice
 from p4gen.net.compiled.network import CompiledNetwork
@@ -32,13 +32,17 @@ from p4gen.vocabulary.topology import Buffer, Ecn, load_topology
 from .test_soak import everything, multiwrite, scin
 
 RUNS = int(os.environ.get("P4GEN_SIM_CASES", "12"))
+ENGINES: tuple[EngineName, ...] = ("jit", "jit", "interp")
 
 
 def collectives(seed: int) -> Simulation:
     """Groups whose switches reduce, under what makes old packets meet new collectives."""
     config = groups.config(seed)
-    pace = random.Random(seed).choice((None, 30_000_000_000))
-    return Simulation(replace(config, work=tuple(replace(work, pace=pace) for work in config.work)))
+    chance = random.Random(seed)
+    pace = chance.choice((None, 30_000_000_000))
+    topology = config.topology.model_copy(update={"recirculation_delay": chance.choice((0, 0, 300_000))})
+    work = tuple(replace(work, pace=pace) for work in config.work)
+    return Simulation(replace(config, topology=topology, work=work, engine=chance.choice(ENGINES)))
 
 
 def traffic(seed: int) -> TrafficSimulation:
@@ -63,7 +67,7 @@ def traffic(seed: int) -> TrafficSimulation:
             topology, program, tuple(Traffic(pattern, hosts, size) for hosts in by_position(topology)), seed=seed,
             message=chance.choice((4_000, 12_000)), timeout=chance.choice((20, 100)) * US,
             recovery=chance.choice(tuple(Recovery)), faults=everything(chance), arrays=chance.choice((False, True)),
-            skew=chance.choice((0, 5)) * US, dcqcn=dcqcn,
+            skew=chance.choice((0, 5)) * US, dcqcn=dcqcn, engine=chance.choice(ENGINES),
         )
     )  # fmt: skip
 

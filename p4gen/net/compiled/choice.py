@@ -11,10 +11,12 @@ from p4gen.net.world.network import Addresses, Network
 from p4gen.p4 import ir
 from p4gen.vocabulary.topology import TopologySpec
 
-COMPILED: Final[tuple[EngineName, ...]] = ("jit",)
+COMPILED: Final[tuple[EngineName, ...]] = ("interp", "jit")
 """The engines whose runs have a compiled network."""
 _HEADERS: Final = 128
 """The most bytes of a frame beside its payload."""
+_KEPT: Final = 4096
+"""The most bytes of what a program keeps with a packet that recirculates."""
 _LINE: Final = 64
 """Bytes of a processor's cache line."""
 
@@ -31,17 +33,17 @@ def network_for(
 ) -> Network:
     """The network of a run. ``payload`` is the most bytes of a packet's data.
 
-    A compiled network runs programs in native code. Other runs, and switches whose packets take time to recirculate,
-    have a network in Python. Both give the same results, event by event.
+    Compiled networks and those in Python give the same results, event by event.
     """
     parts = topology, placement, programs, faults, seed
-    if engine not in COMPILED or topology.recirculation_delay:
+    if engine not in COMPILED:
         return Network(*parts, engine)
     # Numba takes a while to load, and only compiled networks need it.
     from p4gen.host.collectives.compiled import CompiledChannel  # noqa: PLC0415
     from p4gen.net.compiled.network import CompiledNetwork  # noqa: PLC0415
 
-    network = CompiledNetwork(*parts, -(-(payload + _HEADERS) // _LINE) * _LINE)
+    frame = payload + _HEADERS + (_KEPT if topology.recirculation_delay else 0)
+    network = CompiledNetwork(*parts, engine, -(-frame // _LINE) * _LINE)
     for nic in network.nics.values():
         nic.channels = CompiledChannel
     return network

@@ -13,6 +13,7 @@ from p4gen.compiled.memory import Ask
 from p4gen.host.compiled.hosts import CompiledHosts, Method
 from p4gen.host.compiled.loop import CompiledLoop
 from p4gen.host.compiled.nics import CompiledNic
+from p4gen.model import EngineName
 from p4gen.net.compiled.links import CompiledDirection
 from p4gen.net.compiled.switches import CompiledNode
 from p4gen.net.world.faults import DirectionFaults, Faults
@@ -34,6 +35,7 @@ class CompiledNetwork(Network):
         programs: Mapping[str, ir.Program],
         faults: Faults,
         seed: int,
+        engine: EngineName,
         frame: int,
     ) -> None:
         self._ports = {
@@ -51,7 +53,7 @@ class CompiledNetwork(Network):
         self._numbers = {name: i for names in (topology.hosts, topology.switches) for i, name in enumerate(names)}
         self._hosts.serve(self._links, _OF_LINKS)
         self._hosts.serve(self._nodes, _OF_NODES)
-        super().__init__(topology, placement, programs, faults, seed, "jit")
+        super().__init__(topology, placement, programs, faults, seed, engine)
         self._hosts.after_action += [node.flush for node in self._nodes]
         self.loop.before_run = [*(node.prepare for node in self._nodes), *(link.prepare for link in self._links)]
 
@@ -66,7 +68,8 @@ class CompiledNetwork(Network):
     @override
     def _new_node(self, name: str) -> CompiledNode:
         number = len(self._nodes)
-        node = CompiledNode(self.frames, number, self.switches[name], self.topology.switch_latency, self.loop)
+        latency, delay = self.topology.switch_latency, self._recirculation(name)
+        node = CompiledNode(self.frames, number, self.switches[name], latency, self.loop, delay)
         of = self.frames.world.switches[number]
         of["outputs"], of["ports"] = sum(list(self._ports.values())[:number]), self._ports[name]
         self._nodes.append(node)

@@ -12,6 +12,7 @@ from p4gen.compiled.memory import NONE
 from p4gen.host.compiled.records import Frames, column
 from p4gen.model import Model
 from p4gen.model.names import find
+from p4gen.model.passes import HELD
 from p4gen.net.compiled.links import CompiledDirection
 from p4gen.net.world.link import Deliver
 from p4gen.net.world.nodes import SwitchNode
@@ -21,36 +22,42 @@ _BYTES: Final = 4
 
 
 class CompiledNode(SwitchNode):
-    """A switch that is record ``number`` of a compiled world. Python gives it its packets if there is an observer."""
+    """A switch that is record ``number`` of a compiled world. Python gives it its packets if the interpreter runs its
+    program, or if there is an observer."""
 
     STATE: ClassVar[tuple[str, ...]] = ()
 
     received: int = column("received")
     lost_ports: int = column("lost_ports")
 
-    def __init__(self, frames: Frames, number: int, switch: Model, latency: int, loop: Any) -> None:
+    def __init__(self, frames: Frames, number: int, switch: Model, latency: int, loop: Any, delay: int) -> None:
+        """``delay`` is the time after which a packet that recirculates arrives again."""
         self._frames, self._record = frames, number
         self._row = frames.world.switches[number]
-        self._engine = switch.native
-        super().__init__(switch, latency, loop)
+        super().__init__(switch, latency, loop, delay)
         row = self._row
-        row["latency"], row["wake_at"] = latency, NONE
-        row["exchange"], row["temporary"], row["batch"] = self._engine.places
+        row["latency"], row["recirculation"], row["wake_at"] = latency, delay, NONE
+        self._engine = switch.native if switch.engine == "jit" else None
+        if self._engine is not None:
+            row["exchange"], row["temporary"], row["batch"] = self._engine.places
 
     def prepare(self) -> None:
         """Tell compiled code what Python has to do, and where the program's memory is."""
-        self._row["by_python"] = self.observer is not None
+        self._row["by_python"] = self._engine is None or self.observer is not None
         self.flush()
 
     def flush(self) -> None:
         """Write new entries into the program's memory, which may move."""
-        state = self._engine.state
-        state.flush()
-        self._row["state"] = state.block.address
+        if self._engine is not None:
+            state = self._engine.state
+            state.flush()
+            self._row["state"] = state.block.address
 
     @override
     def keep_lengths(self, registers: Mapping[str, int]) -> None:
         super().keep_lengths(registers)
+        if self._engine is None:
+            return
         queues, row = self._frames.world.queues, self._row
         row["queues"], row["queues_used"] = row["outputs"], len(registers)
         for i, (register, port) in enumerate(registers.items(), int(row["outputs"])):
@@ -68,6 +75,10 @@ class CompiledNode(SwitchNode):
 
         return deliver
 
+    @override
+    def _hold(self, packet: bytes, until: int) -> None:
+        links.enter(self._frames.world.place, self._record, HELD, self._frames.put(packet), until)
+
     def process(self, count: int, _: int) -> int:
         """Process the packets in ``World.work``."""
         work = self._frames.world.work[:count]
@@ -79,5 +90,6 @@ class CompiledNode(SwitchNode):
 
     def take_events(self, *_: int) -> int:
         """Take over digests and messages. Raises ``Trap`` if the program has trapped."""
+        assert self._engine is not None
         self._engine.take_events()
         return 0

@@ -125,12 +125,16 @@ class SwitchNode:
         for source, out, packet in sent:
             direction = outputs.get(out)
             if out == HELD:
-                self._number += 1
-                self._inbox.append((batch[source][0] + self._recirculation, self._number, HELD, packet))
+                self._hold(packet, batch[source][0] + self._recirculation)
             elif direction is None:
                 self.lost_ports += 1
             else:
                 direction.transmit(packet, batch[source][0] + latency)
+
+    def _hold(self, packet: bytes, until: int) -> None:
+        """A packet recirculates."""
+        self._number += 1
+        self._inbox.append((until, self._number, HELD, packet))
 
     def _process(self, batch: list[_Arrived]) -> Iterable[tuple[int, int, bytes]]:
         """The output in order: the position of the input packet in the batch, port, frame."""
