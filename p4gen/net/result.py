@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from p4gen.host.transport.clock import NS, SECOND, duration_text
-from p4gen.net.world.link import Direction
+
+if TYPE_CHECKING:
+    from p4gen.net.world.link import Direction
 
 MEMORY_RIGHT: Final = "every rank's results and memory are as NumPy says"
 """The verdict on runs that compare ranks' memory, byte by byte."""

@@ -51,7 +51,12 @@ class Wires:
         if addressed is not None:
             placement = replace(placement, mac=addressed.mac, ip=addressed.ip)
         self.network = Network(
-            topology, placement, dict.fromkeys(topology.switches, compile_spec(spec).program), Faults(), 1
+            topology,
+            placement,
+            dict.fromkeys(topology.switches, compile_spec(spec).program),
+            Faults(),
+            1,
+            payload=spec.payload_bytes,
         )
         for name, switch in rig.switches.items():
             self.network.switches[name] = self.network.nodes[name].switch = switch.model

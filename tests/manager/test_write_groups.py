@@ -52,7 +52,7 @@ def connected(rig: Rig, configs: Sequence[RankConfig], hosts: Sequence[str]) -> 
     held = {name: switch.holds() for name, switch in rig.switches.items()}
     addresses = Addresses(plain.mac, plain.ip, held, plain.architectures, {})
     programs = dict.fromkeys(rig.topology.switches, compile_spec(spec).program)
-    network = Network(rig.topology, addresses, programs, Faults(), 1, "jit")
+    network = Network(rig.topology, addresses, programs, Faults(), 1, "jit", payload=spec.payload)
     layout = Layout(spec, len(hosts), PACKETS)
     members = [Member(network.nics[host], rank, layout) for rank, host in enumerate(hosts)]
     for rank, (member, config) in enumerate(zip(members, configs, strict=True)):

@@ -15,7 +15,7 @@ from p4gen.net.drawing import topology_svg
 from p4gen.net.views.capture import Capture
 from p4gen.net.views.ladder import Ladder
 from p4gen.net.world.faults import Faults, Script
-from p4gen.net.world.link import Passage
+from p4gen.net.world.watching import Passage
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.vocabulary.topology import load_topology, packaged_folder
 

@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4gen.errors import InputError
+from p4gen.host.compiled.hosts import CompiledHosts
 from p4gen.host.transport.verbs import Peer
 from p4gen.host.transport.wire import Writer
 from p4gen.net.collectives.kinds import Kinds
 from p4gen.net.world.faults import DirectionFaults, Impairment, Outage, Script, ScriptState, parse_outage, parse_place
-from p4gen.net.world.link import Direction, LinkTraits, Passage
-from p4gen.net.world.loop import EventLoop
+from p4gen.net.world.link import ANSWERS, Direction, LinkTraits
+from p4gen.net.world.watching import Passage
 from p4gen.rocev2.packet import parse, problems
 from p4gen.vocabulary.topology import Ecn
 
@@ -22,7 +23,7 @@ UP = Writer(1, HOST, Peer(2, TREE, 0x100), ecn=True)
 
 
 def test_events_come_in_order_of_time_then_of_request() -> None:
-    loop = EventLoop()
+    loop = CompiledHosts(64, 0).loop
     seen: list[str] = []
     for time, name in ((5, "c"), (3, "a"), (5, "d"), (3, "b")):
         loop.at(time, seen.append, name)
@@ -35,8 +36,16 @@ def test_events_come_in_order_of_time_then_of_request() -> None:
 def direction(faults: DirectionFaults | None = None, **traits: object) -> tuple[Direction, list[tuple[int, bytes]]]:
     given_traits = {"bandwidth": 100_000_000_000, "delay": 1_000_000, "queue": 10_000, "ecn": None} | traits
     arrived: list[tuple[int, bytes]] = []
-    found = Direction("a", "b", LinkTraits(**given_traits), EventLoop(), faults, "seed")  # type: ignore[arg-type]
-    found.deliver = lambda time, frame: arrived.append((time, frame))
+    hosts = CompiledHosts(2048, 1, directions=1)
+    found = Direction(hosts.frames, 0, "a", "b", LinkTraits(**given_traits), faults, "seed")  # type: ignore[arg-type]
+    hosts.serve([found], ANSWERS)
+
+    def watch(passage: Passage) -> None:
+        if passage.arrived is not None:
+            arrived.append((passage.arrived, passage.frame))
+
+    found.watcher = watch
+    found.prepare()
     return found, arrived
 
 

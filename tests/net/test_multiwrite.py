@@ -13,7 +13,7 @@ from p4gen.errors import InputError
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Completion, Recovery, SendWr
 from p4gen.net.world.faults import Faults, Impairment, Outage
-from p4gen.net.world.link import Passage
+from p4gen.net.world.watching import Passage
 from p4gen.papers.multiwrite.ranks.hosts import Member
 from p4gen.papers.multiwrite.ranks.layout import RECORD
 from p4gen.papers.multiwrite.simulation import Layer, WriteConfig, WriteSimulation

@@ -13,7 +13,7 @@ from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
 from p4gen.net.order import RunOrder
 from p4gen.net.world.faults import Faults, Impairment, Outage, Script
-from p4gen.net.world.link import Passage
+from p4gen.net.world.watching import Passage
 from p4gen.papers.multiwrite.ranks.calls import choose, memory_problem
 from p4gen.papers.multiwrite.ranks.options import Choice
 from p4gen.papers.multiwrite.ranks.planning import fitted

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from p4gen.host.compiled.hosts import CompiledHosts
 from p4gen.host.transport.clock import MS, SECOND, US
 from p4gen.net.collectives.config import SimConfig
 from p4gen.net.collectives.simulation import simulate
 from p4gen.net.world.faults import Faults, Outage
-from p4gen.net.world.loop import EventLoop
 from p4gen.net.world.patience import Patience
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.vocabulary.message import Collective
@@ -17,7 +17,7 @@ class Run:
     """A loop in which something happens every 10 us, and nothing makes progress unless a test says so."""
 
     def __init__(self, timeout: int = 0, waits: int = 0) -> None:
-        self.loop, self.done, self.waits = EventLoop(), 0, waits
+        self.loop, self.done, self.waits = CompiledHosts(64, 0).loop, 0, waits
         self.patience = Patience(self.loop, timeout, lambda: self.done, lambda: self.waits)
         self._again(None)
 

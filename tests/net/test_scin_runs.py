@@ -18,7 +18,7 @@ from p4gen.host.transport.verbs import Recovery
 from p4gen.net.order import RunOrder
 from p4gen.net.result import RunResult
 from p4gen.net.world.faults import Faults, Impairment, Outage, Script
-from p4gen.net.world.link import Passage
+from p4gen.net.world.watching import Passage
 from p4gen.papers.scin import control, simulation, words
 from p4gen.papers.scin.codes import Status
 from p4gen.papers.scin.control import Pattern, PullContext

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from p4gen.groups.group import Edge, Endpoint, PlacedEdge
 from p4gen.groups.ticks import tick
+from p4gen.host.compiled.hosts import CompiledHosts
 from p4gen.host.transport.clock import US
-from p4gen.net.world.loop import EventLoop
 from p4gen.net.world.nodes import SwitchNode
 from p4gen.net.world.ticks import INTERVAL, Ticker
 from p4gen.rocev2 import icrc
@@ -35,7 +35,7 @@ def test_a_tick_comes_from_the_edges_far_end_and_names_the_pipeline() -> None:
 
 
 def test_edges_that_were_used_are_ticked_until_nothing_comes_of_it() -> None:
-    loop, node = EventLoop(), Silent()
+    loop, node = CompiledHosts(64, 0).loop, Silent()
     ticker = Ticker({"s0": node}, PLACED, loop, lambda _, context: context == 1, lambda: False, lambda: 0, US, AGENT)
     loop.at(10 * INTERVAL, lambda _: None)
     loop.run()

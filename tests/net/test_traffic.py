@@ -178,11 +178,11 @@ def test_a_shared_buffer_bounds_the_queues_together() -> None:
 @pytest.mark.parametrize("alpha", [0.25, 0.5, 1.0])
 def test_a_queue_is_as_long_as_its_share_of_what_is_free(alpha: float) -> None:
     simulation = TrafficSimulation(congested("200K", alpha))
-    buffer = simulation.network.buffers["leaf0"]
+    loop, queues = simulation.network.loop, simulation.network.nodes["leaf0"].outputs.values()
     most = 0
     while not simulation.done:
-        simulation.network.loop.run(count=10)
-        most = max(most, buffer.used(simulation.network.loop.now))
+        loop.run(count=10)
+        most = max(most, sum(queue.backlog(loop.now) for queue in queues))
     # One queue q alone: q <= alpha (size - q). Three links bring 15,000 bytes in the latency that switches work ahead.
     longest = 200 * 1024 * alpha / (1 + alpha)
     assert 0.95 * longest < most < longest + 16_000

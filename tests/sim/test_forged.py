@@ -9,7 +9,7 @@ import pytest
 
 from p4gen.net.collectives.config import SimConfig
 from p4gen.net.collectives.simulation import Simulation
-from p4gen.net.world.link import Passage
+from p4gen.net.world.watching import Passage
 from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.rocev2.packet import parse
 from p4gen.vocabulary.topology import load_topology

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from p4gen.host.collectives.commlib import Communicator
+from p4gen.host.compiled.loop import CompiledLoop
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
-from p4gen.host.transport.requester import Requester
 from p4gen.host.transport.verbs import Recovery
 from p4gen.model import EngineName
 from p4gen.net.collectives.config import Call, Work
@@ -21,8 +22,7 @@ from p4gen.net.collectives.simulation import SimConfig, Simulation
 from p4gen.net.job import Job
 from p4gen.net.world.faults import DirectionFaults, Faults, Impairment, Script
 from p4gen.net.world.freezing import Frozen
-from p4gen.net.world.link import Passage
-from p4gen.net.world.nodes import SwitchNode
+from p4gen.net.world.watching import Passage
 from p4gen.papers.epic.spec import Mode
 from p4gen.vocabulary.collective import Reliability
 from p4gen.vocabulary.message import Collective
@@ -207,7 +207,7 @@ def repr_of(value: Any) -> str:
 
 @pytest.mark.parametrize(
     ("part", "forgotten"),
-    [(Requester, "una"), (DirectionFaults, "random"), (SwitchNode, "_inbox")],
+    [(Communicator, "_queue"), (DirectionFaults, "random"), (CompiledLoop, "_actions")],
 )
 @pytest.mark.long
 def test_a_forgotten_attribute_is_noticed(part: type, forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 
 from p4gen.errors import InputError
+from p4gen.host.compiled.hosts import CompiledHosts
 from p4gen.model import EngineName, Model
 from p4gen.model.passes import HELD
 from p4gen.model.recirculation import GO, HOLD, ROUND, SETTLE, Recirculation
 from p4gen.net.collectives.simulation import SimConfig, Simulation
-from p4gen.net.world.loop import EventLoop
+from p4gen.net.world import link, nodes
+from p4gen.net.world.link import Direction, LinkTraits
 from p4gen.net.world.nodes import SwitchNode
+from p4gen.net.world.watching import Passage
 from p4gen.p4.compile import compile_text
 from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.vocabulary.message import Collective
@@ -58,29 +61,29 @@ LATENCY, DELAY = 400, 1000
 ENGINES: tuple[EngineName, ...] = ("interp", "jit")
 
 
-class Line:
-    """The link of port 2."""
-
-    def __init__(self) -> None:
-        self.sent: list[tuple[int, bytes]] = []
-
-    def transmit(self, frame: bytes, at: int) -> None:
-        self.sent.append((at, frame))
-
-
 def arriving(engine: EngineName, delay: int, *packets: tuple[int, int]) -> list[tuple[int, list[int]]]:
     """When what leaves, as {left, kept, number of its last pass, port}: packets arrive at port 1, each at a time, and
     have so many recirculations before them."""
-    loop, line = EventLoop(), Line()
-    node = SwitchNode(Model(compile_text(PROGRAM, "round.p4").program, engine=engine), LATENCY, loop, delay)
-    node.outputs[2] = line  # type: ignore[assignment]
+    hosts = CompiledHosts(1024, 1, directions=1, switches=1, outputs=3)
+    hosts.add(1, 1)
+    model = Model(compile_text(PROGRAM, "round.p4").program, engine=engine)
+    node = SwitchNode(hosts.frames, 0, model, LATENCY, delay)
+    line = Direction(hosts.frames, 0, "s0", "h0", LinkTraits(10**18, 0, 1000), None, "seed")
+    node.outputs[2] = line
+    hosts.world.switches["ports"], hosts.world.outputs["value"][2] = 3, line.number
+    hosts.serve([node], nodes.ANSWERS)
+    hosts.serve([line], link.ANSWERS)
+    sent: list[Passage] = []
+    line.watcher = sent.append
+    node.prepare()
+    line.prepare()
     deliver = node.port(1)
     for at, left in packets:
         deliver(at, bytes([left, 0, 0, 0]) + b"rest")
-    loop.run()
+    hosts.loop.run()
     assert node.received == len(packets)
-    assert all(frame.endswith(b"rest") for _, frame in line.sent)
-    return [(at, list(frame[:4])) for at, frame in line.sent]
+    assert all(passage.frame.endswith(b"rest") for passage in sent)
+    return [(passage.sent, list(passage.frame[:4])) for passage in sent]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -25,7 +25,7 @@ from p4gen.net.runs import Runs
 from p4gen.net.views.capture import Capture
 from p4gen.net.views.ladder import Ladder
 from p4gen.net.views.notes import observe
-from p4gen.net.world.link import Passage, Watcher
+from p4gen.net.world.watching import Passage, Watcher
 
 R = TypeVar("R", bound=RunResult)
 

@@ -38,10 +38,10 @@ class CompiledHosts:
         self.after_action: list[Callable[[], None]] = []
         """What has to be done after an action of Python's: switches take over new entries."""
         self._served: dict[int, tuple[Sequence[Any], Method]] = {}
-        self._answer = _CALLBACK(self._asked)
+        self.frames.answers = answer = _CALLBACK(self._asked)
         every = self.world.all
         every["burst"] = burst
-        every["ask"] = ctypes.cast(self._answer, ctypes.c_void_p).value
+        every["ask"] = ctypes.cast(answer, ctypes.c_void_p).value
         every["crc"] = machine.crc32().address("crc32_from")
         self.serve(self.pairs, _OF_PAIRS)
         self.serve(self.nics, _OF_NICS)

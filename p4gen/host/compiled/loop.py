@@ -11,7 +11,7 @@ from p4gen.host.transport.clock import Action
 
 
 class CompiledLoop:
-    """The loop of a compiled world (``p4gen.net.world.loop.EventLoop``). An exception of an action ends the run."""
+    """The loop of a compiled world (``p4gen.net.world.loop.Loop``). An exception of an action ends the run."""
 
     STATE: ClassVar[tuple[str, ...]] = ("_actions", "_next")
 

@@ -42,6 +42,8 @@ class Frames:
         self.world = of
         self._pool, self._lengths = of.pool.data, of.lengths["value"]
         self._slot = int(of.all["slot"][0])
+        self.answers: Any = None
+        """What answers compiled code. It has to live as long as the world."""
 
     def get(self, frame: int) -> bytes:
         """A frame's bytes."""

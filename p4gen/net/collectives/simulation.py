@@ -22,10 +22,10 @@ from p4gen.net.collectives.diagnosis import Diagnosis, diagnose
 from p4gen.net.collectives.running import RankTask, RunningGroup
 from p4gen.net.collectives.state import group_reader
 from p4gen.net.collectives.values import Member, draw
-from p4gen.net.compiled.choice import network_for
 from p4gen.net.job import Job, Stuck
 from p4gen.net.order import RunOrder
 from p4gen.net.result import LinkUse, RunResult
+from p4gen.net.world.network import Network
 from p4gen.p4.compile import program_from
 from p4gen.plan.placement.network import place
 from p4gen.plan.placement.placed import PlacedGroup
@@ -78,7 +78,7 @@ class Simulation(Job[RankTask, SimResult]):
         self.placement = place(topology, spec, requests, trees=config.trees)
         program = compile_spec(spec).program if text is None else program_from(text(spec), f"{spec.program}.p4")
         programs = dict.fromkeys(topology.switches, program)
-        network = network_for(
+        network = Network(
             topology,
             self.placement,
             programs,

@@ -12,7 +12,7 @@ from typing import Final
 
 from p4gen.net.traffic.traffic_simulation import TrafficSimulation
 from p4gen.net.traffic.wiring import Track
-from p4gen.net.world.link import Passage
+from p4gen.net.world.watching import Passage
 from p4gen.rocev2.layouts import ROCE, ROCE_ANSWER
 from p4gen.rocev2.opcodes import Nak, NakCode, Opcode
 

@@ -14,13 +14,13 @@ from p4gen.host.collectives.arrays import Array, reduced
 from p4gen.host.transport.clock import NS, SECOND
 from p4gen.host.transport.verbs import Recovery
 from p4gen.net.collectives.check import difference
-from p4gen.net.compiled.choice import network_for
 from p4gen.net.job import Job, Stuck
 from p4gen.net.result import RunResult
 from p4gen.net.traffic.series import Sample
 from p4gen.net.traffic.stuck import stuck
 from p4gen.net.traffic.traffic import Pattern, TrafficConfig
 from p4gen.net.traffic.wiring import HostTask, Members, Track, Wiring, members
+from p4gen.net.world.network import Network
 from p4gen.plan.placement.placer import Names
 from p4gen.plan.placement.plain import place_plain
 from p4gen.program.compilation import compile_spec
@@ -111,7 +111,7 @@ class TrafficSimulation(Job[HostTask, TrafficResult]):
         registered = wiring.connections if config.registers else ()
         self.placement = place_plain(topology, specs, registered, config.epoch)
         programs = {switch: compile_spec(spec).program for switch, spec in specs.items()}
-        network = network_for(
+        network = Network(
             topology,
             self.placement,
             programs,

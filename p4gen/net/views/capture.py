@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable
 from typing import BinaryIO, Final
 
-from p4gen.net.world.link import Passage
+from p4gen.net.world.watching import Passage
 
 _SECTION: Final = 0x0A0D0D0A
 _INTERFACE: Final = 1

@@ -8,7 +8,7 @@ from html import escape
 
 from p4gen.host.transport.clock import duration_text
 from p4gen.net.collectives.kinds import Kinds, roce_text
-from p4gen.net.world.link import Passage
+from p4gen.net.world.watching import Passage
 
 _COLUMN = 150
 _TOP = 60

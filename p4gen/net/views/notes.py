@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic
 
 from p4gen.families import Facet, OwnSpec, family_of
 from p4gen.net.world.network import Network
-from p4gen.net.world.nodes import Observer
+from p4gen.net.world.watching import Observer
 from p4gen.switch.drops import dropped
 from p4gen.vocabulary import ProgramSpec
 

@@ -5,27 +5,33 @@ from __future__ import annotations
 import random
 from collections import Counter, deque
 from collections.abc import Mapping
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from p4gen.arch import Architecture
 from p4gen.errors import InputError
 from p4gen.groups.group import SwitchConfig
 from p4gen.host.transport.clock import US
-from p4gen.host.transport.nic import Nic
 from p4gen.model import EngineName, Model
 from p4gen.model.behaviour import behaviour_of
 from p4gen.net.collectives.kinds import Kinds
-from p4gen.net.world.buffer import SharedBuffer
 from p4gen.net.world.faults import DirectionFaults, Faults, ScriptState, applies
-from p4gen.net.world.link import Direction, LinkTraits, Passage, Watcher
-from p4gen.net.world.loop import EventLoop, Loop
-from p4gen.net.world.nodes import HostNode, SwitchNode
+from p4gen.net.world.watching import Passage, Watcher
 from p4gen.p4 import ir
 from p4gen.rocev2.layouts import ICRC, ROCE
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.vocabulary.topology import Link, TopologySpec
 
+if TYPE_CHECKING:
+    from p4gen.net.world.link import Direction
+    from p4gen.net.world.nodes import SwitchNode
+
 REMEMBERED_DROPS = 10_000
+_HEADERS = 128
+"""The most bytes of a frame beside its payload."""
+_KEPT = 4096
+"""The most bytes of what a program keeps with a packet that recirculates."""
+_LINE = 64
+"""Bytes of a processor's cache line."""
 _SHORTEST = ROCE.size + ICRC.size
 """The least size of a RoCEv2 frame, in bytes."""
 _SRC_ADDR, _DST_ADDR = ROCE.bytes("ipv4.src_addr"), ROCE.bytes("ipv4.dst_addr")
@@ -64,7 +70,8 @@ class Addresses(Protocol):
 
 class Network:
     """The hosts, switches and links of a topology. Each switch runs its own program of ``programs``, and is configured
-    for the placement; the program's architecture determines the ports of its links."""
+    for the placement; the program's architecture determines the ports of its links. ``payload`` is the most bytes of a
+    packet's data."""
 
     STATE: ClassVar = ("drops", "recent_drops", "lost_requests")
 
@@ -76,14 +83,36 @@ class Network:
         faults: Faults,
         seed: int,
         engine: EngineName = "interp",
+        *,
+        payload: int,
     ) -> None:
         faults.check(topology)
+        # Numba takes a while to load, and only networks need it.
+        from p4gen.host.collectives.compiled import CompiledChannel  # noqa: PLC0415
+        from p4gen.host.compiled.hosts import CompiledHosts  # noqa: PLC0415
+        from p4gen.net.world import link, nodes  # noqa: PLC0415
+
         self.topology = topology
-        self.loop = self._new_loop()
+        self._ports = {
+            name: 1 + max((placement.architectures[name].front_port(i) for i in range(len(links))), default=0)
+            for name, links in topology.ports.items()
+            if name in topology.switches
+        }
+        frame = payload + _HEADERS + (_KEPT if topology.recirculation_delay else 0)
+        self._hosts = CompiledHosts(
+            -(-frame // _LINE) * _LINE,
+            len(topology.hosts),
+            directions=2 * len(topology.links),
+            switches=len(topology.switches),
+            outputs=sum(self._ports.values()),
+        )
+        self.loop = self._hosts.loop
         self.kinds = Kinds(
             {placement.ip[host]: rank for rank, host in enumerate(topology.rank_hosts)}, placement.tree_depths
         )
-        self.nics = {host: self._new_nic(placement.mac[host], placement.ip[host]) for host in topology.hosts}
+        self.nics = {host: self._hosts.add(placement.mac[host], placement.ip[host]) for host in topology.hosts}
+        for nic in self.nics.values():
+            nic.channels = CompiledChannel
         self.switches: dict[str, Model] = {}
         self.nodes: dict[str, SwitchNode] = {}
         self.directions: dict[str, Direction] = {}
@@ -94,8 +123,8 @@ class Network:
         """Requests lost on links, by the address and the QP of their destination."""
         self.reports_losses = False
         """Whether NICs are told which of their packets links have dropped (``Recovery.ORACLE``)."""
-        self.buffers: dict[str, SharedBuffer] = {}
         self._arch = placement.architectures
+        self._number = {name: number for number, name in enumerate(topology.switches)}
         self._nics_by_ip = {nic.ip: nic for nic in self.nics.values()}
         for name in topology.switches:
             chance = random.Random(f"{seed} {name}").getrandbits(64)  # noqa: S311 - a simulation, to be repeatable
@@ -103,26 +132,23 @@ class Network:
             placement.switches[name].install(switch)
             self.switches[name] = switch
             self.nodes[name] = self._new_node(name)
-            if topology.buffer is not None:
-                self.buffers[name] = SharedBuffer(topology.buffer)
         self.scripts = scripts = [ScriptState(script) for script in faults.scripts]
-        for link in topology.links:
-            for src, dst in (link.ends, link.ends[::-1]):
-                self._connect(link, src, dst, faults, scripts, seed)
-
-    def _new_loop(self) -> Loop:
-        return EventLoop()
-
-    def _new_nic(self, mac: int, ip: int) -> Nic:
-        return Nic(mac, ip, self.loop)
+        for each in topology.links:
+            for src, dst in (each.ends, each.ends[::-1]):
+                self._connect(each, src, dst, faults, scripts, seed)
+        self._hosts.serve(list(self.directions.values()), link.ANSWERS)
+        self._hosts.serve(list(self.nodes.values()), nodes.ANSWERS)
+        self._hosts.after_action += [node.flush for node in self.nodes.values()]
+        self.loop.before_run += [each.prepare for each in self.nodes.values()]
+        self.loop.before_run += [each.prepare for each in self.directions.values()]
 
     def _new_node(self, name: str) -> SwitchNode:
-        return SwitchNode(self.switches[name], self.topology.switch_latency, self.loop, self._recirculation(name))
+        frames, number = self._hosts.frames, len(self.nodes)
+        of = frames.world.switches[number]
+        of["outputs"], of["ports"] = sum(list(self._ports.values())[:number]), self._ports[name]
+        from p4gen.net.world.nodes import SwitchNode  # noqa: PLC0415 - as in __init__
 
-    def _new_direction(
-        self, src: str, dst: str, traits: LinkTraits, faults: DirectionFaults | None, seed: str
-    ) -> Direction:
-        return Direction(src, dst, traits, self.loop, faults, seed)
+        return SwitchNode(frames, number, self.switches[name], self.topology.switch_latency, self._recirculation(name))
 
     def _recirculation(self, switch: str) -> int:
         """The time, in ps, after which a packet that recirculates is at a switch's ingress again."""
@@ -141,7 +167,7 @@ class Network:
 
     def parts(self) -> dict[str, object]:
         """The parts that have state, by name."""
-        found: dict[str, object] = {"network": self, "loop": self.loop}
+        found: dict[str, object] = {"network": self, "loop": self.loop, "world": self._hosts.state()}
         for host, nic in self.nics.items():
             found |= {f"{host} {name}": part for name, part in nic.parts().items()}
         for name, node in self.nodes.items():
@@ -150,18 +176,23 @@ class Network:
             found[name] = direction
             if direction.faults is not None:
                 found[f"{name} faults"] = direction.faults
-        found |= {f"{name} buffer": buffer for name, buffer in self.buffers.items()}
         return found | {f"script {number}": script for number, script in enumerate(self.scripts)}
 
     @property
     def waits_for(self) -> str:
         """What the first run waits for before it begins; "" if for nothing."""
-        return ""
+        from p4gen.compiled import run  # noqa: PLC0415 - as in __init__
+        from p4gen.compiled.cached import is_kept  # noqa: PLC0415
+
+        return "" if is_kept(run.run) else "compiling the network, once"
 
     def restored(self) -> None:
         """The parts have returned to an earlier state."""
+        self._hosts.restored()
 
     def _connect(self, link: Link, src: str, dst: str, faults: Faults, scripts: list[ScriptState], seed: int) -> None:
+        from p4gen.net.world.link import Direction, LinkTraits  # noqa: PLC0415 - as in __init__
+
         topology = self.topology
         traits = LinkTraits(*(topology.setting(link, name) for name in ("bandwidth", "delay", "queue", "ecn")))
         touches_host = src in self.nics or dst in self.nics
@@ -172,20 +203,22 @@ class Network:
         if impairments or outages or mine:
             chance = random.Random(f"{seed} {src}>{dst} faults")  # noqa: S311 - a simulation, to be repeatable
             trouble = DirectionFaults(chance, impairments, outages, mine, self.kinds)
-        direction = self._new_direction(src, dst, traits, trouble, f"{seed} {src}>{dst} marks")
+        number, of = len(self.directions), self._hosts.frames.world
+        direction = Direction(self._hosts.frames, number, src, dst, traits, trouble, f"{seed} {src}>{dst} marks")
         direction.on_drop = self._dropped
         self.directions[direction.name] = direction
         if src in self.nics:
-            self.nics[src].line = direction
+            of.hosts["direction"][self.nics[src].number] = number
         else:
-            self.nodes[src].outputs[self._arch[src].front_port(topology.port(src, link))] = direction
-            if src in self.buffers:
-                direction.buffer = self.buffers[src]
-                direction.buffer.add(direction)
+            port = self._arch[src].front_port(topology.port(src, link))
+            self.nodes[src].outputs[port] = direction
+            of.outputs["value"][int(of.switches["outputs"][self._number[src]]) + port] = number
+            if topology.buffer is not None:
+                direction.share(self._number[src], topology.buffer)
         if dst in self.nics:
-            direction.deliver = HostNode(self.nics[dst], self.loop).deliver
+            direction.join(self.nics[dst].number, None)
         else:
-            direction.deliver = self.nodes[dst].port(self._arch[dst].front_port(topology.port(dst, link)))
+            direction.join(self._number[dst], self._arch[dst].front_port(topology.port(dst, link)))
 
     def _dropped(self, passage: Passage) -> None:
         self.drops[f"{passage.src}>{passage.dst}", passage.reason] += 1

@@ -1,65 +1,61 @@
-"""The nodes at the ends of links: hosts with a NIC, and switches."""
+"""The switches at the ends of links: packets are given to a program in batches (``p4gen.compiled.switches``)."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, MutableSequence, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableSequence
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, Final
 
-from p4gen.host.transport.clock import Clock
-from p4gen.host.transport.nic import Nic
+from p4gen.compiled import links
+from p4gen.compiled.memory import NONE, Ask
+from p4gen.host.compiled.hosts import Method
+from p4gen.host.compiled.records import Frames, column
 from p4gen.model import Model
+from p4gen.model.names import find
 from p4gen.model.passes import HELD
-from p4gen.net.world.link import Deliver, Direction
+from p4gen.net.world.link import Direction
+from p4gen.net.world.watching import Observer
 
-_Arrived = tuple[int, int, int, bytes]
-"""Time of arrival, running number, port, frame."""
-Observer = Callable[[int, bytes, Sequence[bytes]], None]
-"""Takes the time at which a frame arrived, the frame, and what a switch sends for it."""
-
-
-class HostNode:
-    """A host: a NIC and its link."""
-
-    def __init__(self, nic: Nic, loop: Clock) -> None:
-        self.nic = nic
-        self._loop = loop
-
-    def deliver(self, arrival: int, frame: bytes) -> None:
-        """Take a frame that arrives at time ``arrival``."""
-        self._loop.at(arrival, self.nic.receive, frame)
+_Arrived = tuple[int, int, bytes]
+"""Time of arrival, port, frame."""
+Deliver = Callable[[int, bytes], None]
+"""A function that takes the time of arrival, which may be in the future, and the frame."""
+_BYTES: Final = 4
+"""Bytes of a register that holds the length of a queue."""
 
 
 class SwitchNode:
-    """A switch: a packet enters the queue of its output port ``latency`` after its arrival. A packet that recirculates
-    arrives again ``recirculation`` after its last arrival; 0: at once.
+    """A switch, record ``number`` of a world: a packet enters the queue of its output port ``latency`` after its
+    arrival. A packet that recirculates arrives again ``recirculation`` after its last arrival; 0: at once.
 
     Packets are given to the program in batches, in order of arrival. This affects only the speed: an output cannot
     leave before ``latency`` has passed, and by then all earlier arrivals are known. No batch reaches beyond the time at
-    which its first packet may arrive again.
+    which its first packet may arrive again. Python gives the program its packets if the interpreter runs it, or if
+    there is an observer.
     """
 
-    STATE: ClassVar[tuple[str, ...]] = ("received", "lost_ports", "_inbox", "_number", "_wake_at")
+    STATE: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, switch: Model, latency: int, loop: Clock, recirculation: int = 0) -> None:
+    received: int = column("received")
+    lost_ports: int = column("lost_ports")
+    """Number of packets sent to ports without a link."""
+
+    def __init__(self, frames: Frames, number: int, switch: Model, latency: int, recirculation: int = 0) -> None:
         self.switch = switch
         self.outputs: dict[int, Direction] = {}
         """The outgoing direction of the link, by port."""
-        self.received = 0
-        self.lost_ports = 0
-        """Number of packets sent to ports without a link."""
-        self._latency = latency
-        self._recirculation = recirculation
-        if recirculation:
-            switch.hold_recirculated()
-        self._loop = loop
-        self._inbox: list[_Arrived] = []
-        self._number = 0
-        self._wake_at: int | None = None
         self.observer: Observer | None = None
         """Called for every packet; packets are then processed one by one."""
+        self._frames, self._record = frames, number
+        self._latency, self._recirculation = latency, recirculation
+        if recirculation:
+            switch.hold_recirculated()
         self._lengths: list[tuple[MutableSequence[int], Direction]] = []
+        self._engine = switch.native if switch.engine == "jit" else None
+        self._row = row = frames.world.switches[number]
+        row["latency"], row["recirculation"], row["wake_at"] = latency, recirculation, NONE
+        if self._engine is not None:
+            row["exchange"], row["temporary"], row["batch"] = self._engine.places
 
     def keep_lengths(self, registers: Mapping[str, int]) -> None:
         """Keep the lengths of queues, in bytes, in registers of the program, each with its port.
@@ -68,39 +64,41 @@ class SwitchNode:
         """
         cells = self.switch.register_cells
         self._lengths = [(cells(register), self.outputs[port]) for register, port in registers.items()]
+        if self._engine is None:
+            return
+        queues, row = self._frames.world.queues, self._row
+        row["queues"], row["queues_used"] = row["outputs"], len(registers)
+        for i, (register, port) in enumerate(registers.items(), int(row["outputs"])):
+            item = find("register", register, self._engine.state.layout.registers)
+            assert item.bytes == _BYTES
+            queues[i] = item.offset, item.width, self.outputs[port].number
+
+    def prepare(self) -> None:
+        """Tell compiled code what Python has to do, and where the program's memory is."""
+        self._row["by_python"] = self._engine is None or self.observer is not None
+        self.flush()
+
+    def flush(self) -> None:
+        """Write new entries into the program's memory, which may move."""
+        if self._engine is not None:
+            state = self._engine.state
+            state.flush()
+            self._row["state"] = state.block.address
 
     def port(self, number: int) -> Deliver:
-        """The function to which a link delivers frames for this port."""
+        """The function to which frames for this port are delivered."""
 
         def deliver(arrival: int, frame: bytes) -> None:
-            self._number += 1
-            self._inbox.append((arrival, self._number, number, frame))
-            due = arrival + self._latency
-            if self._wake_at is None or due < self._wake_at:
-                self._wake_at = due
-                self._loop.at(due, self._wake)
+            links.arrive(self._frames.world.place, self._record, number, self._frames.put(frame), arrival)
 
         return deliver
 
-    def _wake(self, _: object) -> None:
-        now = self._loop.now
-        if self._wake_at != now:
-            return  # an earlier call has handled it
-        self._wake_at = None
-        inbox = self._inbox
-        inbox.sort()
-        until = min(now, inbox[0][0] + self._recirculation) if self._recirculation else now
-        count = bisect_right(inbox, until, key=_arrival)
-        batch = inbox[:count]
-        del inbox[:count]
-        self.received += sum(port != HELD for _, _, port, _ in batch)
-        self._give(batch)
-        if inbox and self._wake_at is None:
-            self._wake_at = max(min(inbox)[0] + self._latency, now)
-            self._loop.at(self._wake_at, self._wake)
+    # --- what compiled code asks for ---
 
-    def _give(self, batch: list[_Arrived]) -> None:
-        """Give packets to the program, and send the output."""
+    def process(self, count: int, _: int) -> int:
+        """Give the packets in ``World.work`` to the program, and send the output."""
+        work = self._frames.world.work[:count]
+        batch = [(int(time), int(port), self._frames.get(int(frame))) for time, _, port, frame in work]
         if self._lengths or self.observer is not None:
             # A packet's way depends on the queues that those before it have joined.
             for entry in batch:
@@ -108,6 +106,13 @@ class SwitchNode:
                 self._send([entry])
         else:
             self._send(batch)
+        return 0
+
+    def take_events(self, *_: int) -> int:
+        """Take over digests and messages. Raises ``Trap`` if the program has trapped."""
+        assert self._engine is not None
+        self._engine.take_events()
+        return 0
 
     def _refresh(self, at: int) -> None:
         for cells, direction in self._lengths:
@@ -115,41 +120,36 @@ class SwitchNode:
 
     def _send(self, batch: list[_Arrived]) -> None:
         """Process packets, and send the output."""
-        outputs, latency = self.outputs, self._latency
         sent = self._process(batch)
         if self.observer is not None:
             sent = list(sent)
-            ((arrival, _, port, frame),) = batch
+            ((arrival, port, frame),) = batch
             if port != HELD:
                 self.observer(arrival, frame, [packet for _, out, packet in sent if out != HELD])
         for source, out, packet in sent:
-            direction = outputs.get(out)
+            arrival, direction = batch[source][0], self.outputs.get(out)
             if out == HELD:
-                self._hold(packet, batch[source][0] + self._recirculation)
+                held = self._frames.put(packet)
+                links.enter(self._frames.world.place, self._record, HELD, held, arrival + self._recirculation)
             elif direction is None:
                 self.lost_ports += 1
             else:
-                direction.transmit(packet, batch[source][0] + latency)
-
-    def _hold(self, packet: bytes, until: int) -> None:
-        """A packet recirculates."""
-        self._number += 1
-        self._inbox.append((until, self._number, HELD, packet))
+                direction.transmit(packet, arrival + self._latency)
 
     def _process(self, batch: list[_Arrived]) -> Iterable[tuple[int, int, bytes]]:
         """The output in order: the position of the input packet in the batch, port, frame."""
-        if len(batch) == 1 or self.switch.engine == "interp":
+        if len(batch) == 1 or self._engine is None:
             process = self.switch.process
-            return [(i, *out) for i, (_, _, port, frame) in enumerate(batch) for out in process(port, frame)]
+            return [(i, *out) for i, (_, port, frame) in enumerate(batch) for out in process(port, frame)]
         # llvmlite takes a while to load, and only this engine needs it.
         from p4gen.model.jit import Batch  # noqa: PLC0415
 
-        out = self.switch.process_batch(Batch.of([(port, frame) for _, _, port, frame in batch]))
+        out = self.switch.process_batch(Batch.of([(port, frame) for _, port, frame in batch]))
         assert out.sources is not None
         whole, at = out.data.tobytes(), out.offsets.tolist()
         frames = [whole[start:end] for start, end in pairwise(at)]
         return zip(out.sources.tolist(), out.ports.tolist(), frames, strict=True)
 
 
-def _arrival(entry: _Arrived) -> int:
-    return entry[0]
+ANSWERS: Final[dict[Ask, Method]] = {Ask.BATCH: SwitchNode.process, Ask.EVENTS: SwitchNode.take_events}
+"""What compiled code asks of switches."""

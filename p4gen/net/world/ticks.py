@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import groupby
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from p4gen.groups.group import PlacedEdge
 from p4gen.groups.ticks import UNIT_S, tick
 from p4gen.host.transport.clock import SECOND, US
 from p4gen.net.world.loop import Loop
-from p4gen.net.world.nodes import SwitchNode
 from p4gen.vocabulary.ticks import EVERY_US
+
+if TYPE_CHECKING:
+    from p4gen.net.world.nodes import SwitchNode
 
 INTERVAL = EVERY_US * US
 UNIT = round(UNIT_S * SECOND)

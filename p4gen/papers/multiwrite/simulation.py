@@ -15,9 +15,9 @@ from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Recovery
 from p4gen.model import EngineName
-from p4gen.net.compiled.choice import network_for
 from p4gen.net.job import DrivenJob
 from p4gen.net.world.faults import Faults
+from p4gen.net.world.network import Network
 from p4gen.net.world.ticks import UNIT
 from p4gen.papers.multiwrite.control import edge_index
 from p4gen.papers.multiwrite.placing import Addresses, Waypoint, WritePlacement, straight
@@ -123,7 +123,7 @@ class WriteSimulation(DrivenJob[Calls[Any]]):
         ranks = range(len(topology.rank_hosts))
         programs = dict.fromkeys(topology.switches, compile_spec(spec).program)
         addresses = Addresses.of(topology, spec)
-        network = network_for(
+        network = Network(
             topology,
             addresses,
             programs,

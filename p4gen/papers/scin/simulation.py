@@ -17,9 +17,9 @@ from p4gen.host.collectives.arrays import array_type
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import QpConfig, Recovery, Resumption
 from p4gen.model import EngineName
-from p4gen.net.compiled.choice import network_for
 from p4gen.net.job import DrivenJob, Task
 from p4gen.net.world.faults import Faults
+from p4gen.net.world.network import Network
 from p4gen.papers.scin.codes import Status
 from p4gen.papers.scin.control import Pattern, PullContext, configuration
 from p4gen.papers.scin.placing import Plain, tick_of
@@ -63,7 +63,7 @@ class PullSimulation(DrivenJob[Task]):
         plain = Plain.of(topology, spec)
         switch = plain.switch
         programs = {switch: compile_spec(spec).program}
-        network = network_for(
+        network = Network(
             topology,
             plain,
             programs,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from p4gen.host.transport.clock import US
 from p4gen.net.collectives.kinds import roce_text
-from p4gen.net.world.link import Passage
+from p4gen.net.world.watching import Passage
 from p4gen.verification.search.events import CORRUPT, DELAY, DELIVER, DUPLICATE, EXPIRE, FORGED, HELD, LATE, LOSE, TICK
 from p4gen.verification.system import Effect, System
 

@@ -207,7 +207,7 @@ class FlowScope(Scope):
             switch: program_from(self._text(spec), f"{spec.program}.p4") for switch, spec in simulation.specs.items()
         }
         return simulation, Network(
-            self.topology, simulation.placement, programs, config.faults, config.seed, self.engine
+            self.topology, simulation.placement, programs, config.faults, config.seed, self.engine, payload=PAYLOAD
         )
 
     @property

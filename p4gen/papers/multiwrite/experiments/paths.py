@@ -17,8 +17,8 @@ from p4gen.host.transport.clock import MS, US, duration_text
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Completion, QpConfig, Status
 from p4gen.model import EngineName
-from p4gen.net.compiled.choice import network_for
 from p4gen.net.world.faults import Faults
+from p4gen.net.world.network import Network
 from p4gen.papers.multiwrite.control import Window
 from p4gen.papers.multiwrite.placing import Addresses, Waypoint, WritePlacement
 from p4gen.papers.multiwrite.ranks.layout import mtu, write_request
@@ -60,7 +60,7 @@ class Paths:
         self._spec = spec
         ranks = range(len(topology.rank_hosts))
         programs = dict.fromkeys(topology.switches, compile_spec(spec).program)
-        self.network = network_for(
+        self.network = Network(
             topology,
             Addresses.of(topology, spec),
             programs,

@@ -238,7 +238,7 @@ class WriteScope(Scope):
         text = text if self.fault is None else self.fault.apply(text)
         addresses = Addresses.of(topology, spec)
         programs = dict.fromkeys(topology.switches, program_from(text, f"{spec.program}.p4"))
-        network = Network(topology, addresses, programs, Faults(), 1, self.engine)
+        network = Network(topology, addresses, programs, Faults(), 1, self.engine, payload=spec.payload)
         region = ProtectionDomain().register(bytearray(layout.size))  # hosts' have the same address and key
         windows = {
             (source, rank): layout.window(region.address, region.rkey, source)

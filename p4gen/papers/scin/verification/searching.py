@@ -189,7 +189,7 @@ class PullScope(Scope):
         text = render(compose(spec)).text
         text = text if self.fault is None else self.fault.apply(text)
         programs = {switch: program_from(text, f"{spec.program}.p4")}
-        network = Network(topology, plain, programs, Faults(), 1, self.engine)
+        network = Network(topology, plain, programs, Faults(), 1, self.engine, payload=spec.payload)
         for nic in network.nics.values():
             nic.checks_icrc = spec.icrc.right
         ranks = [rank for rank in range(len(topology.rank_hosts)) if self.pattern.participants >> rank & 1]
