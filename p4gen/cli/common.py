@@ -45,3 +45,14 @@ p4c_timeout_option = click.option(
     type=FiniteRange(min=0, min_open=True),
     help="The time limit for p4c: 900 seconds for Tofino, 300 for BMv2, if not given.",
 )
+
+
+def workers_options(function: F) -> F:
+    """Where the cells of an experiment run."""
+    jobs = click.option(
+        "--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Runs at the same time, in processes."
+    )
+    scheduler = click.option(
+        "--scheduler", default=None, metavar="ADDRESS", help="A Dask scheduler, or local:N: where runs are made."
+    )
+    return jobs(scheduler(function))

@@ -15,6 +15,7 @@ from p4gen import arch
 from p4gen.choices import TARGETS
 from p4gen.cli.common import engine_option as engine_option  # noqa: PLC0414  (for the other verbs)
 from p4gen.cli.common import json_option as json_option  # noqa: PLC0414
+from p4gen.cli.common import workers_options as workers_options  # noqa: PLC0414
 from p4gen.cli.values import SpecValue
 from p4gen.cli.verb import GroupedOption
 from p4gen.families import (

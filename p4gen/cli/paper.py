@@ -9,7 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from p4gen.choices import ENGINES
-from p4gen.cli.options import json_option
+from p4gen.cli.options import json_option, workers_options
 from p4gen.cli.seeds import seed_option
 from p4gen.cli.verb import verb
 
@@ -56,10 +56,7 @@ class _Item(click.ParamType):  # type: ignore[type-arg]
 @click.option("--check", is_flag=True, help="Repeat all that take less than a minute each, at that scale.")
 @seed_option("all randomness; same seed, same run.")
 @click.option("--engine", type=click.Choice(ENGINES), default="jit", show_default=True, help="What runs the switches.")
-@click.option(
-    "--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Cells at the same time, in processes."
-)
-@click.option("--scheduler", default=None, metavar="ADDRESS", help="A Dask scheduler, or local:N: where cells run.")
+@workers_options
 @click.option("--cells", multiple=True, metavar="PATTERN", help="Only some cells, such as 'allreduce/900/*'.")
 @click.option(
     "--out",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing import get_context
@@ -19,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 import p4gen
 from p4gen.cluster import connected
-from p4gen.errors import InputError
+from p4gen.errors import FailedError, InputError
 from p4gen.resources import resource
 from p4gen.stored import put
 
@@ -87,12 +88,25 @@ class Runner:
                 self.tell(f"{before}cell {number} of {len(cells)}: {cell.name}")
                 yield cell, cell.work(*cell.arguments)
         else:
+            yield from self._by_processes(cells, before)
+
+    def _by_processes(self, cells: Sequence[Cell[T]], before: str) -> Iterator[tuple[Cell[T], T]]:
+        """A process that dies takes all others of its pool with it. Then another pool has the cells that are left, as
+        long as one ends at least."""
+        left = {cell.name: cell for cell in cells}
+        while left:
+            count = len(left)
             with ProcessPoolExecutor(self.jobs, get_context("spawn")) as pool:
-                futures = {pool.submit(cell.work, *cell.arguments): cell for cell in cells}
+                futures = {pool.submit(cell.work, *cell.arguments): cell for cell in left.values()}
                 try:
-                    for number, future in enumerate(as_completed(futures)):
-                        self.tell(f"{before}{number} of {len(cells)} cells, {self.jobs} at a time")
-                        yield futures[future], future.result()
+                    for future in as_completed(futures):
+                        self.tell(f"{before}{len(cells) - len(left)} of {len(cells)} cells, {self.jobs} at a time")
+                        outcome = future.result()
+                        yield left.pop(futures[future].name), outcome
+                except BrokenProcessPool:
+                    if len(left) == count:
+                        raise FailedError(f"processes die before they end a cell: {', '.join(left)}") from None
+                    self.tell(f"{before}a process has died; {len(left)} cells are left")
                 except BaseException:
                     pool.shutdown(wait=False, cancel_futures=True)
                     raise

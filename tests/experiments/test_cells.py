@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from p4gen.errors import InputError, P4genError
+from p4gen.errors import FailedError, InputError, P4genError
 from p4gen.experiments.cells import Cell, Runner
 from p4gen.experiments.experiment import Order
 
@@ -52,6 +53,35 @@ def test_workers_of_a_cluster_change_nothing() -> None:
     found = Runner(scheduler="local:2").run(CELLS)
     assert squares(found) == [0, 1, 4, 9, 16, 25]
     assert os.getpid() not in {outcome.process for outcome in found.values()}
+
+
+def dies_once(number: int, folder: Path) -> int:
+    """The process of cell 3 dies the first time that it is run."""
+    mark = folder / "died"
+    if number == 3 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number**2
+
+
+@pytest.mark.parametrize("where", ["jobs", "scheduler"])
+def test_a_worker_that_dies_changes_nothing(where: str, tmp_path: Path) -> None:
+    if where == "scheduler":
+        pytest.importorskip("distributed", reason="needs Dask")
+    runner = Runner(2) if where == "jobs" else Runner(scheduler="local:2")
+    found = runner.run([Cell(f"some/{number}", dies_once, (number, tmp_path)) for number in range(8)])
+    assert (tmp_path / "died").exists()
+    assert found == {f"some/{number}": number**2 for number in range(8)}
+
+
+def dies(_: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+
+def test_cells_whose_processes_always_die_are_named() -> None:
+    with pytest.raises(FailedError, match="processes die before they end a cell: some/0, some/1"):
+        Runner(2).run([Cell(f"some/{number}", dies, (number,)) for number in range(2)])
 
 
 @pytest.mark.parametrize(

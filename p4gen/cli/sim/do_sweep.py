@@ -17,7 +17,16 @@ from p4gen.net.study import Axis, report
 
 
 def do(
-    ctx: click.Context, /, axis: str, topology: str, spec_file: Path | None, seeds: int, out: Path, **options: Any
+    ctx: click.Context,
+    /,
+    axis: str,
+    topology: str,
+    spec_file: Path | None,
+    seeds: int,
+    out: Path,
+    jobs: int,
+    scheduler: str | None,
+    **options: Any,
 ) -> None:
     """Run the command with these options."""
     config = configuration(topology, spec_file, options, studied=True)
@@ -27,7 +36,8 @@ def do(
     points = studies.points(Axis(axis), config, values_of(options["values"], Axis(axis)))
     title = f"{config.collective} on {config.topology.name}, {config.program.program}"
     with console.status(axis) as status:
-        order = Order("", config.seed, config.engine, runner=Runner(tell=lambda what: status.update(f"{axis}, {what}")))
+        runner = Runner(jobs, scheduler, out / axis / "cells", lambda what: status.update(f"{axis}, {what}"))
+        order = Order("", config.seed, config.engine, runner=runner)
         found = report(studies, points, title, "Gb/s", seeds, order)
     told = tell_report(title, found, {".csv": found.csv, **found.files}, out / axis, console)
     if options["as_json"]:

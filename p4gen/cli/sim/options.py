@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from p4gen.cli.fields import field_options
-from p4gen.cli.options import json_option, spec_options
+from p4gen.cli.options import json_option, spec_options, workers_options
 from p4gen.cli.seeds import seed_option
 from p4gen.cli.values import TOPOLOGY
 from p4gen.cli.verb import GroupedOption
@@ -78,6 +78,7 @@ def comparison_options(function: F) -> F:
             show_default=True,
             help="Runs of each lossy point; the median counts.",
         ),
+        workers_options,
         click.option("--values", default=None, metavar="A,B,...", help="Values to sweep, instead of the paper's."),
     ):
         function = option(function)
