@@ -79,6 +79,11 @@ _SINGLE = ctypes.CFUNCTYPE(
 _BATCH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
 
+_PAGE = 4096
+"""A processor takes a load for one of what was just stored that many bytes away. So the frame to work on lies half a
+page beside the first one of those that wait, which is copied to it."""
+
+
 class Engine(HoldingRunner):
     """Runs a program's machine code on ``state``, which it moves into a block.
 
@@ -105,7 +110,8 @@ class Engine(HoldingRunner):
         self._batch = _BATCH(self._code.address("batch"))
         size, frames = generated.frame, generated.frames
         self._temporary = _zeros(generated.temporary)
-        self._frames = _zeros(size * (frames + 1))
+        work = -(-size * frames // _PAGE) * _PAGE + _PAGE // 2
+        self._frames = _zeros(work + size)
         self._queue = _zeros(x.DEPARTURE * frames)
         self._arrivals = _zeros(generated.arrival * frames)
         self._arena = _zeros(generated.arena)
@@ -116,7 +122,7 @@ class Engine(HoldingRunner):
             self._set(x.ARRIVALS, _address(self._arrivals))
         self._set(x.ARENA, _address(self._arena))
         self._set(x.ARENA_ROOM, generated.arena)
-        self._set(x.WORK, _address(self._frames) + size * frames)
+        self._set(x.WORK, _address(self._frames) + work)
         self._io, self._tmp = ctypes.addressof(self._exchange), _address(self._temporary)
         self._interpreter: Runner | None = None
         self._buffers = _Buffers()
