@@ -42,6 +42,11 @@ def prepare(
     run.next_receiving = NONE
     run.next_room = NONE
     run.following = NONE
+    if pair.run == NONE:
+        pair.run = place
+    else:
+        run_at(world, pair.last_run).following = place
+    pair.last_run = place
     if receive != NONE:
         if pair.receiving == NONE:
             pair.receiving = place
@@ -63,12 +68,15 @@ def begin(world: int, number: int, place: int) -> None:
         _make_room(world, number, place)
     _post_sends(world, number)
     if not run.left:
-        ask(world, _ENDED, number, place, 0)
+        ask(world, _ENDED, number, 0, 0)
 
 
 @compiled
-def give_run(world: int, place: int) -> None:
-    """The record of a run that has ended is free."""
+def give_run(world: int, number: int) -> None:
+    """The record of a pair's oldest run, which has ended, is free."""
+    pair = pair_at(world, number)
+    place = pair.run
+    pair.run = run_at(world, place).following
     give_record(world, _RUNS, place)
 
 
@@ -162,6 +170,6 @@ def _go_on(world: int, number: int) -> None:
         return
     run = run_at(world, place)
     if not run.left:
-        ask(world, _ENDED, number, place, 0)
+        ask(world, _ENDED, number, 0, 0)
     elif run.posted < run.messages:
         _post_sends(world, number)

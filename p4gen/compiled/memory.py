@@ -84,7 +84,7 @@ class Ask(IntEnum):
     REPEAT = 15
     """A READ or an atomic operation that has arrived before: the pair, the frame, its number."""
     ENDED = 16
-    """A run of a channel is complete: the pair, the run."""
+    """The oldest run of a channel is complete: the pair."""
     UNEXPECTED = 17
     """A message of a run has arrived with other immediate data: the pair, the run, the data or ``NONE``."""
     CNP = 18
@@ -195,7 +195,7 @@ PAIR: Final = _record(
     "received", "duplicates", "out_of_order", "naks_sent", "rnr_naks_sent", "cnps_sent",
     # the channel
     "has_channel", "part", "window", "ahead", "early", "open", "sending", "receiving", "last_receiving", "rooming",
-    "last_rooming",
+    "last_rooming", "run", "last_run",
 )  # fmt: skip
 RATE: Final = _record(
     "kind", "alpha_timer", "decrease_interval", "increase_timer", "increase_bytes", "fast_recovery", "nack_cuts",
@@ -211,8 +211,9 @@ MESSAGE: Final = _record(
 """``operation`` is the opcode of the request of a READ or an atomic operation."""
 RUN: Final = _record(
     "send", "send_length", "receive", "receive_length", "messages", "control", "waits", "added", "begun", "rooms",
-    "received", "posted", "sent", "left", "last_result", "next_receiving", "next_room", "following",
+    "received", "posted", "sent", "left", "last_result", "next_receiving", "next_room", "moved", "following",
 )  # fmt: skip
+"""``moved`` is the number that a run gets when its world is frozen."""
 RECEIVE: Final = _record("room", "size", "following")
 ANSWER: Final = _record("psn", "syndrome", "msn", "following")
 LINK: Final = _record("value", "due", "following")

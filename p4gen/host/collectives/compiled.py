@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import ClassVar
 
 from typing_extensions import override
@@ -27,10 +28,8 @@ class CompiledChannel(Channel):
         assert isinstance(self.pair, CompiledPair)
         pair = self.pair
         self._row, self._world, self._record = pair.row, pair.world, pair.record
-        self._runs: dict[int, PhaseRun] = {}
-        """The runs that have not ended, by their records."""
-        for name in ("sending", "receiving", "last_receiving", "rooming", "last_rooming"):
-            self._row[name] = NONE
+        self._runs: deque[PhaseRun] = deque()
+        """The runs that have not ended, in the order of their records' list."""
         self._row["has_channel"], self._row["early"] = True, self._early
         self._row["part"], self._row["window"] = self._size, self._window
         self._row["ahead"] = NONE if self._ahead is None else self._ahead
@@ -47,18 +46,17 @@ class CompiledChannel(Channel):
         size = len(phase.send if phase.send is not None else phase.receive or b"")
         run = PhaseRun(phase, invocation, 1 + -(-size // self._size))
         waits = phase.receive is not None and self._row["ahead"] != NONE
-        place = channels.prepare(
+        channels.prepare(
             self._world.place, self._record, *_memory(phase.send), *_memory(phase.receive), run.control, waits,
             phase.added,
         )  # fmt: skip
-        self._runs[place] = run
+        self._runs.append(run)
         return run
 
     @override
     def begin(self, run: PhaseRun) -> None:
         run.begun = True
-        place = next(place for place, each in self._runs.items() if each is run)
-        channels.begin(self._world.place, self._record, place)
+        channels.begin(self._world.place, self._record, self._places()[self._runs.index(run)])
 
     @override
     def stop(self) -> None:
@@ -66,25 +64,25 @@ class CompiledChannel(Channel):
 
     # --- what compiled code asks for ---
 
-    def end(self, place: int) -> None:
-        """A run is complete."""
+    def end(self) -> None:
+        """The oldest run is complete."""
         self.stop()
         self.count()
-        run = self._runs.pop(place)
-        channels.give_run(self._world.place, place)
+        run = self._runs.popleft()
+        channels.give_run(self._world.place, self._record)
         self._owner.run_ended(run)
 
     def refuse(self, place: int, immediate: int) -> None:
         """A message of a run has arrived with other immediate data."""
         self.count()
-        run, known = self._runs[place], None if immediate == NONE else immediate
+        run, known = self._runs[self._places().index(place)], None if immediate == NONE else immediate
         completion = Completion(run.received - 1, Status.SUCCESS, True, immediate=known)
         self.stop()
         self._owner.channel_failed(unexpected(run.phase, completion))
 
     def count(self) -> None:
         """Take over the counts of all runs."""
-        for place, run in self._runs.items():
+        for place, run in zip(self._places(), self._runs, strict=True):
             row, invocation = self._world.runs[place], run.invocation
             sent, received = int(row["sent"]), int(row["received"])
             invocation.messages_sent += sent - run.sent
@@ -98,7 +96,7 @@ class CompiledChannel(Channel):
     def find_memory(self) -> None:
         """Set the addresses of runs, and of the messages and receives that are posted for them."""
         of, row = self._world, self._row
-        for place, run in self._runs.items():
+        for place, run in zip(self._places(), self._runs, strict=True):
             for name, memory in (("send", run.phase.send), ("receive", run.phase.receive)):
                 of.runs[name][place] = _memory(memory)[0]
         place, run_of = int(row["oldest"]), int(row["sending"])
@@ -119,6 +117,14 @@ class CompiledChannel(Channel):
                 run_of, number = int(of.runs["next_receiving"][run_of]), 0
             of.receives["room"][place] = self._start(int(of.runs["receive"][run_of]), number)
             place, number = int(of.receives["following"][place]), number + 1
+
+    def _places(self) -> list[int]:
+        """The records of the runs that have not ended."""
+        found, place = [], int(self._row["run"])
+        while place != NONE:
+            found.append(place)
+            place = int(self._world.runs["following"][place])
+        return found
 
     def _start(self, memory: int, number: int) -> int:
         """The address of a message's data."""

@@ -32,6 +32,7 @@ class CompiledHosts:
     ) -> None:
         self.frames = Frames(world(frame, directions, switches, outputs, hosts))
         self.world = self.frames.world
+        self._counts = hosts, switches, directions
         self.loop = CompiledLoop(self.world)
         self.nics: list[CompiledNic] = []
         self.pairs: list[CompiledPair] = []
@@ -70,7 +71,7 @@ class CompiledHosts:
 
     def state(self) -> State:
         """The state of the world, as a part of a run."""
-        return State(self.world)
+        return State(self.world, *self._counts)
 
     def restored(self) -> None:
         """The world has returned to an earlier state: its records get the addresses of Python's memory."""

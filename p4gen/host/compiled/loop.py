@@ -13,7 +13,7 @@ from p4gen.host.transport.clock import Action
 class CompiledLoop:
     """The loop of a compiled world (``p4gen.net.world.loop.Loop``). An exception of an action ends the run."""
 
-    STATE: ClassVar[tuple[str, ...]] = ("_actions", "_next")
+    STATE: ClassVar[tuple[str, ...]] = ("actions",)
 
     def __init__(self, of: World) -> None:
         self.world = of
@@ -39,6 +39,16 @@ class CompiledLoop:
     @late.setter
     def late(self, value: int) -> None:
         self._all["late"] = value
+
+    @property
+    def actions(self) -> list[tuple[Action, Any]]:
+        """The actions that are pending, each with its argument, in the order of the requests. A frozen world has them
+        by their positions."""
+        return list(self._actions.values())
+
+    @actions.setter
+    def actions(self, actions: list[tuple[Action, Any]]) -> None:
+        self._actions, self._next = dict(enumerate(actions)), len(actions)
 
     @property
     def handled(self) -> int:

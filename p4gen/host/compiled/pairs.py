@@ -34,7 +34,7 @@ _REQUESTS: Final = {
 _LISTS: Final = (
     "next_turn", "next_answering", "oldest", "newest", "current", "again", "last_again", "named", "last_named",
     "moments", "trips", "inside", "receive", "last_receive", "kept", "last_kept", "hole", "last_hole", "waits_since",
-    "answer", "last_answer",
+    "answer", "last_answer", "run", "last_run", "sending", "receiving", "last_receiving", "rooming", "last_rooming",
 )  # fmt: skip
 """Columns of a pair's record that hold no record at first."""
 _SENT_COUNTS: Final = {
@@ -64,8 +64,8 @@ class Home(Port, Protocol):
 class Runs(Protocol):
     """What runs phases of collectives on a pair (``p4gen.host.collectives.compiled.CompiledChannel``)."""
 
-    def end(self, place: int) -> None:
-        """A run is complete: the number of its record."""
+    def end(self) -> None:
+        """The oldest run is complete."""
 
     def refuse(self, place: int, immediate: int) -> None:
         """A message of a run has arrived with other immediate data, or with none (``NONE``)."""
@@ -172,7 +172,7 @@ class _Receiving:
 class CompiledPair(QueuePair):
     """A queue pair that is record ``record`` of a compiled world."""
 
-    STATE: ClassVar[tuple[str, ...]] = ("_sends", "_receives", "_room", "_responses")
+    STATE: ClassVar[tuple[str, ...]] = ("_sends", "_receives", "room", "_responses")
 
     in_turn: bool = column("in_turn")
 
@@ -190,7 +190,6 @@ class CompiledPair(QueuePair):
         self._receives: deque[RecvWr] = deque()
         """Those that are posted, the one of the message that is arriving first."""
         self._room = memoryview(b"")
-        """The memory that the WRITE that is arriving fills."""
         self._responses: deque[tuple[int, int, int | None, memoryview | bytes]] = deque()
         """Response packets that wait to be sent: opcode, PSN, MSN, data."""
         self.channel: Runs | None = None
@@ -234,6 +233,15 @@ class CompiledPair(QueuePair):
         for i in range(REMEMBERED):
             trips[f"took_{i}"] = NEVER
         row["timeout"] *= MOST
+
+    @property
+    def room(self) -> memoryview:
+        """The memory that the WRITE that is arriving fills; empty if none is."""
+        return self._room if self.row["inside"] == 0 else memoryview(b"")
+
+    @room.setter
+    def room(self, memory: memoryview) -> None:
+        self._room = memory
 
     def find_memory(self) -> None:
         """Set the addresses of messages and receives, whose memory has been made again."""
@@ -372,10 +380,10 @@ class CompiledPair(QueuePair):
         self.complete(Completion(self._receives.popleft().wr_id, Status.LOCAL_LENGTH_ERROR, True))
         return 0
 
-    def end_run(self, place: int, _: int) -> int:
-        """A run of the channel is complete."""
+    def end_run(self, *_: int) -> int:
+        """The oldest run of the channel is complete."""
         assert self.channel is not None
-        self.channel.end(place)
+        self.channel.end()
         return 0
 
     def refuse_run(self, place: int, immediate: int) -> int:
