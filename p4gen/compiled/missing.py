@@ -118,7 +118,7 @@ def await_rest(world: int, number: int) -> None:
     timeout, they are requested."""
     pair = pair_at(world, number)
     if pair.waits_since == NONE and pair.least_timeout and _lacks_rest(world, number):
-        pair.waits_since = _arrived(world, number)
+        pair.waits_since = arrived(world, number)
         at(world, every(world).now + pair.least_timeout, _REST, number, 0)
 
 
@@ -130,7 +130,7 @@ def rest_overdue(world: int, number: int) -> None:
     pair.waits_since = NONE
     if pair.broken or not _lacks_rest(world, number):
         return
-    if _arrived(world, number) == before:
+    if arrived(world, number) == before:
         ask_ahead(world, number, pair.high)
         pair.seen = pair.high
     else:
@@ -145,6 +145,7 @@ def _lacks_rest(world: int, number: int) -> bool:
 
 
 @compiled
-def _arrived(world: int, number: int) -> int:
+def arrived(world: int, number: int) -> int:
+    """Number of packets that have arrived, in their turn or not."""
     pair = pair_at(world, number)
     return pair.received + pair.out_of_order + pair.duplicates

@@ -1,63 +1,69 @@
-"""A clock that stands still: calls that are due now are made at once, and a timer expires when the search decides
+"""A clock that stands still: events that are due now are handled at once, and a timer expires when the search decides
 so."""
 
 from __future__ import annotations
 
-from collections import deque
-from typing import Any, ClassVar
+from typing import Final, NamedTuple
 
-from p4gen.host.transport.clock import Action
+from p4gen.compiled import events, still
+from p4gen.compiled.memory import Event
+from p4gen.host.compiled.hosts import CompiledHosts
+from p4gen.host.compiled.nics import CompiledNic
+
+_TIMERS: Final = {
+    Event.TIMER: ("requester", "timer"),
+    Event.QUIET: ("requester", "after_quiet"),
+    Event.HOLES: ("responder", "still_missing"),
+    Event.REST: ("responder", "rest_overdue"),
+}
+"""Kinds of events that may wait: the half of a queue pair whose timer it is, and the timer's purpose."""
+
+
+class Timer(NamedTuple):
+    """A timer of a queue pair: the kind of its event, and the number of the pair's record."""
+
+    kind: Event
+    pair: int
 
 
 class StillClock:
-    """A ``p4gen.host.transport.clock.Clock`` for searches of states. ``now`` is 0 except while a timer expires."""
+    """The time of compiled hosts in a search of states: 0, except while a timer expires."""
 
-    STATE: ClassVar = ("waiting",)
-    late = 0
-
-    def __init__(self) -> None:
-        self.now = 0
-        self.waiting: tuple[tuple[Action, int], ...] = ()
-        """The timers that run, in the order in which they were set, each with its delay."""
-        self._due: deque[tuple[Action, Any]] = deque()
-
-    def at(self, time: int, action: Action, arg: Any = None) -> None:
-        """Call ``action(arg)`` at ``time``: soon, or when this timer expires."""
-        if time <= self.now:
-            self._due.append((action, arg))
-        elif arg is not None:
-            raise TypeError(f"a timer with an argument: {action!r}")
-        else:
-            others = tuple(timer for timer in self.waiting if timer[0] != action)
-            self.waiting = (*others, (action, time - self.now))
+    def __init__(self, hosts: CompiledHosts) -> None:
+        self._hosts = hosts
 
     def settle(self) -> None:
-        """Make all calls that are due now, and all calls for now that these request."""
-        while self._due:
-            action, arg = self._due.popleft()
-            action(arg)
+        """Handle all events that are due now, and those that they request for now. Time has not passed then: what is
+        later waits, and times that nothing depends on are forgotten."""
+        loop = self._hosts.loop
+        loop.run(until=loop.now)
+        still.forget_times(self._hosts.world.place)
 
-    def timers(self) -> list[Action]:
-        """The timers that may expire next: of several of one object, the one with the shortest delay."""
-        first: dict[int, tuple[int, Action]] = {}
-        for action, delay in self.waiting:
-            whose = _whose(action)
-            if whose not in first or delay < first[whose][0]:
-                first[whose] = delay, action
-        return [action for _, action in first.values()]
-
-    def names(self) -> list[tuple[int, str]]:
-        """The timers that may expire next: the identity of the object whose timer it is, and its purpose."""
-        return [(_whose(action), getattr(action, "__name__", "").strip("_")) for action in self.timers()]
-
-    def expire(self, action: Action) -> None:
-        """Let a timer expire, and make the calls that are then due."""
-        (delay,) = [delay for timer, delay in self.waiting if timer == action]
-        self.waiting = tuple(timer for timer in self.waiting if timer[0] != action)
-        self.now = delay
-        action(None)
+    def deliver(self, nic: CompiledNic, frame: bytes) -> None:
+        """Let a frame arrive at a NIC now, and handle what is then due."""
+        events.at(self._hosts.world.place, self._hosts.loop.now, int(Event.RECEIVE), nic.number, nic.frames.put(frame))
         self.settle()
 
+    def timers(self) -> list[Timer]:
+        """The timers that may expire next, in the order in which they were set: of several of one half of a queue pair,
+        the one with the shortest delay. Raises ``TypeError`` if anything else waits."""
+        of = self._hosts.world
+        first: dict[tuple[str, int], tuple[int, Timer]] = {}
+        for time, _, kind, who, _ in sorted(of.heap[: int(of.all[0]["events"])].tolist(), key=lambda event: event[1]):
+            if kind not in _TIMERS:
+                raise TypeError(f"an event of the kind {Event(kind).name} waits, which is no timer of a queue pair")
+            half, timer = (_TIMERS[kind][0], who), Timer(Event(kind), who)
+            if half not in first or time < first[half][0]:
+                first[half] = time, timer
+        return [timer for _, timer in first.values()]
 
-def _whose(action: Action) -> int:
-    return id(getattr(action, "__self__", action))
+    def name(self, timer: Timer) -> str:
+        """Whose timer it is, and its purpose."""
+        half, purpose = _TIMERS[timer.kind]
+        return f"qp {self._hosts.pairs[timer.pair].number:#x} {half}, {purpose}"
+
+    def expire(self, timer: Timer) -> None:
+        """Let a timer expire, and handle what is then due."""
+        due = still.expire(self._hosts.world.place, int(timer.kind), timer.pair)
+        self._hosts.loop.run(until=due)
+        self.settle()

@@ -19,7 +19,7 @@ from typing_extensions import override
 from p4gen.errors import InputError
 from p4gen.families import load_spec
 from p4gen.groups.group import SwitchConfig
-from p4gen.host.transport.memory import MemoryRegion
+from p4gen.host.transport.memory import MemoryRegion, ProtectionDomain
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.verbs import QpConfig, Recovery
 from p4gen.net.world.faults import Faults
@@ -27,6 +27,7 @@ from p4gen.net.world.network import Network
 from p4gen.p4.compile import program_from
 from p4gen.papers.scin.codes import Status
 from p4gen.papers.scin.control import Pattern, PullContext, Role, configuration
+from p4gen.papers.scin.headers import FLAG
 from p4gen.papers.scin.placing import Place, Plain, tick_of
 from p4gen.papers.scin.ranks.hosts import Buffer, Member
 from p4gen.papers.scin.ranks.memory import Layout
@@ -35,7 +36,6 @@ from p4gen.papers.scin.verification.monitor import Pulls
 from p4gen.papers.scin.verification.operands import MOST_RANKS, operands, pieces, results
 from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
-from p4gen.verification.parts.clock import StillClock
 from p4gen.verification.parts.hosts import SearchedTask
 from p4gen.verification.world import Budget, Rules, Scope, World, links_of
 from p4gen.vocabulary.topology import TopologySpec
@@ -194,7 +194,7 @@ class PullScope(Scope):
             nic.checks_icrc = spec.icrc.right
         ranks = [rank for rank in range(len(topology.rank_hosts)) if self.pattern.participants >> rank & 1]
         places = {rank: plain.place(topology, spec, 0, rank) for rank in ranks}
-        flag = self._flag(spec)
+        flag = self._flag()
         context = PullContext(
             0,
             tuple(place.edge(flag) for place in places.values()),
@@ -237,9 +237,10 @@ class PullScope(Scope):
         if sum(self.calls) > MOST_PACKETS:
             raise InputError(f"{sum(self.calls)} packets; a search has {MOST_PACKETS} at most")
 
-    def _flag(self, spec: ScinSpec) -> MemoryRegion:
+    @staticmethod
+    def _flag() -> MemoryRegion:
         """Where every rank's flag is: the first memory that it registers."""
-        return Member(Nic(0, 0, StillClock()), spec, self.first_psn).flag
+        return ProtectionDomain().register(bytearray(FLAG.size))
 
     def _tasks(self, place: Place, config: QpConfig, nic: Nic) -> Sequence[SearchedTask]:
         return [Rank(nic, place, config, self)]
