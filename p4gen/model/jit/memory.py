@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableSequence
+from collections.abc import Callable, Iterator, MutableSequence
 from typing import Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
@@ -79,6 +79,15 @@ class Cells(MutableSequence[int]):
             return bool(value)
         half = 1 << self._item.width >> 1
         return value - 2 * half if self._signed and value >= half else value
+
+    @override
+    def __iter__(self) -> Iterator[int]:
+        """The numbers as they are now."""
+        if self._signed or self._is_bool or self._size not in (1, 2, 4, 8):
+            return super().__iter__()
+        shape, kind = (self._item.count,), f"<u{self._size}"
+        numbers = np.ndarray(shape, kind, self._block.array.data, self._offset, (self._item.step,))
+        return iter(numbers.tolist())
 
     def __setitem__(self, index: Any, value: Any) -> None:
         """Store one number, or as many as the slice has."""
