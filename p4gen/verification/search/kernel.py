@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from p4gen.compiled.cached import compiled_with
 from p4gen.verification.search.events import (
     CORRUPT,
     DELAY,
@@ -114,7 +114,7 @@ class Found(NamedTuple):
     """Position, event, effect, kind of problem, for each violation."""
 
 
-@njit(cache=True, inline="always")
+@compiled_with(inline="always")
 def _mix(x: Any) -> Any:
     x ^= x >> np.uint64(33)
     x *= np.uint64(0xFF51AFD7ED558CCD)
@@ -123,7 +123,7 @@ def _mix(x: Any) -> Any:
     return x ^ (x >> np.uint64(33))
 
 
-@njit(cache=True, nogil=True)
+@compiled_with(nogil=True)
 def ask(keys: Any, answers: Any, question: Any) -> int:
     """The answer to a question; -1 if it is unknown."""
     mask = np.uint64(len(keys) - 1)
@@ -135,7 +135,7 @@ def ask(keys: Any, answers: Any, question: Any) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@compiled_with(nogil=True)
 def learn(keys: Any, answers: Any, question: Any, answer: int) -> None:
     """Add an answer. There must be room."""
     mask = np.uint64(len(keys) - 1)
@@ -146,7 +146,7 @@ def learn(keys: Any, answers: Any, question: Any, answer: int) -> None:
     answers[at] = answer
 
 
-@njit(cache=True, inline="always")
+@compiled_with(inline="always")
 def question(kind: Any, who: Any, position: Any, state: Any, frame: Any) -> Any:
     """Encode a question in 64 bits: kind, part, position, state, frame."""
     return (
@@ -158,7 +158,7 @@ def question(kind: Any, who: Any, position: Any, state: Any, frame: Any) -> Any:
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled_with(nogil=True)
 def fingerprint(rows: Any, at: int, high: Any, low: Any) -> None:
     """Compute the fingerprint of a row: 128 bits."""
     one, two = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
@@ -170,7 +170,7 @@ def fingerprint(rows: Any, at: int, high: Any, low: Any) -> None:
     high[at], low[at] = _mix(one), _mix(two)
 
 
-@njit(cache=True, nogil=True)
+@compiled_with(nogil=True)
 def _apply(shape: Any, known: Any, found: Any, at: int, effect: int, part: int, unknown: int) -> int:
     """Write the successor that an effect leads to into row ``at``. Returns the number of open questions."""
     out = found.rows[at]
@@ -189,7 +189,7 @@ def _apply(shape: Any, known: Any, found: Any, at: int, effect: int, part: int, 
     return unknown
 
 
-@njit(cache=True, inline="always")
+@compiled_with(inline="always")
 def _note(found: Any, wrong: int, position: Any, event: Any, effect: Any, kind: int) -> int:
     """Note a violation. Returns the number of notes."""
     found.wrong[wrong, 0] = position
@@ -199,7 +199,7 @@ def _note(found: Any, wrong: int, position: Any, event: Any, effect: Any, kind: 
     return wrong + 1
 
 
-@njit(cache=True, nogil=True)
+@compiled_with(nogil=True)
 def expand(shape: Any, known: Any, frontier: Any, which: Any, found: Any) -> Any:
     """Expand the rows of ``frontier`` at the positions ``which``, as long as there is room.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
 
+from p4gen.compiled.cached import compiled_with
 from p4gen.errors import InputError
 from p4gen.verification.search.kernel import Longs, Words
 
@@ -56,13 +56,13 @@ class States:
         self._size = size
 
 
-@njit(cache=True, inline="always")
+@compiled_with(inline="always")
 def _home(low: Any, size: Any) -> Any:
     """The place where the search for an entry begins. Entries are nearly in the order of these places."""
     return (low & np.uint64(0xFFFFFFFF)) * np.uint64(size) >> np.uint64(32)
 
 
-@njit(cache=True, nogil=True)
+@compiled_with(nogil=True)
 def _insert(entries: Any, stride: int, size: int, high: Any, low: Any, count: int, to: Any, fresh: Any) -> int:
     new = 0
     places = np.zeros(_AHEAD, np.uint64)
@@ -96,7 +96,7 @@ def _insert(entries: Any, stride: int, size: int, high: Any, low: Any, count: in
     return new
 
 
-@njit(cache=True, nogil=True)
+@compiled_with(nogil=True)
 def _move(old: Any, new: Any) -> None:
     """Move all entries of a part to a larger one, which is empty."""
     size = np.uint64(len(new))

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
-
+from p4gen.compiled.cached import compiled_with
 from p4gen.verification.search.events import END, EXPIRE
 
 
-@njit(cache=True, nogil=True)
+@compiled_with(nogil=True)
 def pack(sources: Any, events: Any, targets: Any, packets: Any, timers: Any) -> Any:
     """Write transitions, those of a state one after the other, to two streams: those of packets, and by timers. Returns
     how long they are."""
@@ -38,19 +37,19 @@ def pack(sources: Any, events: Any, targets: Any, packets: Any, timers: Any) -> 
     return p, t
 
 
-@njit(cache=True, nogil=True)
+@compiled_with(nogil=True)
 def some(marks: Any, stream: Any) -> bool:
     """Mark states from which a transition leads to a marked one, in one sweep. Returns whether it found any."""
     return bool(_sweep(marks, stream, True))
 
 
-@njit(cache=True, nogil=True)
+@compiled_with(nogil=True)
 def every(marks: Any, stream: Any) -> bool:
     """Mark states all of whose transitions lead to marked ones, in one sweep. Returns whether it found any."""
     return bool(_sweep(marks, stream, False))
 
 
-@njit(cache=True, inline="always")
+@compiled_with(inline="always")
 def _sweep(marks: Any, stream: Any, enough: Any) -> Any:
     changed = False
     i = len(stream) - 1
@@ -69,7 +68,7 @@ def _sweep(marks: Any, stream: Any, enough: Any) -> Any:
     return changed
 
 
-@njit(cache=True, nogil=True)
+@compiled_with(nogil=True)
 def unmark(marks: Any, stream: Any) -> None:
     """Remove the marks of all states that the transitions leave."""
     i = len(stream) - 1

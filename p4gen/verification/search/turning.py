@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from p4gen.compiled.cached import compiled_with
 from p4gen.verification.search.events import TURN_AT
 
 Longs = npt.NDArray[np.uint64]
@@ -35,7 +35,7 @@ class Turns(NamedTuple):
     """By place."""
 
 
-@njit(cache=True, nogil=True)
+@compiled_with(nogil=True)
 def _weight(turns: Any, turn: int, row: Any, parts: int, links: int) -> Any:
     """The weight of a row's image under a turn."""
     weight = np.uint64(0)
@@ -46,7 +46,7 @@ def _weight(turns: Any, turn: int, row: Any, parts: int, links: int) -> Any:
     return weight
 
 
-@njit(cache=True, nogil=True)
+@compiled_with(nogil=True)
 def orbit(turns: Any, row: Any, parts: int, links: int) -> int:
     """The number of different images of a row under all turns."""
     weight = _weight(turns, 0, row, parts, links)
@@ -56,7 +56,7 @@ def orbit(turns: Any, row: Any, parts: int, links: int) -> int:
     return len(turns.place) // same
 
 
-@njit(cache=True, nogil=True)
+@compiled_with(nogil=True)
 def turn(turns: Any, found: Any, at: int, parts: int, links: int, spare: Any) -> None:
     """Replace row ``at`` by its image with the least weight, and note the turn in the event."""
     row = found.rows[at]
