@@ -19,7 +19,6 @@ from p4gen.ptf.mutations import Mutation
 from p4gen.rocev2.psn import PSN_MASK
 from p4gen.verification.family import ScopeOrder, verification_of
 from p4gen.verification.findings.results import Problem, Progress, Result
-from p4gen.verification.parts.flows import FlowScope
 from p4gen.verification.scope import GroupScope
 from p4gen.verification.smallest import small_program
 from p4gen.verification.system import System
@@ -30,6 +29,7 @@ from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 if TYPE_CHECKING:
     from p4gen.verification.findings.story import Story
+    from p4gen.verification.parts.flows import FlowScope
     from p4gen.verification.search.knowledge import Knowledge
 
 TREE, FLOWS = "tree-3-2", "clos:2x2x1"
@@ -191,6 +191,8 @@ def _flows(topology: TopologySpec, spec: ProgramSpec, o: SearchOptions) -> FlowS
         raise InputError(
             Diagnostic(Option("forge"), f"is for switches that are endpoints; {spec.program} serves hosts' own")
         )
+    from p4gen.verification.parts.flows import FlowScope  # noqa: PLC0415 - only connections need traffic
+
     return FlowScope(
         topology,
         spec,

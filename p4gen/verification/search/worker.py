@@ -8,7 +8,7 @@ The n-th state of worker s of k has the number n * k + s.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,8 @@ Marks = npt.NDArray[np.uint8]
 
 ROOM = 1 << 16
 """Rows that a worker may find before they are added to the sets."""
+_NOTHING: Final = (0,) * 7
+"""What ``kernel.expand`` returns for no rows."""
 
 
 class Expanded(NamedTuple):
@@ -100,7 +102,9 @@ class Worker:
             self._rows, self._first = self._level.take(self._piece), self._after
             self._after += len(self._rows)
             self._waiting = np.arange(len(self._rows), dtype=np.uint32)
-        outcome = kernel.expand(self._shape, self._known, self._rows, self._waiting, room)
+        # Without rows nothing is called: one worker, not all of them, loads the machine code at the first level.
+        rows = len(self._waiting)
+        outcome = kernel.expand(self._shape, self._known, self._rows, self._waiting, room) if rows else _NOTHING
         done, count, unknown, again, wrong, stood, stood_steps = outcome
         self._waiting = np.concatenate([self._waiting[done:], room.again[:again]])
         self._count = count
@@ -139,7 +143,7 @@ class Worker:
             chosen = np.arange(count)[which][new]
             fresh.append(Fresh(room.rows[chosen], parents[chosen], events[chosen]))
         self._ends.add(parents[events == END])
-        if self._liveness:
+        if self._liveness and count:
             packets, timers = np.zeros(3 * count, np.uint32), np.zeros(3 * count, np.uint32)
             of_packets, of_timers = transitions.pack(parents, events, targets, packets, timers)
             self._packets.add(packets[:of_packets].copy())
