@@ -76,6 +76,8 @@ def test_measurement_stands_beside_the_paper(tmp_path: Path, machine: Traces) ->
     for row in report["rows"]:
         assert 0 < row["mean"] <= row["best"]
         assert row["ratio"] == pytest.approx(row["mean"] / row["paper"])
+        assert row["host_us"] > 0
+        assert row["switch_us"] > 0
 
 
 def test_the_link_to_cut_is_one_of_the_tree() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from concurrent.futures import Future
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import create_autospec
@@ -16,13 +18,16 @@ from p4gen.labs.calls import CallOrder
 from p4gen.labs.hosts.ranks import PreparedCall, Ranks
 from p4gen.labs.hosts.tasks import Answer, Batch, BatchTask
 from p4gen.labs.parties import Party
+from p4gen.labs.processes import Process
 from p4gen.labs.runs.run import Run
+from p4gen.labs.runs.usage import Usage, total, usages
 from p4gen.labs.session import Lab
 from p4gen.manager.ranks.calls import CallResult
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.records import from_plain, to_plain
 from p4gen.vocabulary import ProgramSpec
+from p4gen.vocabulary.topology import load_topology
 
 HOSTS = ("h0", "h1", "h2")
 CALL = CallOrder("allreduce", 4096)
@@ -41,6 +46,7 @@ class FakeLab:
         self.given_up: list[Party] = []
         self.job = SimpleNamespace(spec=spec)
         self.hosts = {name: SimpleNamespace(ask=self._asks(name), call=self._counters) for name in HOSTS}
+        self.topology = SimpleNamespace(switches=(), hosts=())
         self.parties = SimpleNamespace(give_up=self._give_up)
         self.traced, self.switch_drops = list, dict
 
@@ -77,6 +83,29 @@ class FakeLab:
 
     def run(self, calls: list[CallOrder], **options: Any) -> Run:
         return Run(cast(Lab, self), Party("g", HOSTS, ""), calls, seed=1, **options)
+
+
+def test_a_node_has_used_processor_time_and_carried_packets(tmp_path: Path) -> None:
+    star = load_topology("star-4")
+    lab = SimpleNamespace(topology=star, job=SimpleNamespace(ports_of=lambda name: dict(enumerate(star.ports[name]))))
+    counts = {"in_packets": 10, "out_packets": 20}
+    lab.link_counters = lambda name: dict.fromkeys(lab.job.ports_of(name), counts)
+    spins = Process("spins", [sys.executable, "-c", "while True: pass"], tmp_path / "log", lambda: True)
+    ended = Process("ended", ["true"], tmp_path / "log", lambda: True)
+    for process in (spins, ended):
+        process.start()
+    ended.end()
+    lab.switches = {"s0": spins}
+    lab.hosts = {name: SimpleNamespace(process=ended) for name in star.hosts}
+    try:
+        before = usages(cast(Lab, lab))
+        assert [before[name] for name in star.hosts] == [Usage(0.0, 30)] * 4
+        until(lambda: usages(cast(Lab, lab))["s0"].seconds > before["s0"].seconds)
+    finally:
+        spins.end()
+    assert before["s0"].packets == total(before, star.hosts).packets == 120
+    assert Usage(3.0, 130).since(Usage(1.0, 120)).microseconds == pytest.approx(2e5)
+    assert Usage(1.0, 5).since(Usage(2.0, 10)) == Usage()
 
 
 def test_hosts_prepare_before_any_runs_and_a_barrier_is_one_of_the_calls() -> None:

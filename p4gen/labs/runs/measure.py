@@ -10,6 +10,7 @@ from p4gen.families import family_of
 from p4gen.labs.calls import CallOrder, size_text
 from p4gen.labs.runs.report import rate, table
 from p4gen.labs.runs.run import Run
+from p4gen.labs.runs.usage import total
 from p4gen.labs.session import Lab
 from p4gen.net.study import Studies
 from p4gen.vocabulary.message import Collective
@@ -24,7 +25,7 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     wanted = lab.job.wanted
     name, figures = family_of(lab.job.spec).facet(Studies).lab(lab.job.spec)
     hosts = wanted.ranks or lab.topology.rank_hosts
-    found = table("size", "mean", "best", name, "mean/paper", "resent")
+    found = table("size", "mean", "best", name, "mean/paper", "resent", "CPU/packet: hosts", "switches")
     rows: list[dict[str, float]] = []
     problems: list[str] = []
     for size, paper in figures.items():
@@ -40,9 +41,12 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
         mean, best = sum(rates) / len(rates), max(rates)
         resent = sum(rank["resent"] for rank in outcome.ranks)
         ratio = mean / 1e6 / paper
-        found.add_row(size_text(size), rate(mean), rate(best), f"{paper:.1f} Mb/s", f"{ratio:.2f}", f"{resent:,}")
+        used = [total(outcome.usage, nodes).microseconds for nodes in (hosts, lab.topology.switches)]
+        values = [size_text(size), rate(mean), rate(best), f"{paper:.1f} Mb/s", f"{ratio:.2f}", f"{resent:,}"]
+        found.add_row(*values, *(f"{each:.1f} us" for each in used))
         rows.append(
             {"size": size, "mean": mean / 1e6, "best": best / 1e6, "paper": paper, "ratio": ratio, "resent": resent}
+            | dict(zip(("host_us", "switch_us"), used, strict=True))
         )
     console.print(
         f"AllReduce of {len(hosts)} ranks on {lab.topology.name}, {lab.job.spec.program}, {lab.job.target}; "

@@ -131,4 +131,8 @@ def to_json(outcome: RunOutcome) -> dict[str, Any]:
         "ranks": list(outcome.ranks),
         "traced": list(outcome.traced),
         "drops": outcome.drops,
+        "usage": {
+            name: {"seconds": round(used.seconds, 6), "packets": used.packets, "us_per_packet": used.microseconds}
+            for name, used in outcome.usage.items()
+        },
     }

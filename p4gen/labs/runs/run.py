@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from p4gen.errors import FailedError
@@ -18,6 +18,7 @@ from p4gen.labs.hosts.ranks import COUNTERS
 from p4gen.labs.hosts.tasks import Answer, Batch
 from p4gen.labs.nodes import ask_all
 from p4gen.labs.parties import Party
+from p4gen.labs.runs.usage import Usage, usages
 from p4gen.labs.session import Lab
 from p4gen.records import from_plain, to_plain
 from p4gen.vocabulary.message import Collective
@@ -64,6 +65,8 @@ class RunOutcome:
     """Descriptions of calls that did not end."""
     traced: tuple[str, ...] = ()
     """Switches that were traced and therefore slow."""
+    usage: Mapping[str, Usage] = field(default_factory=dict)
+    """What each node has used while the calls were made, by name."""
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -104,6 +107,7 @@ class Run:
         self._traced = lab.traced()
         self._before, self._drops = self._counts(), lab.switch_drops()
         self._failures: list[str] = []
+        self._usage: dict[str, Usage] = {}
         self._interrupted = threading.Event()
         self._outcome: Future[RunOutcome] = Future()
         threading.Thread(target=self._work, name=f"run of {party.name}", daemon=True).start()
@@ -144,7 +148,7 @@ class Run:
         ranks = tuple(difference(now, then) for now, then in zip(after, self._before, strict=True))
         changed = {switch: _grown(counts, self._drops.get(switch, {})) for switch, counts in drops.items()}
         failures, traced = tuple(self._failures), tuple(self._traced)
-        return RunOutcome(self._party.name, tuple(outcomes), ranks, changed, failures, traced)
+        return RunOutcome(self._party.name, tuple(outcomes), ranks, changed, failures, traced, self._usage)
 
     def _batches(self) -> Iterator[tuple[int, tuple[CallOrder, ...]]]:
         """Calls that are made without a pause, with the number of the first one."""
@@ -162,7 +166,12 @@ class Run:
         left = max(0.0, self._until - time.monotonic())
         batch = Batch(in_order, self._seed, first * each, left)
         self._ask("prepare", batch=to_plain(batch))
-        by_rank = [] if self._failures else self._ask("run", lambda: self._tell(first, each))
+        if self._failures:
+            return []
+        before = usages(self._lab)
+        by_rank = self._ask("run", lambda: self._tell(first, each))
+        for name, now in usages(self._lab).items():
+            self._usage[name] = self._usage.get(name, Usage()) + now.since(before[name])
         if self._failures:
             return []
         answers = [[from_plain(Answer, one) for one in said["answers"][each - 1 :: each]] for said in by_rank]
