@@ -41,6 +41,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("builder",),
     # what runs programs
     ("model",),
+    ("compiled.cached", "compiled.machine"),
+    ("compiled.carrying",),
     ("p4rt", "stf"),
     ("switch",),
     ("runs",),

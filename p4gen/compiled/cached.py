@@ -21,7 +21,7 @@ from p4gen import stored
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _SOURCES: Final = {
-    "compiled": ("compiled", "host/transport", "rocev2", "layout", "model/jit"),
+    "compiled": ("compiled", "host/transport", "rocev2", "layout", "model/jit", "packetio"),
     "verification/search": ("verification/search",),
 }
 """By package: the packages whose constants are in its machine code."""

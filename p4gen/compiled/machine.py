@@ -6,8 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import from_dtype, types
 from numba.extending import intrinsic
 
 from p4gen.model.jit import crc, native
@@ -45,6 +46,18 @@ def load32(_typing: Any, address: Any) -> Any:
         found = builder.load(_pointer(builder, args[0], _I32))
         found.align = 1
         return builder.zext(builder.bswap(found), _I64)
+
+    return types.int64(types.int64), generate
+
+
+@machine_code
+def load_little(_typing: Any, address: Any) -> Any:
+    """The four bytes at an address as a number in the machine's order."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        found = builder.load(_pointer(builder, args[0], _I32))
+        found.align = 1
+        return builder.zext(found, _I64)
 
     return types.int64(types.int64), generate
 
@@ -92,6 +105,31 @@ def ask_python(_typing: Any, address: Any, what: Any, one: Any, two: Any, three:
         return builder.call(_pointer(builder, args[0], function), args[1:])
 
     return types.int64(*[types.int64] * 5), generate
+
+
+@machine_code
+def call_c(_typing: Any, function: Any, one: Any, two: Any, three: Any, four: Any, five: Any) -> Any:
+    """Call the function of the C library at an address, which returns an int. It may take fewer arguments."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        kind = ir.FunctionType(_I32, [_I64] * 5)
+        return builder.sext(builder.call(_pointer(builder, args[0], kind), args[1:]), _I64)
+
+    return types.int64(*[types.int64] * 6), generate
+
+
+def record_there(dtype: np.dtype[Any]) -> Callable[[int], Any]:
+    """A function of an address: the record there."""
+    kind = from_dtype(dtype)
+
+    @machine_code
+    def there(_typing: Any, address: Any) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            return builder.inttoptr(args[0], context.get_value_type(kind))
+
+        return kind(types.int64), generate
+
+    return there
 
 
 @machine_code

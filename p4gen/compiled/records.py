@@ -13,7 +13,7 @@ import numpy as np
 from llvmlite import ir
 from numba import from_dtype, types
 
-from p4gen.compiled.machine import machine_code
+from p4gen.compiled.machine import machine_code, record_there
 from p4gen.compiled.memory import (
     ANSWER,
     ARRIVED,
@@ -77,23 +77,9 @@ def _records(dtype: np.dtype[Any], array: str) -> tuple[Callable[[int, int], Any
     return at, address
 
 
-def _by_address(dtype: np.dtype[Any]) -> Callable[[int], Any]:
-    """A function of an address: the record there."""
-    kind = from_dtype(dtype)
-
-    @machine_code
-    def there(_typing: Any, address: Any) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            return builder.inttoptr(args[0], context.get_value_type(kind))
-
-        return kind(types.int64), generate
-
-    return there
-
-
-every = _by_address(GLOBALS)
+every = record_there(GLOBALS)
 """What there is once in a world, which begins with it."""
-rate_in = _by_address(RATE)
+rate_in = record_there(RATE)
 
 event_at, event_address = _records(EVENT, "heap")
 length_at, _ = _records(SHORT, "lengths")

@@ -26,10 +26,15 @@ Clock = Callable[[], int]
 """Microseconds since the switch started."""
 
 
-def wall_clock() -> Clock:
+class WallClock:
     """A clock that starts at 0 now, as BMv2's does."""
-    start = time.monotonic_ns()
-    return lambda: (time.monotonic_ns() - start) // 1000
+
+    def __init__(self) -> None:
+        self.start = time.monotonic_ns()
+
+    def __call__(self) -> int:
+        """Microseconds since the start."""
+        return (time.monotonic_ns() - self.start) // 1000
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ class ModelState:
     def __init__(self, program: ir.Program, clock: Clock | None = None, seed: int = 0, *, poison: bool = False) -> None:
         _check_supported(program, self.SUPPORTED)
         self.program = program
-        self.clock: Clock = clock or wall_clock()
+        self.clock: Clock = clock or WallClock()
         self.poison = poison
         """Whether uninitialised values are garbage instead of zero."""
         self._seed = seed

@@ -49,13 +49,25 @@ CONTROL = np.dtype(
 """The control messages of a packet socket with SO_TIMESTAMPNS and PACKET_AUXDATA, in the order in which
 ``packet_recvmsg`` of the kernel (net/packet/af_packet.c) puts them."""
 
-MSG_TRUNC, _MSG_DONTWAIT = 0x20, 0x40
+MSG_TRUNC, DONT_WAIT = 0x20, 0x40
+AT_ONCE = 1024
+"""The most messages that sendmmsg(2) takes (UIO_MAXIOV)."""
+VLAN_VALID, TPID_VALID = 1 << 4, 1 << 6
+"""Bits of ``status``: the kernel has removed a VLAN tag; ``tpid`` is that of the tag, which is 0x8100 otherwise."""
 
 
 def _library() -> Any:
     if ctypes.sizeof(ctypes.c_void_p) != 8:
         raise MissingToolError("batched packet sockets need a 64-bit machine")
     return ctypes.CDLL(None, use_errno=True)
+
+
+def address(name: str) -> int:
+    """The address of a function of the C library, for machine code. Raises ``MissingToolError`` if it has none."""
+    function = getattr(_library(), name, None)
+    if function is None:
+        raise MissingToolError(f"the C library has no {name}, which switches on interfaces need")
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def _find(name: str, *more: object) -> Any:
@@ -92,12 +104,12 @@ class Messages:
         waits."""
         at = self._at + MMSGHDR.itemsize * first
         if self._recvmmsg is not None:
-            moved: int = self._recvmmsg(file, at, count, _MSG_DONTWAIT, None)
+            moved: int = self._recvmmsg(file, at, count, DONT_WAIT, None)
             if moved < 0:
                 return _nothing()
             return moved
         for done in range(count):
-            size = self._recvmsg(file, at + MMSGHDR.itemsize * done, _MSG_DONTWAIT)
+            size = self._recvmsg(file, at + MMSGHDR.itemsize * done, DONT_WAIT)
             if size < 0:
                 return done or _nothing()
             self.headers["size"][first + done] = size
@@ -107,12 +119,12 @@ class Messages:
         """Send up to ``count`` messages from ``first`` on. Returns their number."""
         at = self._at + MMSGHDR.itemsize * first
         if self._sendmmsg is not None:
-            moved: int = self._sendmmsg(file, at, count, _MSG_DONTWAIT)
+            moved: int = self._sendmmsg(file, at, count, DONT_WAIT)
             if moved < 0:
                 raise _error()
             return moved
         for done in range(count):
-            if self._sendmsg(file, at + MMSGHDR.itemsize * done, _MSG_DONTWAIT) < 0:
+            if self._sendmsg(file, at + MMSGHDR.itemsize * done, DONT_WAIT) < 0:
                 if done:
                     return done
                 raise _error()

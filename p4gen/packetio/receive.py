@@ -13,6 +13,8 @@ import numpy.typing as npt
 from p4gen.packetio.mmsg import (
     CONTROL,
     MSG_TRUNC,
+    TPID_VALID,
+    VLAN_VALID,
     Bytes,
     Messages,
     Words,
@@ -20,7 +22,6 @@ from p4gen.packetio.mmsg import (
 
 _HEADROOM = 16
 """Bytes before each frame: its addresses are moved there when a VLAN tag is inserted again."""
-_VLAN_VALID, _TPID_VALID = 1 << 4, 1 << 6
 _ADDRESSES, _TAG, _TPID = 12, 4, 0x8100
 
 
@@ -64,20 +65,20 @@ class Receiver:
         self._room = room
         self._stride = -(-(_HEADROOM + room) // 64) * 64
         self._data = np.zeros((slots, self._stride), np.uint8)
-        self._flat = self._data.reshape(-1)
-        self._control = np.zeros(slots, CONTROL)
+        self.data = self._data.reshape(-1)
+        self.controls = np.zeros(slots, CONTROL)
         self._ports = np.zeros(slots, np.int32)
-        self._starts = np.arange(slots, dtype=np.int64) * self._stride + _HEADROOM
-        self._messages = Messages(slots, one_by_one=one_by_one)
-        self._messages.pieces["base"] = (self._data.ctypes.data + self._starts).astype(np.uint64)
-        self._messages.pieces["size"] = room
-        headers = self._messages.headers
-        headers["control"] = self._control.ctypes.data + CONTROL.itemsize * np.arange(slots, dtype=np.uint64)
+        self.places = np.arange(slots, dtype=np.int64) * self._stride + _HEADROOM
+        self.messages = Messages(slots, one_by_one=one_by_one)
+        self.messages.pieces["base"] = (self._data.ctypes.data + self.places).astype(np.uint64)
+        self.messages.pieces["size"] = room
+        headers = self.messages.headers
+        headers["control"] = self.controls.ctypes.data + CONTROL.itemsize * np.arange(slots, dtype=np.uint64)
         headers["control_size"] = CONTROL.itemsize
         # Views of single fields, kept because making one takes as long as receiving a frame.
         self._sizes, self._flags, self._control_sizes = headers["size"], headers["flags"], headers["control_size"]
-        self._status, self._seconds = self._control["status"], self._control["seconds"]
-        self._nanoseconds = self._control["nanoseconds"]
+        self._status, self._seconds = self.controls["status"], self.controls["seconds"]
+        self._nanoseconds = self.controls["nanoseconds"]
         self._used = 0
         self._begins: list[int] = []
         self.truncated: dict[int, int] = {}
@@ -92,7 +93,7 @@ class Receiver:
         """Receive up to ``most`` waiting frames of a socket. Returns their number. Raises ``OSError`` when the
         interface is gone."""
         used = self._used
-        count = self._messages.recv(file, used, min(most, self.free))
+        count = self.messages.recv(file, used, min(most, self.free))
         if count:
             self._ports[used : used + count] = port
             self._begins.append(used)
@@ -105,8 +106,8 @@ class Receiver:
         if not self.free or size > self._room:
             return False
         self._data[used, _HEADROOM : _HEADROOM + size] = np.frombuffer(frame, np.uint8)
-        self._messages.headers["size"][used] = size
-        self._messages.headers["flags"][used] = 0
+        self.messages.headers["size"][used] = size
+        self.messages.headers["flags"][used] = 0
         self._seconds[used], self._nanoseconds[used] = divmod(time.time_ns(), 1_000_000_000)
         self._ports[used] = port
         self._begins.append(used)
@@ -122,12 +123,12 @@ class Receiver:
         """Like ``take``, but as (port, frame) pairs: faster for a few frames, slower for many."""
         count, begins = self._used, self._begins
         flags, status = self._flags[:count].tolist(), self._status[:count].tolist()
-        if any(flag & MSG_TRUNC for flag in flags) or any(bits & _VLAN_VALID for bits in status):
+        if any(flag & MSG_TRUNC for flag in flags) or any(bits & VLAN_VALID for bits in status):
             frames = self.take()
             return list(zip(frames.ports.tolist(), frames.listed(), strict=True))
         self._used, self._begins = 0, []
         self._control_sizes[:count] = CONTROL.itemsize
-        data, at = self._flat.data, self._stride
+        data, at = self.data.data, self._stride
         sizes, ports = self._sizes[:count].tolist(), self._ports[:count].tolist()
         order = range(count) if len(begins) < 2 else self._order(begins, count).tolist()
         return [(ports[i], data[at * i + _HEADROOM : at * i + _HEADROOM + sizes[i]].tobytes()) for i in order]
@@ -138,12 +139,12 @@ class Receiver:
         if not count:
             return _NOTHING
         self._used, self._begins = 0, []
-        starts, ports = self._starts[:count], self._ports[:count]
+        starts, ports = self.places[:count], self._ports[:count]
         ends, status = starts + self._sizes[:count], self._status[:count]
         found = np.bitwise_or.reduce(status)
-        if found & _VLAN_VALID:
+        if found & VLAN_VALID:
             starts = starts.copy()
-            self._put_back(np.flatnonzero(status & _VLAN_VALID), starts)
+            self._put_back(np.flatnonzero(status & VLAN_VALID), starts)
         if found:
             status[:] = 0
         order = self._order(begins, count) if len(begins) > 1 else None
@@ -155,12 +156,12 @@ class Receiver:
         self._control_sizes[:count] = CONTROL.itemsize
         if order is not None:
             starts, ends, ports = starts.take(order), ends.take(order), ports.take(order)
-        return Frames(self._flat, starts, ends, ports)
+        return Frames(self.data, starts, ends, ports)
 
     def _put_back(self, which: Words, starts: Words) -> None:
         """Insert the VLAN tags that the kernel removed."""
-        tags = self._control[which]
-        tpid = np.where(tags["status"] & _TPID_VALID != 0, tags["tpid"], _TPID)
+        tags = self.controls[which]
+        tpid = np.where(tags["status"] & TPID_VALID != 0, tags["tpid"], _TPID)
         data, at = self._data, _HEADROOM - _TAG
         data[which, at : at + _ADDRESSES] = data[which, _HEADROOM : _HEADROOM + _ADDRESSES]
         both = np.stack([tpid, tags["tci"]], axis=1).astype(">u2")

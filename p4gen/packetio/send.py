@@ -11,10 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from p4gen.packetio.mmsg import SOCKADDR_LL, SOCKADDR_LL_SIZE, Messages, Words
+from p4gen.packetio.mmsg import AT_ONCE, SOCKADDR_LL, SOCKADDR_LL_SIZE, Messages, Words
 
-_AT_ONCE = 1024
-"""The most messages that sendmmsg(2) takes (UIO_MAXIOV)."""
 _PATIENCE_S, _PAUSE_S = 0.002, 0.0001
 _FULL = {errno.EAGAIN, errno.ENOBUFS}
 _GONE = {errno.ENETDOWN, errno.ENXIO, errno.ENODEV}
@@ -31,32 +29,33 @@ class Sender:
         self, found: socket.socket, interfaces: Mapping[int, int] | None = None, *, one_by_one: bool = False
     ) -> None:
         self._socket = found
-        self._messages = Messages(_AT_ONCE, one_by_one=one_by_one)
+        self._messages = Messages(AT_ONCE, one_by_one=one_by_one)
         headers, pieces = self._messages.headers, self._messages.pieces
         self._names, self._bases, self._sizes = headers["name"], pieces["base"], pieces["size"]
-        self._where: npt.NDArray[np.uint64] | None = None
+        self.names: npt.NDArray[np.uint64] | None = None
+        """By port the place of the address (sockaddr_ll) of its interface, 0 where there is none; the last one is for
+        all ports beyond."""
         if interfaces is not None:
             self._addresses = np.zeros(len(interfaces), SOCKADDR_LL)
             self._addresses["family"] = socket.AF_PACKET
             self._addresses["index"] = list(interfaces.values())
-            # The position of each port's address; the last entry is for all ports beyond the last.
-            self._where = np.zeros(max(interfaces, default=-1) + 2, np.uint64)
+            self.names = np.zeros(max(interfaces, default=-1) + 2, np.uint64)
             rows = self._addresses.ctypes.data + SOCKADDR_LL.itemsize * np.arange(len(interfaces))
-            self._where[list(interfaces)] = rows
+            self.names[list(interfaces)] = rows
             headers["name_size"] = SOCKADDR_LL_SIZE
 
     def send(self, base: int, starts: Words, ends: Words, ports: npt.NDArray[np.int32] | None = None) -> Words:
         """Send the frames at ``base`` + ``starts``, in order. Returns the indices of those that were not sent."""
-        names = _NAMELESS[: len(starts)] if len(starts) <= _AT_ONCE else np.ones(len(starts), np.uint64)
-        if self._where is not None:
+        names = _NAMELESS[: len(starts)] if len(starts) <= AT_ONCE else np.ones(len(starts), np.uint64)
+        if self.names is not None:
             assert ports is not None
-            names = self._where.take(ports, mode="clip")
+            names = self.names.take(ports, mode="clip")
         todo, failed = np.arange(len(starts)), []
         if not names.all():
             todo, failed = np.flatnonzero(names), [np.flatnonzero(names == 0)]
         sizes, bases, patience = ends - starts, starts + base, _Patience()
         while len(todo):
-            now, todo = todo[:_AT_ONCE], todo[_AT_ONCE:]
+            now, todo = todo[:AT_ONCE], todo[AT_ONCE:]
             self._fill(bases[now], sizes[now], names[now])
             done, gone = self._push(len(now), patience)
             if done < len(now):
@@ -85,7 +84,7 @@ class Sender:
     def _fill(self, bases: Words, sizes: Words, names: npt.NDArray[np.uint64]) -> None:
         count = len(bases)
         self._bases[:count], self._sizes[:count] = bases, sizes
-        if self._where is not None:
+        if self.names is not None:
             self._names[:count] = names
 
     def _wait(self, number: int) -> None:
@@ -110,5 +109,5 @@ class _Patience:
 
 
 _NONE = np.zeros(0, np.int64)
-_NAMELESS = np.ones(_AT_ONCE, np.uint64)
+_NAMELESS = np.ones(AT_ONCE, np.uint64)
 """Used instead of an address if all messages go to the same interface."""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
 
 from p4gen.errors import InputError
 from p4gen.model import Clock, Digest, EngineName, Model, Trace
 from p4gen.model.recirculation import Recirculation
+from p4gen.model.state import WallClock
 from p4gen.p4.compile import Compiled, compile_text
 from p4gen.p4.info.text import differences
-from p4gen.packetio import Frames
+from p4gen.switch.turns import Turns
+
+if TYPE_CHECKING:
+    from p4gen.switch.batches import Batches
 
 P4Info = Any
 Outputs = list[tuple[int, bytes]]
@@ -61,10 +62,10 @@ class Device:
         self.device_id = device_id
         self.cpu_port = cpu_port
         self.ports = None if ports is None else frozenset(ports)
-        self.lock = threading.RLock()
+        self.lock = Turns()
         self._counts: dict[int, PortCounts] = {}
-        self._uncounted: list[tuple[bool, Any, Any]] = []
-        """Batches that are not counted yet: whether output, ports, sizes."""
+        self._batches: Batches | None = None
+        """What carries frames in machine code, and counts them, if anything does."""
         self.inject: Callable[[int, bytes], None] | None = None
         self.trace: Callable[[Trace], None] | None = None
         """Called with the trace of every packet, if set."""
@@ -170,31 +171,29 @@ class Device:
         with self.lock:
             return self._recirculation.answer(message) if self._recirculation is not None else ([], 0)
 
-    def send_batch(self, frames: Frames) -> Frames | None:
-        """Process ``frames`` one after the other. Returns the output in order: ``send`` for all of them in one call.
+    def carry(self, batches: Batches, seconds: float) -> bool:
+        """Have frames carried in machine code until there is something else to do, at most for so long.
 
-        Returns None if they must be given to ``send``: with the reference interpreter, and while packets are traced.
+        Returns False if frames must be given to ``send``: with the reference interpreter, while packets are traced, and
+        without a program.
         """
-        if self._engine == "interp" or self.trace is not None:
-            return None
-        starts, ends, ports = frames.starts, frames.ends, frames.ports
+        self.lock.let_others()
         with self.lock:
             model = self._model
-            if model is None:
-                return Frames.of([])
-            records, data = model.native.run(frames.data, starts, ends, ports)
+            if self._engine == "interp" or self.trace is not None or model is None:
+                return False
+            engine = model.native
+            if not isinstance(engine.state.clock, WallClock) or not engine.takes_batches(batches.ports):
+                return False
+            self._batches, self.lock.wake = batches, batches.wake
+            if self.lock.wanted:  # by somebody who could not wake this thread yet
+                return True
+            frames = batches.carry(engine, self.cpu_port, seconds)
             digests, messages = model.digests(), model.log_messages()
-            starts, sizes, to = records["start"], records["size"], records["port"]
-            self._uncounted += (False, ports.copy(), frames.ends - frames.starts), (True, to, sizes)
-            if len(self._uncounted) > _UNCOUNTED:
-                self._count_batches()
         self._tell(digests, messages)
-        outputs = Frames(data, starts, starts + sizes, to)
-        if self.cpu_port == 0 or not (here := to == self.cpu_port).any():
-            return outputs
-        for frame in outputs.chosen(here).listed():
+        for frame in frames:
             self._subscribers.packet_in(frame)
-        return outputs.chosen(~here)
+        return True
 
     def _tell(self, digests: list[Digest], messages: Iterable[str]) -> None:
         if self.log is not None:
@@ -223,26 +222,10 @@ class Device:
     def counts(self) -> dict[int, PortCounts]:
         """The counters of each port."""
         with self.lock:
-            self._count_batches()
-            return self._counts
-
-    def _count_batches(self) -> None:
-        for out in (False, True):
-            listed = [(ports, sizes) for way, ports, sizes in self._uncounted if way is out]
-            if not listed:
-                continue
-            ports, sizes = np.concatenate([p for p, _ in listed]), np.concatenate([s for _, s in listed])
-            packets, total = np.bincount(ports), np.bincount(ports, sizes)
-            for port in np.flatnonzero(packets).tolist():
-                counts = self._counts.setdefault(port, PortCounts())
-                if out:
-                    counts.out_packets += int(packets[port])
-                    counts.out_bytes += int(total[port])
-                else:
-                    counts.in_packets += int(packets[port])
-                    counts.in_bytes += int(total[port])
-        self._uncounted.clear()
-
-
-_UNCOUNTED = 256
-"""The most batches that are kept uncounted; counting them together is faster."""
+            found = {port: replace(counts) for port, counts in self._counts.items()}
+            for field_ in fields(PortCounts):
+                carried = {} if self._batches is None else self._batches.counts(field_.name)
+                for port, number in carried.items():
+                    counts = found.setdefault(port, PortCounts())
+                    setattr(counts, field_.name, getattr(counts, field_.name) + number)
+            return found

@@ -6,12 +6,14 @@ import contextlib
 import logging
 import threading
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from p4gen.model import Trace
-from p4gen.packetio import Frames
 from p4gen.switch.device import Device, Outputs
 from p4gen.switch.pcap import PcapTap
+
+if TYPE_CHECKING:
+    from p4gen.switch.batches import Batches
 
 TRACE_LIMIT: Final = 64 << 20
 """Default size limit of a trace file in bytes: about 3,800 packets of 16 lanes."""
@@ -138,9 +140,9 @@ class Observer:
             return self._tap.send(port, frame)
         return self._device.send(port, frame)
 
-    def send_batch(self, frames: Frames) -> Frames | None:
-        """Process frames. Returns the output; None if they must be given to ``send``."""
-        return None if self._capturing else self._device.send_batch(frames)
+    def carry(self, batches: Batches, seconds: float) -> bool:
+        """Have frames carried in machine code, if the device can; False if they must be given to ``send``."""
+        return not self._capturing and self._device.carry(batches, seconds)
 
     def close(self) -> None:
         """Close the trace and the captures."""

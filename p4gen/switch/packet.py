@@ -1,8 +1,8 @@
 """Switch ports on network interfaces (veth, tap, real ones) through packet sockets; needs CAP_NET_RAW.
 
 Frames are received and sent as they are on the wire, including VLAN tags, whatever the interface's MTU. All frames that
-wait at any port form a batch, in the order of the kernel's time stamps. Frames that an interface cannot send are
-counted and dropped.
+wait at any port form a batch, in the order of the kernel's time stamps, which machine code handles (``batches``) if the
+switch can, and Python otherwise. Frames that an interface cannot send are counted and dropped.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ import select
 import socket
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from p4gen.packetio import (
     Frames,
@@ -29,24 +28,26 @@ from p4gen.packetio import (
 )
 from p4gen.switch.carrier import Carrier
 
-__all__ = ["PacketPorts", "Send", "SendBatch", "link_is_up"]
+if TYPE_CHECKING:
+    from p4gen.switch.batches import Batches
+
+__all__ = ["Carry", "PacketPorts", "Send", "link_is_up"]
 
 Send = Callable[[int, bytes], list[tuple[int, bytes]]]
-SendBatch = Callable[[Frames], Frames | None]
+Carry = Callable[["Batches", float], bool]
+"""Has frames carried in machine code, at most for so many seconds. Returns False if ``Send`` must get them."""
 
 SLOTS = 1024
 """The most frames of a batch."""
 _ROOM = 2048
 """The least size limit of frames, in bytes; larger if an interface's MTU is larger."""
-_FEW = 4
-"""Up to this number of frames, handling one by one is faster, because a batch has a fixed cost."""
 _LINK_CHECK_S = 0.2
 
 
 class PacketPorts(Carrier):
     """Carries frames between interfaces and a switch until stopped; has the interface of ``UnixPorts``.
 
-    ``interfaces`` are by port number. ``send_batch`` gets the frames of a batch. If it is missing, or returns None,
+    ``interfaces`` are by port number. ``carry`` has frames carried in machine code. If it is missing, or cannot,
     ``send`` gets them one by one. ``link`` is called when an interface loses its link or gets it back. Raises
     ``InputError`` if an interface does not exist or CAP_NET_RAW is missing.
     """
@@ -57,10 +58,10 @@ class PacketPorts(Carrier):
         interfaces: Mapping[int, str],
         link: Callable[[int, bool], None] | None = None,
         *,
-        send_batch: SendBatch | None = None,
+        carry: Carry | None = None,
     ) -> None:
         super().__init__()
-        self._send, self._send_batch, self._link = send, send_batch, link
+        self._send, self._carry, self._link = send, carry, link
         self._names = dict(interfaces)
         self._up = dict.fromkeys(interfaces, True)
         self._injected: deque[tuple[int, bytes]] = deque()
@@ -71,8 +72,8 @@ class PacketPorts(Carrier):
         self._out: socket.socket | None = None
         self._sender: Sender | None = None
         self._sending = threading.Lock()
-        self.undelivered: dict[int, int] = {}
-        """Number of frames that could not be sent, by port."""
+        self._batches: Batches | None = None
+        self._undelivered: Counter[int] = Counter()
         self._missed: dict[int, int] = {}
         try:
             room = max((longest_frame(name) for name in interfaces.values()), default=_ROOM)
@@ -85,6 +86,8 @@ class PacketPorts(Carrier):
                 self._sockets[found.fileno()] = port, found
                 self._by_port[port] = found
                 self._poll.register(found, select.EPOLLIN)
+            if carry is not None and self._sender is not None:
+                self._batches = self._new_batches(self._sender)
         except BaseException:
             self.close()
             raise
@@ -95,10 +98,25 @@ class PacketPorts(Carrier):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _new_batches(self, sender: Sender) -> Batches:
+        from p4gen.switch.batches import Batches  # noqa: PLC0415 - Numba takes a while to load
+
+        assert self._out is not None
+        ports = {file: port for file, (port, _) in self._sockets.items()}
+        return Batches(self._receiver, sender, self._out, self._poll, self._woken, self.wake, ports)
+
+    @property
+    def undelivered(self) -> dict[int, int]:
+        """Number of frames that could not be sent, by port."""
+        return self._with_batches(self._undelivered, "undelivered")
+
     @property
     def truncated(self) -> dict[int, int]:
         """Number of frames, by port, that were dropped because they are longer than any interface takes."""
-        return self._receiver.truncated
+        return self._with_batches(self._receiver.truncated, "truncated")
+
+    def _with_batches(self, found: Mapping[int, int], name: str) -> dict[int, int]:
+        return dict(Counter(found) + Counter(self._batches.counts(name) if self._batches is not None else {}))
 
     @property
     def missed(self) -> dict[int, int]:
@@ -117,45 +135,30 @@ class PacketPorts(Carrier):
                 checked = time.monotonic()
             if self.before_waiting is not None:
                 self.before_waiting()
-            self.step(_LINK_CHECK_S)
+            if self._injected or not self._carried():
+                self.step(_LINK_CHECK_S)
+
+    def _carried(self) -> bool:
+        """Whether machine code has carried frames for a while."""
+        if self._batches is None or self._carry is None or not self._carry(self._batches, _LINK_CHECK_S):
+            return False
+        self._awake()
+        return True
 
     def step(self, timeout: float | None) -> None:
         """Wait up to ``timeout`` seconds for frames or requests, and handle them."""
-        ready = [file for file, _ in self._poll.poll(timeout)]
+        ready = [file for file, _ in self._poll.poll(0 if self._injected else timeout)]
         if self._woken.fileno() in ready:
             ready.remove(self._woken.fileno())
             self._awake()
-        larger = self._take_injected()
+        for _ in range(len(self._injected)):
+            self._one(*self._injected.popleft())
         for number, file in enumerate(ready):
             # All ports share the places; remaining frames are received at the next call.
             most = max(self._receiver.free // (len(ready) - number), 1)
             with contextlib.suppress(OSError):  # the interface is down; it may come up again
                 self._receiver.receive(file, self._sockets[file][0], most)
-        if self._receiver.waiting <= _FEW:
-            for port, frame in self._receiver.listed():
-                self._one(port, frame)
-        else:
-            self._handle(self._receiver.take())
-        for port, frame in larger:
-            self._one(port, frame)
-
-    def _take_injected(self) -> list[tuple[int, bytes]]:
-        """Add frames of ``inject`` to those received. Returns the ones that are larger than the buffer's places."""
-        larger: list[tuple[int, bytes]] = []
-        for _ in range(min(len(self._injected), self._receiver.free // 2)):
-            port, frame = self._injected.popleft()
-            if not self._receiver.put(frame, port):
-                larger.append((port, frame))
-        if self._injected:
-            self.wake()
-        return larger
-
-    def _handle(self, frames: Frames) -> None:
-        outputs = self._send_batch(frames) if self._send_batch is not None else None
-        if outputs is not None:
-            self._transmit(outputs)
-            return
-        for port, frame in zip(frames.ports.tolist(), frames.listed(), strict=True):
+        for port, frame in self._receiver.listed():
             self._one(port, frame)
 
     def _one(self, port: int, frame: bytes) -> None:
@@ -175,7 +178,11 @@ class PacketPorts(Carrier):
             with contextlib.suppress(OSError):
                 found.send(frame)
                 return
-        self._transmit(Frames.of([(port, frame)]))
+        with self._sending:
+            frames, lost = Frames.of([(port, frame)]), 1
+            if self._sender is not None:
+                lost = len(self._sender.send(frames.data.ctypes.data, frames.starts, frames.ends, frames.ports))
+            self._undelivered[port] += lost
 
     def close(self) -> None:
         """Close the sockets of all interfaces."""
@@ -186,15 +193,6 @@ class PacketPorts(Carrier):
             self._out.close()
         self._poll.close()
         self._close_waker()
-
-    def _transmit(self, frames: Frames) -> None:
-        with self._sending:
-            lost = np.arange(len(frames))
-            if self._sender is not None:
-                lost = self._sender.send(frames.data.ctypes.data, frames.starts, frames.ends, frames.ports)
-            if len(lost):
-                for port, number in zip(*np.unique(frames.ports[lost], return_counts=True), strict=True):
-                    self.undelivered[int(port)] = self.undelivered.get(int(port), 0) + int(number)
 
     def _check_links(self) -> None:
         for port, name in self._names.items():

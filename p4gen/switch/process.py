@@ -186,7 +186,7 @@ def _device(options: Options) -> tuple[Device, Any]:
 
 def _ports(options: Options, observer: Observer, device: Device) -> UnixPorts | PacketPorts:
     if options.unix is None:
-        return PacketPorts(observer.send, options.interfaces, device.set_link, send_batch=observer.send_batch)
+        return PacketPorts(observer.send, options.interfaces, device.set_link, carry=observer.carry)
     try:
         # With ``until_eof`` the parent created the folder above, and may have removed it.
         options.unix.mkdir(parents=not options.until_eof, exist_ok=True)

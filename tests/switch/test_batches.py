@@ -58,13 +58,17 @@ def program(echo: Path, destination: str = "std_meta.egress_spec = (bit<9>)hdr.h
 
 def started(stack: ExitStack, device: Device, pairs: Mapping[int, tuple[str, str]]) -> PacketPorts:
     inner = {port: name for port, (name, _) in pairs.items()}
-    ports = stack.enter_context(PacketPorts(device.send, inner, device.set_link, send_batch=device.send_batch))
+    ports = stack.enter_context(PacketPorts(device.send, inner, device.set_link, carry=device.carry))
     device.inject = ports.inject
+    run(stack, ports)
+    return ports
+
+
+def run(stack: ExitStack, ports: PacketPorts) -> None:
     thread = threading.Thread(target=ports.run)
     thread.start()
     stack.callback(thread.join)
     stack.callback(ports.stop)
-    return ports
 
 
 def device_of(model: Model, engine: EngineName = "jit", cpu_port: int = 0) -> Device:
@@ -168,6 +172,45 @@ def test_frames_from_controllers_join_and_frames_for_them_leave(
     assert [n for n in numbers if 1000 <= n < 5000] == list(range(1000, 1100))
     assert device.counts[CPU].in_packets == 101
     assert device.counts[CPU].out_packets == 301
+
+
+def test_vlan_tags_go_through_and_what_is_too_long_is_counted(
+    stack: ExitStack, pairs: dict[int, tuple[str, str]], hosts: dict[int, PacketSocket], echo: Path
+) -> None:
+    ip(*(f"link set {name} mtu 2500" for name in pairs[1]))
+    device = device_of(Model(program(echo), engine="jit"))
+    inner = {port: name for port, (name, _) in pairs.items()}
+    ports = stack.enter_context(PacketPorts(device.send, {1: inner[1]}, carry=device.carry))
+    run(stack, ports)
+    rng = random.Random(3)
+    tags = [b"\x81\x00\x00\x07", b"\x88\xa8\xe0\x01", b"\x88\xa8\x00\x05\x81\x00\x30\x06", b""]
+    plain = [frame(rng, 1, i) for i in range(200)]
+    sent = [data[:12] + tags[i % 4] + data[12:] for i, data in enumerate(plain)]
+    hosts[1].send(sent)
+    assert [data[2:] for data in collected(hosts[1], 200)] == [data[2:] for data in sent]
+    ip(*(f"link set {name} mtu 9000" for name in pairs[1]))  # too late: the switch has room for 2,500 bytes
+    hosts[1].send([frame(rng, 1, 1) + bytes(5000), frame(rng, 1, 2)])
+    assert len(collected(hosts[1], 1)) == 1
+    assert ports.truncated == {1: 1}
+    assert device.counts[1].in_packets == device.counts[1].out_packets == 201
+
+
+def test_who_wants_the_lock_gets_it_amid_traffic(
+    stack: ExitStack, pairs: dict[int, tuple[str, str]], hosts: dict[int, PacketSocket], echo: Path
+) -> None:
+    device = device_of(Model(program(echo), engine="jit"))
+    started(stack, device, pairs)
+    rng = random.Random(9)
+    sent = [frame(rng, 1, i) for i in range(200)]
+    for number in range(1, 51):
+        hosts[0].send(sent)
+        with device.lock, device.lock:
+            assert device.model is not None
+            (seen,) = device.model.registers("seen")
+            assert seen <= 200 * number
+            device.model.reset()
+            assert device.model.registers("seen") == [0]
+        assert len(collected(hosts[1], 200)) == 200
 
 
 def test_what_waits_too_long_is_counted(

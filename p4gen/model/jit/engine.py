@@ -147,6 +147,10 @@ class Engine(HoldingRunner):
         takes the state's block and these two. The state must be flushed before."""
         return self._io, self._tmp, self._code.address("batch")
 
+    def takes_batches(self, ports: Iterable[int]) -> bool:
+        """Whether batches of packets from these ports may be run at ``places``, without ``run``."""
+        return True
+
     # --- packets ---
 
     @override
@@ -210,7 +214,11 @@ class Engine(HoldingRunner):
         exchange[x.NOW // 8] = self.state.clock()
         self._batch(self.state.block.address, self._io, self._tmp)
         self.take_events()
-        found = exchange[x.RECORDS_COUNT // 8]
+        return self.output()
+
+    def output(self) -> tuple[Any, Bytes]:
+        """The output of the last batch, as ``run`` returns it. The next batch overwrites it."""
+        found = self._get(x.RECORDS_COUNT)
         return self._records(found) if found else _NO_RECORDS, self._output_bytes()
 
     def _output_bytes(self) -> npt.NDArray[np.uint8]:

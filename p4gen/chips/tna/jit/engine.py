@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,12 @@ class TofinoEngine(Engine, Settings, GeneratingRunner):
         state = NativeTofino(program, clock, seed)
         self.chip = state.chip
         super().__init__(program, state, cache, generate, TofinoModel)
+
+    @override
+    def takes_batches(self, ports: Iterable[int]) -> bool:
+        for port in ports:
+            _check(port)
+        return not self.state.generator.applications
 
     @override
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
