@@ -42,6 +42,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     # what runs programs
     ("model",),
     ("compiled.cached", "compiled.machine"),
+    ("compiled.sockets",),
     ("compiled.carrying",),
     ("p4rt", "stf"),
     ("switch",),
@@ -51,6 +52,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("compiled",),
     ("host.compiled",),
     ("host.collectives",),
+    ("host.raw",),
     ("groups",),
     ("cluster",),
     ("experiments",),

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
-from numba import njit
+from numba import njit, typeof
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.runtime.nrt import rtsys
 
@@ -42,6 +42,11 @@ def _kept(function: Callable[_P, _R], options: dict[str, Any]) -> Callable[_P, _
     if _folder(_package(function)) is not None:
         made._cache = _Cache(function)  # type: ignore[no-untyped-call]
     return made
+
+
+def load(function: Callable[..., Any], *arguments: Any) -> None:
+    """Have the machine code of a compiled function for such arguments, without calling it. Forks have it, too."""
+    function.compile(tuple(map(typeof, arguments)))  # type: ignore[attr-defined]
 
 
 def is_kept(function: Callable[..., Any]) -> bool:

@@ -22,13 +22,12 @@ from p4gen.compiled.machine import (
     store64,
     store_little,
 )
+from p4gen.compiled.sockets import EVENT_SIZE, FUNCTIONS, MOST_EVENTS, milliseconds, now
 from p4gen.model.jit import exchange as x
 from p4gen.packetio.mmsg import AT_ONCE, CONTROL, DONT_WAIT, IOVEC, MMSGHDR, MSG_TRUNC, TPID_VALID, VLAN_VALID
 
 PORTS: Final = 1 << 16
 """Ports that have counters."""
-MOST_EVENTS: Final = 64
-"""The most sockets that a batch has frames of."""
 
 
 class Why(IntFlag):
@@ -50,8 +49,8 @@ def _record(*names: str) -> np.dtype[Any]:
 
 CARRIER: Final = _record(
     "poll", "woken", "out",
-    "wait", "receive", "send", "clock",
-    "events", "event_size", "ports_of", "slots", "headers", "controls", "places", "data", "runs", "used_runs",
+    *FUNCTIONS,
+    "events", "ports_of", "slots", "headers", "controls", "places", "data", "runs", "used_runs",
     "starts", "ends", "ports", "time",
     "state", "exchange", "temporary", "program", "began", "cpu_port",
     "names", "named", "out_headers", "out_pieces", "out_numbers", "unsent",
@@ -73,8 +72,7 @@ _COUNTS, _RUN, _HEADER, _CONTROL, _PIECE, _SENT = (
     each.itemsize for each in (COUNTS, RUN, MMSGHDR, CONTROL, IOVEC, SENT)
 )
 _WORD, _SHORT = 8, 4
-_S, _MS, _US = 1_000_000_000, 1_000_000, 1_000
-_CLOCK_MONOTONIC: Final = 1
+_S, _US = 1_000_000_000, 1_000
 _TAG, _TPID = 4, 0x8100
 _NOTHING: Final = -1
 _WOKEN, _EVENTS, _CONTROLLER, _NOT_SENT = (int(why) for why in Why)
@@ -84,23 +82,16 @@ _WOKEN, _EVENTS, _CONTROLLER, _NOT_SENT = (int(why) for why in Why)
 def carry(carrier: int) -> int:
     """Carry frames until the time is up, or something else is to be done (``Why``)."""
     of = _carrier_at(carrier)
-    now = _now(of)
+    present = now(of.clock, of.time)
     while True:
-        ready = call_c(of.wait, of.poll, of.events, MOST_EVENTS, max(0, (of.until - now + _MS - 1) // _MS), 0)
+        ready = call_c(of.wait, of.poll, of.events, MOST_EVENTS, milliseconds(of.until - present), 0)
         why = _receive(of, ready)
-        now = _now(of)
+        present = now(of.clock, of.time)
         count = _arrange(of)
         if count:
-            why |= _process(of, count, now)
-        if why or ready <= 0 or now >= of.until:  # a signal ends the wait, too
+            why |= _process(of, count, present)
+        if why or ready <= 0 or present >= of.until:  # a signal ends the wait, too
             return why
-
-
-@compiled
-def _now(of: Any) -> int:
-    """The time, ns."""
-    call_c(of.clock, _CLOCK_MONOTONIC, of.time, 0, 0, 0)
-    return load64(of.time) * _S + load64(of.time + _WORD)
 
 
 # --- frames in ---
@@ -113,7 +104,7 @@ def _receive(of: Any, ready: int) -> int:
     used = 0
     of.used_runs = 0
     for number in range(ready):
-        file = load_little(of.events + number * of.event_size + _SHORT)
+        file = load_little(of.events + number * EVENT_SIZE + _SHORT)
         if file == of.woken:
             why = _WOKEN
             continue
@@ -195,7 +186,7 @@ def _insert_tag(at: int, tag: int) -> None:
 
 
 @compiled
-def _process(of: Any, count: int, now: int) -> int:
+def _process(of: Any, count: int, present: int) -> int:
     """Run the program on the batch, and send what it sends. Returns what Python has to do (``Why``)."""
     exchange = of.exchange
     store64(exchange + x.IN_DATA, of.data)
@@ -204,7 +195,7 @@ def _process(of: Any, count: int, now: int) -> int:
     store64(exchange + x.IN_PORTS, of.ports)
     store64(exchange + x.IN_TIMES, 0)
     store64(exchange + x.IN_COUNT, count)
-    store64(exchange + x.NOW, (now - of.began) // _US)
+    store64(exchange + x.NOW, (present - of.began) // _US)
     run_program(of.program, of.state, exchange, of.temporary)
     why = _EVENTS if load64(exchange + x.EVENTS_USED) else 0
     for number in range(load64(exchange + x.RECORDS_COUNT)):

@@ -12,6 +12,7 @@ from p4gen.compiled.pairs import kick
 from p4gen.compiled.records import event_at, every
 from p4gen.compiled.requester import timer
 from p4gen.compiled.switches import wake
+from p4gen.host.transport.clock import TURNS
 
 _ACTION, _PUMP, _RECEIVE, _TIMER, _QUIET, _HOLES, _REST = (
     int(each) for each in (Event.ACTION, Event.PUMP, Event.RECEIVE, Event.TIMER, Event.QUIET, Event.HOLES, Event.REST)
@@ -32,22 +33,46 @@ def run(world: int, until: int, count: int) -> int:
         of.now = event.time
         kind, who, arg = event.kind, event.who, event.arg
         drop_first(world)
-        if kind == _RECEIVE:
-            receive(world, who, arg)
-        elif kind == _PUMP:
-            pump(world, who)
-        elif kind == _TIMER:
-            timer(world, who)
-        elif kind == _QUIET:
-            kick(world, who)
-        elif kind == _ACTION:
-            ask(world, _ASK, who, 0, 0)
-        elif kind == _HOLES:
-            still_missing(world, who)
-        elif kind == _REST:
-            rest_overdue(world, who)
-        else:
-            wake(world, who)
+        _handle(world, kind, who, arg)
         handled += 1
     of.handled += handled
     return handled
+
+
+@compiled
+def run_due(world: int, present: int) -> None:
+    """Handle the events that are due in real time. Those that are requested meanwhile wait for the next call, so that
+    a long burst of sending does not keep hosts from receiving. An error of Python's ends the run."""
+    of = every(world)
+    of.now = present
+    last = of.number
+    if of.events and event_at(world, 0).time <= present:
+        of.late = max(present - event_at(world, 0).time, of.late - of.late // TURNS)
+    while of.events and not of.error:
+        event = event_at(world, 0)
+        if event.time > present or event.number > last:
+            break
+        kind, who, arg = event.kind, event.who, event.arg
+        drop_first(world)
+        _handle(world, kind, who, arg)
+        of.handled += 1
+
+
+@compiled
+def _handle(world: int, kind: int, who: int, arg: int) -> None:
+    if kind == _RECEIVE:
+        receive(world, who, arg)
+    elif kind == _PUMP:
+        pump(world, who)
+    elif kind == _TIMER:
+        timer(world, who)
+    elif kind == _QUIET:
+        kick(world, who)
+    elif kind == _ACTION:
+        ask(world, _ASK, who, 0, 0)
+    elif kind == _HOLES:
+        still_missing(world, who)
+    elif kind == _REST:
+        rest_overdue(world, who)
+    else:
+        wake(world, who)

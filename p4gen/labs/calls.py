@@ -11,7 +11,7 @@ import numpy as np
 
 from p4gen.errors import InputError
 from p4gen.families import Facet, OwnSpec, family_of
-from p4gen.host.transport.raw import RawNic
+from p4gen.host.raw import RawNic
 from p4gen.inputs import quote
 from p4gen.labs.hosts.ranks import Ranks
 from p4gen.labs.job import Wanted

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from p4gen.errors import FailedError, InputError
+from p4gen.host import raw
 from p4gen.labs.connections import Connections
 from p4gen.labs.forked import join_network
 from p4gen.labs.groups import Groups
@@ -117,6 +118,7 @@ class Lab:
             for process in (self._manager_process, *self.switches.values()):
                 process.start()
             self._wires = self._fork("wires", self.job.folder / "wires.log", wires.run) if self._wired else None
+            raw.load()
             forks = [*self.hosts.values(), *([self._wires] if self._wires else [])]
             for fork in forks:
                 fork.process.start()  # before there are threads

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from p4gen.host import raw
 from p4gen.labs.job import LabJob
 from p4gen.labs.prompt import prompt
 from p4gen.labs.prompt.console import lab_console
@@ -23,6 +24,8 @@ def work(job: LabJob, outer: int) -> tuple[int, dict[str, Any]]:
     lab = Lab(job, outer)
     try:
         console.print(f"starting {len(lab.topology.switches)} switches and {len(lab.topology.hosts)} hosts …")
+        if why := raw.waits_for():
+            console.print(f"{why} …")
         lab.start()
         welcome(lab, console)
         served = job.wanted.what == "prompt" and job.wanted.as_json

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import select
 import socket
 import time
@@ -11,16 +10,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from p4gen.compiled.carrying import CARRIER, COUNTS, MOST_EVENTS, PORTS, RUN, SENT, Why, carry
+from p4gen.compiled.carrying import CARRIER, COUNTS, PORTS, RUN, SENT, Why, carry
+from p4gen.compiled.sockets import EVENT_SIZE, MOST_EVENTS, TIME_SIZE, functions
 from p4gen.model.jit import Engine
 from p4gen.model.jit import exchange as x
 from p4gen.model.state import WallClock
 from p4gen.packetio import Receiver, Sender
-from p4gen.packetio.mmsg import AT_ONCE, SOCKADDR_LL_SIZE, Messages, address
+from p4gen.packetio.mmsg import AT_ONCE, SOCKADDR_LL_SIZE, Messages
 
-_EVENT_SIZE: Final = 12 if platform.machine() == "x86_64" else 16
-"""Bytes of an epoll_event."""
-_FUNCTIONS: Final = {"wait": "epoll_wait", "receive": "recvmmsg", "send": "sendmmsg", "clock": "clock_gettime"}
 _NO_PORT: Final = -1
 
 
@@ -55,7 +52,7 @@ class Batches:
         for file, port in sockets.items():
             ports_of[file] = port
         arrays: dict[str, Any] = {
-            "events": np.zeros(MOST_EVENTS * _EVENT_SIZE, np.uint8),
+            "events": np.zeros(MOST_EVENTS * EVENT_SIZE, np.uint8),
             "ports_of": ports_of,
             "headers": receiver.messages.headers,
             "controls": receiver.controls,
@@ -65,7 +62,7 @@ class Batches:
             "starts": np.zeros(slots, np.int64),
             "ends": np.zeros(slots, np.int64),
             "ports": np.zeros(slots, np.int32),
-            "time": np.zeros(2, np.int64),
+            "time": np.zeros(TIME_SIZE, np.uint8),
             "names": self._names,
             "out_headers": self._messages.headers,
             "out_pieces": self._messages.pieces,
@@ -74,9 +71,8 @@ class Batches:
         }
         self._arrays = arrays
         numbers = {"poll": poll.fileno(), "woken": woken.fileno(), "out": out.fileno()}
-        numbers |= {"event_size": _EVENT_SIZE, "slots": slots, "named": len(self._names)}
-        numbers |= {name: array.ctypes.data for name, array in arrays.items()}
-        for name, value in (numbers | {name: address(function) for name, function in _FUNCTIONS.items()}).items():
+        numbers |= {"slots": slots, "named": len(self._names)} | functions()
+        for name, value in (numbers | {name: array.ctypes.data for name, array in arrays.items()}).items():
             self._row[name] = value
 
     def carry(self, engine: Engine, cpu_port: int, seconds: float) -> list[bytes]:

@@ -15,17 +15,17 @@ from typing import TypeVar
 
 import numpy as np
 import pytest
-from patience import PATIENCE_S
+from patience import PATIENCE_S, until
 
 from p4gen.errors import FailedError
 from p4gen.host.collectives.commlib import SYMMETRIC, Communicator, Connection, GroupConfig, Invocation
+from p4gen.host.raw import FramePort, RawNic
 from p4gen.host.transport import realtime
 from p4gen.host.transport.clock import MS, SECOND
-from p4gen.host.transport.raw import FramePort, RawNic
 from p4gen.host.transport.realtime import RealTimeLoop
 from p4gen.host.transport.verbs import Peer, QpConfig, Recovery, SendWr
 from p4gen.net.collectives.kinds import Kinds
-from p4gen.net.world.faults import DirectionFaults, Impairment
+from p4gen.net.world.faults import DirectionFaults, Fate, Impairment
 from p4gen.packetio import PacketSocket
 from p4gen.packetio.ip import ip
 
@@ -301,3 +301,46 @@ def test_over_a_veth_pair(veth: tuple[str, str]) -> None:
         two.exchange(256 * 500)
         for raw in two.nics:
             assert raw.nic.dropped.keys() <= {"not_udp_over_ipv4", "foreign_mac", "truncated"}
+
+
+def test_machine_code_moves_frames_while_there_are_no_faults(veth: tuple[str, str], seed: int) -> None:
+    one, other = (PacketSocket(name) for name in veth)
+    with one, other, Two([one, other], Recovery.SELECTIVE_REPEAT, lanes=64) as two:
+        seen = 0
+
+        def count(frame: bytes, now: int) -> Fate:
+            nonlocal seen
+            seen += 1
+            return losses.fate(frame, now)
+
+        losses = DirectionFaults(random.Random(seed), [Impairment(loss=0.05)], (), (), Kinds({}, {}))
+        for fault in (None, count, None):
+            for direction in ("outgoing", "incoming"):
+                on_loop(two.loops[0], functools.partial(setattr, two.nics[0], direction, fault))
+            before = seen
+            two.exchange(64 * 500)
+            assert (seen > before) is (fault is not None)
+        assert set(two.nics[0].lost) == {"in loss", "out loss"}
+
+
+def test_frames_on_an_interface_that_are_not_for_the_nic(veth: tuple[str, str]) -> None:
+    addresses = bytes.fromhex("020000000001020000000002")
+    with PacketSocket(veth[0], frame_room=2048) as port, PacketSocket(veth[1]) as far, RealTimeLoop() as loop:
+        raw = on_loop(loop, lambda: RawNic(loop, port, 0x0200_0000_0001, 2, frame_room=2048))
+        plain = addresses + b"\x08\x00" + bytes(86)
+        tagged = addresses + b"\x81\x00\x00\x07" + b"\x08\x00" + bytes(82)
+        sent = [b"\xff" * 6 + plain[6:], plain, tagged, plain + bytes(4000), plain]
+        assert far.send(sent) == len(sent)
+        until(lambda: raw.nic.dropped.total() == 3, lambda: str(raw.nic.dropped))
+        assert raw.nic.dropped == {"not_udp_over_ipv4": 3}
+        assert raw.truncated == 1
+
+
+def test_frames_for_an_interface_that_is_down_are_sent_again(veth: tuple[str, str]) -> None:
+    one, other = (PacketSocket(name) for name in veth)
+    with one, other, Two([one, other], Recovery.GO_BACK_N, lanes=64) as two:
+        two.exchange(64)
+        ip(f"link set {veth[0]} down")
+        threading.Timer(0.3, ip, (f"link set {veth[0]} up",)).start()
+        two.exchange(64 * 500)
+        assert two.nics[0].undelivered > 0

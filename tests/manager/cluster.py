@@ -21,8 +21,8 @@ from p4gen.groups.family import group_entries
 from p4gen.groups.group import Memory, placed_edges
 from p4gen.groups.ticks import tick
 from p4gen.host.collectives.plan import PsnSync
+from p4gen.host.raw import RawNic
 from p4gen.host.transport.clock import MS
-from p4gen.host.transport.raw import RawNic
 from p4gen.host.transport.realtime import RealTimeLoop
 from p4gen.manager.api import (
     Code,
@@ -55,7 +55,7 @@ TICK_S = 0.02
 
 
 class SocketPort:
-    """One end of a socket pair, as ``p4gen.host.transport.raw.FramePort`` wants it."""
+    """One end of a socket pair, as ``p4gen.host.raw.FramePort`` wants it."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end

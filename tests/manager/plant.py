@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from p4gen.host.raw import RawNic
 from p4gen.host.transport.clock import MS
-from p4gen.host.transport.raw import RawNic
 from p4gen.host.transport.realtime import RealTimeLoop
 from p4gen.manager.api import HostInfo
 from p4gen.manager.ranks.host import Host

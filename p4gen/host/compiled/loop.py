@@ -88,11 +88,15 @@ class CompiledLoop:
         for prepare in self.before_run:
             prepare()
         handled = run.run(self.world.place, NEVER if until is None else until, NONE if count is None else count)
+        self.end_run()
+        if until is not None and handled != count:
+            self._all["now"] = max(self.now, until)
+
+    def end_run(self) -> None:
+        """Take over what a run has counted. Raises the error that ended it, if one did."""
         for note in self.after_run:
             note()
         if self._error is not None:
             error, self._error = self._error, None
             self._all["error"] = 0
             raise error
-        if until is not None and handled != count:
-            self._all["now"] = max(self.now, until)

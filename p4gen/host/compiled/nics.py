@@ -66,6 +66,7 @@ class CompiledNic(Nic):
         del self.pairs[pair.number]
         self.frames.world.table["value"][self._place(pair.number)] = 0
         assert isinstance(pair, CompiledPair)
+        pair.channel = None
         pair.be_silent()
 
     def _place(self, number: int) -> int:

@@ -10,6 +10,9 @@ US: Final = 1_000_000
 MS: Final = 1_000_000_000
 SECOND: Final = 1_000_000_000_000
 
+TURNS: Final = 16
+"""Turns of a loop in real time after which most of a delay is forgotten, if timers are punctual again."""
+
 Action = Callable[[Any], None]
 
 

@@ -17,16 +17,33 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from heapq import heappop, heappush
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from p4gen.errors import FailedError
-from p4gen.host.transport.clock import MS, NS, Action
+from p4gen.host.transport.clock import MS, NS, SECOND, TURNS, Action
 
 T = TypeVar("T")
-_POLLED: Final = select.POLLIN
+_POLLED: Final = select.EPOLLIN
 _LONGEST_WAIT_MS: Final = 60_000
-_REMEMBERED: Final = 16
-"""Turns after which most of a delay is forgotten, if timers are punctual again."""
+
+
+class Hosts(Protocol):
+    """Compiled hosts, which have events of their own; ``p4gen.host.raw.RawNic`` is one."""
+
+    def due(self) -> int:
+        """When something has to be done next."""
+        ...
+
+    def set_time(self, now: int) -> None:
+        """Time has passed."""
+
+    def run(self, now: int) -> None:
+        """Do what is due, and send."""
+
+    def wait(self, until: int) -> bool:
+        """Wait in machine code until a time, or until another descriptor is ready, and do meanwhile what is due.
+        Returns False, at once, if Python has to see the frames."""
+        ...
 
 
 class RealTimeLoop:
@@ -42,6 +59,7 @@ class RealTimeLoop:
         self.late = 0
         self.problem: BaseException | None = None
         """The error that ended the loop, if any."""
+        self._hosts: Hosts | None = None
         self.refresh()
         self._timers: list[tuple[int, int, Action, Any]] = []
         self._number = 0
@@ -51,7 +69,7 @@ class RealTimeLoop:
         self._calls: deque[tuple[Action, Any]] = deque()
         self._calls_lock = threading.Lock()
         self._woken = self._stopping = self._ended = False
-        self._poll = select.poll()
+        self._poll = select.epoll()
         self._wakes, self._waker = socket.socketpair()
         self._wakes.setblocking(False)
         self._waker.setblocking(False)
@@ -76,6 +94,8 @@ class RealTimeLoop:
     def refresh(self) -> None:
         """Set ``now`` to the present time, within a turn."""
         self.now = time.monotonic_ns() * NS
+        if self._hosts is not None:
+            self._hosts.set_time(self.now)
 
     def at(self, time: int, action: Action, arg: Any = None) -> None:
         """Call ``action(arg)`` at ``time`` or soon after, but never from within this call."""
@@ -117,6 +137,16 @@ class RealTimeLoop:
         """Remove the reader of a descriptor."""
         if self._readers.pop(descriptor, None) is not None:
             self._poll.unregister(descriptor)
+
+    @property
+    def descriptor(self) -> int:
+        """A descriptor of epoll(7) that is readable while any other one is."""
+        return self._poll.fileno()
+
+    def run_hosts(self, hosts: Hosts | None) -> None:
+        """Run compiled hosts, too, or no longer."""
+        self._hosts = hosts
+        self.refresh()
 
     def add_end(self, action: Callable[[], None]) -> None:
         """Call ``action`` at the end of every turn."""
@@ -169,7 +199,12 @@ class RealTimeLoop:
 
     def turn(self) -> None:
         """Run one turn (see the module's docstring)."""
-        ready = self._poll.poll(self._patience())
+        hosts = self._hosts
+        if hosts is not None and not self._at_end and hosts.wait(self._due()):
+            hosts = None  # all that was due has been done
+            ready = self._poll.poll(0)
+        else:
+            ready = self._poll.poll(self._patience())
         self.refresh()
         readers = self._readers
         for descriptor, _ in ready:
@@ -178,15 +213,21 @@ class RealTimeLoop:
             elif (reader := readers.get(descriptor)) is not None:
                 reader()
         self._run_timers()
+        if hosts is not None:
+            hosts.run(self.now)
         for action in self._at_end:
             action()
 
-    def _patience(self) -> int:
-        """Milliseconds to the next timer, rounded up: a loop that wakes too early would have to wait again."""
-        if not self._timers:
-            return _LONGEST_WAIT_MS
-        left = self._timers[0][0] - time.monotonic_ns() * NS
-        return max(0, min(-(-left // MS), _LONGEST_WAIT_MS))
+    def _due(self) -> int:
+        """When Python's next timer is due, at most the longest wait from now."""
+        longest = self.now + _LONGEST_WAIT_MS * MS
+        return min(self._timers[0][0], longest) if self._timers else longest
+
+    def _patience(self) -> float:
+        """Seconds to the next event, which epoll rounds up to milliseconds: a loop that wakes too early would have to
+        wait again."""
+        due = self._due() if self._hosts is None else min(self._due(), self._hosts.due())
+        return max(0, due - time.monotonic_ns() * NS) / SECOND
 
     def _take_calls(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -200,7 +241,7 @@ class RealTimeLoop:
     def _run_timers(self) -> None:
         timers, now, last = self._timers, self.now, self._number
         if timers and timers[0][0] <= now:
-            self.late = max(now - timers[0][0], self.late - self.late // _REMEMBERED)
+            self.late = max(now - timers[0][0], self.late - self.late // TURNS)
         again = []
         while timers and timers[0][0] <= now:
             timer = heappop(timers)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from p4gen.errors import P4genError
-from p4gen.host.transport.raw import RawNic
+from p4gen.host.raw import RawNic
 from p4gen.host.transport.realtime import RealTimeLoop
 from p4gen.labs.calls import members_of
 from p4gen.labs.hosts.ranks import Ranks
@@ -49,7 +49,7 @@ class Daemon:
         self.sink = hostnet.sink()
         self.port = PacketSocket(device, frame_room=hostnet.FRAME_ROOM)
         self.loop = RealTimeLoop()
-        self.nic = RawNic(self.loop, self.port, self.addresses.mac, self.addresses.ip)
+        self.nic = RawNic(self.loop, self.port, self.addresses.mac, self.addresses.ip, frame_room=hostnet.FRAME_ROOM)
         self._tasks: dict[str, BatchTask] = {}
         """The newest batch of each group."""
         self.loop.start()

@@ -23,9 +23,9 @@ from p4gen.host.collectives.alltoall import AllToAll, AllToAllConfig, Exchange
 from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.ring import Ring, RingConfig
+from p4gen.host.raw import RawNic
 from p4gen.host.transport.clock import SECOND
 from p4gen.host.transport.nic import Nic
-from p4gen.host.transport.raw import RawNic
 from p4gen.manager.api import GroupState
 from p4gen.manager.ranks.calls import CallResult
 from p4gen.manager.ranks.host import Host

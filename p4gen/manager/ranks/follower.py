@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from p4gen.errors import FailedError
+from p4gen.host.raw import RawNic
 from p4gen.host.transport.clock import MS, SECOND
-from p4gen.host.transport.raw import RawNic
 from p4gen.host.transport.rc import QueuePair
 from p4gen.manager.api import Code, GroupState, HostManager, ManagerError, Membership, RankConfig, RankReport
 from p4gen.manager.ranks.ranks import RING_QPS

@@ -13,7 +13,7 @@ from typing import Final
 
 from p4gen.errors import FailedError
 from p4gen.groups.ranks import ACK_EVERY
-from p4gen.host.transport.raw import RawNic
+from p4gen.host.raw import RawNic
 from p4gen.manager.api import Code, HostInfo, HostManager, ManagerError, Membership, RankReport
 from p4gen.manager.ranks.follower import Follower
 from p4gen.manager.ranks.member import Member

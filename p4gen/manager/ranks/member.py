@@ -20,8 +20,8 @@ from p4gen.host.collectives.collectives import Collectives
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.collectives.ring import Ring
 from p4gen.host.collectives.striped import StripedCommunicator
+from p4gen.host.raw import RawNic
 from p4gen.host.transport.clock import SECOND
-from p4gen.host.transport.raw import RawNic
 from p4gen.host.transport.rc import QueuePair
 from p4gen.manager.api import Code, HostManager, ManagerError, RankConfig, RankReport
 from p4gen.manager.ranks.calls import ROOTED, CallResult, RankCall, check_call

@@ -18,9 +18,9 @@ from typing_extensions import override
 
 from p4gen.errors import FailedError
 from p4gen.groups.group import Memory
+from p4gen.host.raw import RawNic
 from p4gen.host.transport.clock import SECOND
 from p4gen.host.transport.nic import Nic
-from p4gen.host.transport.raw import RawNic
 from p4gen.host.transport.rc import QueuePair
 from p4gen.manager.api import HostManager, RankConfig, RankReport
 from p4gen.manager.ranks.calls import CallResult
