@@ -88,7 +88,7 @@ def _collectives() -> Iterable[str]:
     help="Take a link down after a time: s0-s1@0.2s, s0-s1@0.2s-1s.",
 )
 @click.option("--suite", is_flag=True, help="All collectives, under loss, and over a link that fails and comes back.")
-@click.option("--measure", is_flag=True, help="AllReduce of 4K, 64K and 1M compared with EPIC's Table 19.")
+@click.option("--measure", is_flag=True, help="AllReduce of 4K to --size compared with EPIC's Table 19.")
 @seed_option("data and faults.")
 @click.option("--timeout", metavar="TIME", help="Retransmission timer of queue pairs, 1ms to 60s.  [50ms; BMv2: 300ms]")
 @click.option(

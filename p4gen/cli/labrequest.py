@@ -18,10 +18,11 @@ from p4gen.groups.connections import connection_entries
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import MS
 from p4gen.inputs import drawn, parsed, quote
-from p4gen.labs.calls import CallOrder, LabMembers, members_of
+from p4gen.labs.calls import CallOrder, LabMembers, check_memory, members_of
 from p4gen.labs.job import Wanted
 from p4gen.labs.network import bandwidths, faults
 from p4gen.labs.network.impairments import check_withstood, links_at
+from p4gen.labs.runs.figures import figures_of
 from p4gen.net.world.faults import parse_place
 from p4gen.plan.placement.network import contexts_needed
 from p4gen.plan.placement.placed import GroupRequest
@@ -170,9 +171,12 @@ class LabRequest:
         """Whether the group can do the scenario's call, and withstand its faults."""
         for kind, _, _ in wanted.impairments:
             check_withstood(spec, kind)
+        hosts = wanted.ranks or topology.rank_hosts
+        if wanted.what == "measure":
+            call = CallOrder(str(Collective.ALLREDUCE), max(figures_of(spec, wanted.size)[1]))
+            check_memory(call, call.plan(spec, len(hosts)), len(hosts))
         if wanted.what != "scenario":
             return
-        hosts = wanted.ranks or topology.rank_hosts
         if wanted.others and not spec.takes_part:
             raise click.UsageError("--ranks several times goes with programs that take part in collectives")
         for each in (hosts, *wanted.others):

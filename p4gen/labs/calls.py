@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Final, Generic, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol
 
 import numpy as np
 
 from p4gen.errors import InputError
 from p4gen.families import Facet, OwnSpec, family_of
-from p4gen.host.raw import RawNic
 from p4gen.inputs import quote
 from p4gen.labs.hosts.ranks import Ranks
 from p4gen.labs.job import Wanted
@@ -19,6 +18,9 @@ from p4gen.manager.ranks.host import Host
 from p4gen.net.runs import FamilyOption
 from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.topology import TopologySpec
+
+if TYPE_CHECKING:
+    from p4gen.host.raw import RawNic
 
 
 class Plan(Protocol):

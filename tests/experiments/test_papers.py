@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
 
 from p4gen.cli.app import cli
+from p4gen.errors import MissingToolError
 from p4gen.experiments.experiment import Check, Experiment, Report
 from p4gen.experiments.papers import Extent, Item, Paper, papers
 
@@ -93,7 +95,7 @@ def test_what_does_not_hold_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         (["themis", "figure-9"], "there are figure-1, figure-5, loss, evidence"),
         (["themis", "figure-2"], "figure-2, Overview: Themis-S"),
         (["epic", "table-9"], "hardware: a Tofino testbed with GPUs"),
-        (["epic", "table-19"], "run: p4gen lab tree-3-2"),
+        (["epic", "table-19", "--scale", "1G"], "table-19 has no scale '1G'; 1M: up to 1 MiB"),
         (["themis", "figure-1", "--scale", "huge"], "figure-1 has no scale 'huge'; small: 8 MiB a node"),
         (["themis", "figure-1", "--cells", "*"], "figure-1 can be judged with all of its cells only"),
         (["epic", "table-6", "--scale", "paper", "--check"], "check: error: repeats all of a paper"),
@@ -103,6 +105,31 @@ def test_what_does_not_hold_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 )
 def test_wrong_requests_are_refused(arguments: list[str], cause: str) -> None:
     assert cause in str(paper(*arguments).exception)
+
+
+def test_a_lab_is_beside_the_papers_testbed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    commands = []
+
+    def run(command: list[str], **_: object) -> SimpleNamespace:
+        commands.append(command)
+        paper = {"I": 2.47, "II": 14.74, "III": 15.69}[command[command.index("--mode") + 1]]
+        row = {"size": 4096, "mean": 15.0, "paper": paper, "host_us": 40.0, "switch_us": 5.0}
+        return SimpleNamespace(returncode=0, stderr="", stdout=f"seed 1\n{json.dumps({'rows': [row]})}\n")
+
+    monkeypatch.setattr("subprocess.run", run)
+    result = paper("epic", "table-19", "--scale", "64M", "--seed", "1", "--out", str(tmp_path))
+    assert result.return_value == 1
+    assert "fails  EPIC-III: at least the paper's throughput, Mb/s; 4,096 bytes: 15 for 15.69" in result.output
+    assert [command[command.index("--size") + 1] for command in commands] == ["64M"] * 3
+    first, second = (tmp_path / "epic" / "table-19.csv").read_text().splitlines()
+    assert first.startswith("bytes,EPIC-I,EPIC-I: paper,EPIC-I: ratio")
+    assert second.startswith("4096,15,2.47,6.07287,40,5,15,14.74")
+    monkeypatch.setattr(
+        "subprocess.run", lambda *_, **__: SimpleNamespace(returncode=3, stderr="no Mininet", stdout="")
+    )
+    missing = paper("epic", "table-19", "--seed", "2", "--out", str(tmp_path)).exception
+    assert isinstance(missing, MissingToolError)
+    assert "EPIC-I: no Mininet" in str(missing)
 
 
 def test_the_list_in_the_documents_is_the_one_of_today(tmp_path: Path) -> None:

@@ -79,6 +79,7 @@ def test_wrong_input(arguments: list[str], cause: str, tmp_path: Path) -> None:
     [
         (["--size", "4K"], "--size goes with a scenario"),
         (["--suite", "--measure"], "not both"),
+        (["--measure", "--size", "1K"], "--size: EPIC-II has measured from 4K on"),
         (["--suite", "--size", "4K"], "its own sizes and ranks"),
         (["--collective", "barrier", "--size", "4K"], "a barrier has no data"),
         (

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from typing_extensions import override
 
@@ -23,7 +23,6 @@ from p4gen.host.collectives.alltoall import AllToAll, AllToAllConfig, Exchange
 from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.ring import Ring, RingConfig
-from p4gen.host.raw import RawNic
 from p4gen.host.transport.clock import SECOND
 from p4gen.host.transport.nic import Nic
 from p4gen.manager.api import GroupState
@@ -37,6 +36,9 @@ from p4gen.net.collectives.values import invoke
 from p4gen.records import from_plain, to_plain
 from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.message import Collective
+
+if TYPE_CHECKING:
+    from p4gen.host.raw import RawNic
 
 COUNTERS: Final = ("sent", "resent", "timeouts", "naks", "cnps")
 """Counters of queue pairs."""

@@ -6,13 +6,12 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from p4gen.families import family_of
 from p4gen.labs.calls import CallOrder, size_text
+from p4gen.labs.runs.figures import figures_of
 from p4gen.labs.runs.report import rate, table
 from p4gen.labs.runs.run import Run
 from p4gen.labs.runs.usage import total
 from p4gen.labs.session import Lab
-from p4gen.net.study import Studies
 from p4gen.vocabulary.message import Collective
 
 _WARM_UP: Final = 2
@@ -23,7 +22,7 @@ _AHEAD: Final = 32 << 20
 def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     """Measure and compare. Every result is checked; the exit status is 1 when one is wrong."""
     wanted = lab.job.wanted
-    name, figures = family_of(lab.job.spec).facet(Studies).lab(lab.job.spec)
+    name, figures = figures_of(lab.job.spec, wanted.size)
     hosts = wanted.ranks or lab.topology.rank_hosts
     found = table("size", "mean", "best", name, "mean/paper", "resent", "CPU/packet: hosts", "switches")
     rows: list[dict[str, float]] = []

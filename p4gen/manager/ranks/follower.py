@@ -12,14 +12,16 @@ import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from p4gen.errors import FailedError
-from p4gen.host.raw import RawNic
 from p4gen.host.transport.clock import MS, SECOND
 from p4gen.host.transport.rc import QueuePair
 from p4gen.manager.api import Code, GroupState, HostManager, ManagerError, Membership, RankConfig, RankReport
 from p4gen.manager.ranks.ranks import RING_QPS
+
+if TYPE_CHECKING:
+    from p4gen.host.raw import RawNic
 
 KEPT: Final = 8
 """Number of completed calls whose inputs a rank keeps; no rank is further ahead of another."""

@@ -9,16 +9,18 @@ import contextlib
 import queue
 import threading
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from p4gen.errors import FailedError
 from p4gen.groups.ranks import ACK_EVERY
-from p4gen.host.raw import RawNic
 from p4gen.manager.api import Code, HostInfo, HostManager, ManagerError, Membership, RankReport
 from p4gen.manager.ranks.follower import Follower
 from p4gen.manager.ranks.member import Member
 from p4gen.manager.ranks.memory import Make, MemoryMember
 from p4gen.manager.ranks.ranks import TIMEOUT
+
+if TYPE_CHECKING:
+    from p4gen.host.raw import RawNic
 
 __all__ = ["Host", "Member"]
 

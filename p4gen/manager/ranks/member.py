@@ -8,7 +8,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from typing_extensions import override
@@ -20,7 +20,6 @@ from p4gen.host.collectives.collectives import Collectives
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.collectives.ring import Ring
 from p4gen.host.collectives.striped import StripedCommunicator
-from p4gen.host.raw import RawNic
 from p4gen.host.transport.clock import SECOND
 from p4gen.host.transport.rc import QueuePair
 from p4gen.manager.api import Code, HostManager, ManagerError, RankConfig, RankReport
@@ -29,6 +28,9 @@ from p4gen.manager.ranks.follower import KEPT, Follower
 from p4gen.manager.ranks.ranks import TIMEOUT, group_config, ring_config, tree_configs
 from p4gen.vocabulary import Op
 from p4gen.vocabulary.message import Collective
+
+if TYPE_CHECKING:
+    from p4gen.host.raw import RawNic
 
 AHEAD: Final = KEPT // 2
 """Reduces and Broadcasts in a row that a rank makes on a ring without a Barrier."""

@@ -12,13 +12,12 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from typing_extensions import override
 
 from p4gen.errors import FailedError
 from p4gen.groups.group import Memory
-from p4gen.host.raw import RawNic
 from p4gen.host.transport.clock import SECOND
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair
@@ -26,6 +25,9 @@ from p4gen.manager.api import HostManager, RankConfig, RankReport
 from p4gen.manager.ranks.calls import CallResult
 from p4gen.manager.ranks.follower import KEPT, Follower
 from p4gen.vocabulary import ProgramSpec
+
+if TYPE_CHECKING:
+    from p4gen.host.raw import RawNic
 
 
 class MemoryRank(Protocol):

@@ -1,14 +1,25 @@
-"""EPIC's tables and statements, repeated: by flow and packet simulation, by searches of states, by a switch's model."""
+"""EPIC's tables and statements, repeated: by flow and packet simulation, by searches of states, by a
+switch's model, in labs."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from p4gen.experiments.experiment import Experiments
+from p4gen.papers.epic.experiments.emulation import EMULATION
 from p4gen.papers.epic.experiments.latency import LATENCY
 from p4gen.papers.epic.experiments.resources import RESOURCES
 from p4gen.papers.epic.experiments.searches import SEARCHES
 from p4gen.papers.epic.experiments.sharing import SHARING
 from p4gen.papers.epic.experiments.throughput import THROUGHPUT
 
-FACET: Final = Experiments({"table-8": SEARCHES, "table-17": RESOURCES, **THROUGHPUT, **SHARING, "latency": LATENCY})
+FACET: Final = Experiments(
+    {
+        "table-8": SEARCHES,
+        "table-17": RESOURCES,
+        "table-19": EMULATION,
+        **THROUGHPUT,
+        **SHARING,
+        "latency": LATENCY,
+    }
+)
