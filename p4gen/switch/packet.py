@@ -12,7 +12,7 @@ import select
 import socket
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -64,7 +64,8 @@ class PacketPorts(Carrier):
         self._send, self._carry, self._link = send, carry, link
         self._names = dict(interfaces)
         self._up = dict.fromkeys(interfaces, True)
-        self._injected: deque[tuple[int, bytes]] = deque()
+        self._injected: list[tuple[int, bytes]] = []
+        self._injecting = threading.Lock()
         self._sockets: dict[int, tuple[int, socket.socket]] = {}
         self._by_port: dict[int, socket.socket] = {}
         self._poll = select.epoll()
@@ -151,8 +152,10 @@ class PacketPorts(Carrier):
         if self._woken.fileno() in ready:
             ready.remove(self._woken.fileno())
             self._awake()
-        for _ in range(len(self._injected)):
-            self._one(*self._injected.popleft())
+        with self._injecting:
+            injected, self._injected = self._injected, []
+        for port, frame in injected:
+            self._one(port, frame)
         for number, file in enumerate(ready):
             # All ports share the places; remaining frames are received at the next call.
             most = max(self._receiver.free // (len(ready) - number), 1)
@@ -168,8 +171,11 @@ class PacketPorts(Carrier):
     def inject(self, port: int, frame: bytes) -> None:
         """Handle ``frame`` as if it had arrived at ``port``, which need not be one of these ports. Call it from any
         thread."""
-        self._injected.append((port, frame))
-        self.wake()
+        with self._injecting:
+            self._injected.append((port, frame))
+            first = len(self._injected) == 1
+        if first:  # who has put another one there has woken the loop
+            self.wake()
 
     def send(self, port: int, frame: bytes) -> None:
         """Send a frame out of a port, from any thread. Frames that cannot be sent are counted in ``undelivered``."""
