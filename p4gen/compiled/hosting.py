@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from p4gen.compiled.cached import compiled, released
+from p4gen.compiled.cached import compiled, compiled_with
 from p4gen.compiled.frames import address, give, take
 from p4gen.compiled.machine import call_c, copy, load64, load_little, record_there, store64, store_little
 from p4gen.compiled.memory import LEFT, NEVER, NONE
@@ -52,7 +52,7 @@ _VLAN: Final = int.from_bytes(ETHERTYPE_VLAN.to_bytes(2), "little")
 _OTHERS, _NOT_SENT = int(Why.OTHERS), int(Why.NOT_SENT)
 
 
-@released
+@compiled_with(nogil=True)
 def serve(port: int) -> int:
     """Be a host until it is time, or something else is to be done (``Why``). An error of Python's ends it, too."""
     of = _port_at(port)
