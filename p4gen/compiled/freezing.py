@@ -153,7 +153,7 @@ class State:
     def _most(self) -> int:
         """The most bytes of the present state."""
         of, every = self._world, self._world.all[0]
-        records = int((of.pools["used"] * of.pools["size"]).sum()) + _WORD * len(of.pools)
+        records = int((of.pools["used"] * of.pools["size"]).sum()) + _WORD * len(_LISTS)
         records += int(of.switches["waiting"].sum()) * _ARRIVED_BYTES
         records += int(every["events"]) * _EVENT_BYTES + int(every["left_used"]) * _LEFT_BYTES
         records += int(every["pairs_used"]) * (_PAIR_BYTES + _CELL_BYTES + _RATE_BYTES)
