@@ -3,6 +3,5 @@
 All state is in arrays of records (``memory``), which functions compiled by Numba read and write: ``events``, ``links``,
 ``switches``, ``nics``, ``requester``, ``responder``. ``run`` handles events until there is none left. What is not
 compiled is called through one function of Python's (``memory.Ask``), at the place where it happens: completions of work
-requests, faults of links, watchers, and whatever is rare. Runs are the same, event by event, as those of ``p4gen.net``
-in Python.
+requests, faults of links, watchers, and whatever is rare.
 """

@@ -1,4 +1,4 @@
-"""Channels: runs of messages with a window, as phases of collectives have them (``p4gen.host.collectives.channel``)."""
+"""Channels: runs of messages with a window, as phases have them (``p4gen.host.collectives.compiled``)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from p4gen.host.transport.roundtrips import REMEMBERED
 from p4gen.rocev2.layouts import ROCE
 
 Records = npt.NDArray[Any]
@@ -123,6 +122,8 @@ _FLAGS: Final = 1 << 32
 """Bytes of flags of all packets that may be outstanding."""
 _MOMENTS: Final = 1 << 28
 """Times of all packets that may be outstanding where a loss may be reported several times."""
+REMEMBERED: Final = 8
+"""Number of round trips that an adaptive timer remembers."""
 TOO_LONG, WAITING, FULL = 1, 2, 3
 """Positions in ``PROBLEMS``."""
 SLOT_OF_TEMPLATES: Final = 32

@@ -1,4 +1,4 @@
-"""How a responder with recovery ``ideal`` requests missing packets (``p4gen.host.transport.responder``).
+"""How a responder with recovery ``ideal`` requests missing packets.
 
 In Mode II a rank's own contribution makes the switch send its result again, and the contribution is not acknowledged
 before that. A rank that has sent none requests the oldest packet, as NIC-SR does. In Mode III selective NAKs name all

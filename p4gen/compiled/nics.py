@@ -1,4 +1,4 @@
-"""NICs: queue pairs that share a line (``p4gen.host.transport.nic``), and what they check of frames that arrive."""
+"""NICs: queue pairs that share a line, and what they check of frames that arrive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The sending half of a reliable connection (``p4gen.host.transport.requester``)."""
+"""The sending half of a reliable connection (InfiniBand volume 1, 9.7.2 and 9.7.5).
+
+Packets have a number that never wraps (``seq``). The PSN on the wire is the initial PSN + seq modulo 2^24.
+"""
 
 from __future__ import annotations
 

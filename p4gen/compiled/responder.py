@@ -1,4 +1,4 @@
-"""The receiving half of a reliable connection (``p4gen.host.transport.responder``)."""
+"""The receiving half of a reliable connection (InfiniBand volume 1, 9.7.1, 9.7.4 and 9.7.5; Themis §2.2)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,20 @@ from p4gen.compiled.pairs import HALF, ICRC_SIZE, MASK, acknowledge, answer
 from p4gen.compiled.pools import give_record, take_record
 from p4gen.compiled.records import kept_at, length_at, pair_at, receive_at
 from p4gen.compiled.requester import RECOVERIES, STATUSES
-from p4gen.host.transport.responder import EXECUTED, TRAITS
 from p4gen.host.transport.verbs import Recovery, Status
 from p4gen.host.transport.wire import BODY_AT
-from p4gen.rocev2.headers import ImmDt
-from p4gen.rocev2.opcodes import Nak, NakCode
+from p4gen.rocev2.headers import RETH, ImmDt
+from p4gen.rocev2.opcodes import (
+    Nak,
+    NakCode,
+    Opcode,
+    ends_message,
+    has_imm,
+    has_reth,
+    is_send,
+    is_write,
+    starts_message,
+)
 
 KEPT_AHEAD: Final = 1 << 16
 """Packets that a NIC can keep."""
@@ -31,11 +40,16 @@ _RECEIVED, _FAIL, _WRITE, _OVERRUN, _EXECUTE, _REPEAT = (
 )
 _INVALID = Nak(NakCode.INVALID_REQUEST).syndrome
 _IMMEDIATE = ImmDt.SIZE
-_EXECUTED = tuple(sorted(EXECUTED))
+_EXECUTED = tuple(int(opcode) for opcode in (Opcode.READ_REQUEST, Opcode.COMPARE_SWAP, Opcode.FETCH_ADD))
 _STARTS, _ENDS, _IS_SEND, _HAS_IMMEDIATE, _BODY = range(5)
 _TRAITS = np.full((256, 5), NONE)
-for _opcode, _traits in TRAITS.items():
-    _TRAITS[_opcode] = _traits
+"""By opcode: whether it starts and ends a message, is a SEND, has immediate data, and where the payload begins."""
+for _opcode in Opcode:
+    if is_send(_opcode) or is_write(_opcode):
+        _body = BODY_AT + RETH.SIZE * has_reth(_opcode) + ImmDt.SIZE * has_imm(_opcode)
+        _TRAITS[_opcode] = (
+            starts_message(_opcode), ends_message(_opcode), is_send(_opcode), has_imm(_opcode), _body,
+        )  # fmt: skip
 _KEPT = int(Pool.KEPT)
 _RECEIVES = int(Pool.RECEIVES)
 

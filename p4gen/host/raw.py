@@ -19,7 +19,6 @@ from p4gen.compiled.hosting import PORT, Why, serve
 from p4gen.compiled.memory import NEVER, NONE
 from p4gen.compiled.run import run_due
 from p4gen.compiled.sockets import EVENT_SIZE, MOST_EVENTS, TIME_SIZE, functions
-from p4gen.host.collectives.compiled import CompiledChannel
 from p4gen.host.compiled.hosts import CompiledHosts
 from p4gen.host.transport.clock import MS
 from p4gen.host.transport.realtime import RealTimeLoop
@@ -116,7 +115,6 @@ class RawNic:
         self._hosts = CompiledHosts(frame_room + VLAN_TAG, 1, burst=burst)
         self._every = self._hosts.world.all[0]
         self.nic = self._hosts.add(mac, ip)
-        self.nic.channels = CompiledChannel
         self.nic.collect()
         self.outgoing: Trouble | None = None
         self.incoming: Trouble | None = None
@@ -172,11 +170,11 @@ class RawNic:
         # Broadcasts and multicasts are handled by the kernel; reliable connections do not use them.
         frames = [frame for frame in self._port.receive() if frame and not frame[0] & 1]
         self.loop.refresh()  # a frame is not handled before its time of arrival
-        if self.incoming is None:
-            self.nic.receive_all(frames)
-            return
         for frame in frames:
-            self._suffer(self.incoming(frame, self.loop.now), "in", self.nic.receive)
+            if self.incoming is None:
+                self.nic.receive(frame)
+            else:
+                self._suffer(self.incoming(frame, self.loop.now), "in", self.nic.receive)
 
     def _suffer(self, fate: Fate, direction: str, go_on: Callable[[bytes], None]) -> None:
         if not fate.copies:

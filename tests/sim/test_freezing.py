@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from p4gen.host.collectives.compiled import CompiledChannel
+from p4gen.host.collectives.compiled import Channel
 from p4gen.host.compiled.loop import CompiledLoop
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
@@ -220,7 +220,7 @@ def repr_of(value: Any) -> str:
 
 @pytest.mark.parametrize(
     ("part", "forgotten"),
-    [(CompiledChannel, "_runs"), (DirectionFaults, "random"), (CompiledLoop, "actions")],
+    [(Channel, "_runs"), (DirectionFaults, "random"), (CompiledLoop, "actions")],
 )
 @pytest.mark.long
 def test_a_forgotten_attribute_is_noticed(part: type, forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:

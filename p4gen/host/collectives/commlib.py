@@ -16,7 +16,7 @@ import numpy as np
 from typing_extensions import override
 
 from p4gen.host.collectives.arrays import Array, check_root, combine, divide, dtype_of, from_wire, room_for, to_wire
-from p4gen.host.collectives.channel import Channel, PhaseRun
+from p4gen.host.collectives.channel import PhaseRun
 from p4gen.host.collectives.collectives import Collectives
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.plan import (
@@ -89,9 +89,11 @@ class Communicator(Collectives):
     STATE: ClassVar = ("_queue", "_step", "_left", "_broken")
 
     def __init__(self, nic: Nic, config: GroupConfig, on_done: Callable[[Invocation], None] | None = None) -> None:
+        # Numba takes a while to load, and whoever only describes a group does not need it.
+        from p4gen.host.collectives.compiled import Channel  # noqa: PLC0415
+
         self.config = config
-        kind: type[Channel] = nic.channels or Channel
-        self.channels: dict[ChannelKey, Channel] = {key: kind(nic, config, key, self) for key in config.channels}
+        self.channels = {key: Channel(nic, config, key, self) for key in config.channels}
         self._nic = nic
         self._on_done = on_done
         self._planner = Planner(config)

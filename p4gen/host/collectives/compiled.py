@@ -1,48 +1,58 @@
-"""Channels whose runs are compiled (``p4gen.compiled.channels``): Python prepares them, and hears of their ends."""
+"""A channel: a queue pair of a group. It runs phases one after the other, with a window of W messages.
+
+The runs are compiled (``p4gen.compiled.channels``): Python prepares them, and hears of their ends.
+
+Receives are posted when a collective is called, not only when its turn comes, because a neighbour may be one collective
+ahead. The exception is refined synchronisation in Mode II. There, the ACK of a Broadcast's result could overtake an
+AllReduce contribution that is not yet acknowledged. ACKs are cumulative, so that contribution would never be
+acknowledged. So the receiver answers "not ready" until everything before is complete.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from typing import ClassVar
 
-from typing_extensions import override
-
 from p4gen.compiled import channels
 from p4gen.compiled.memory import NONE
-from p4gen.host.collectives.channel import Channel, Owner, PhaseRun, unexpected
+from p4gen.host.collectives.channel import Owner, PhaseRun, unexpected
 from p4gen.host.collectives.invocation import Invocation
-from p4gen.host.collectives.plan import ChannelKey, GroupConfig, Phase
-from p4gen.host.compiled.nics import CompiledNic
+from p4gen.host.collectives.plan import ChannelKey, Flow, GroupConfig, Phase, PsnSync
 from p4gen.host.compiled.pairs import CompiledPair
 from p4gen.host.compiled.records import address_of
+from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.verbs import Completion, Status
 
 
-class CompiledChannel(Channel):
-    """A channel on a compiled queue pair."""
+class Channel:
+    """A channel (see the module's docstring); ``pair`` is its queue pair."""
 
     STATE: ClassVar[tuple[str, ...]] = ("_runs",)
 
-    def __init__(self, nic: CompiledNic, config: GroupConfig, key: ChannelKey, owner: Owner) -> None:
-        super().__init__(nic, config, key, owner)
-        assert isinstance(self.pair, CompiledPair)
-        pair = self.pair
+    def __init__(self, nic: Nic, config: GroupConfig, key: ChannelKey, owner: Owner) -> None:
+        connection = config.channels[key]
+        pair = nic.create_pair(connection.qp, connection.peer, connection.qp_config, self._completed)
+        assert isinstance(pair, CompiledPair)
+        self.pair = pair
+        self._owner = owner
+        self._size = config.packet * config.message
         self._row, self._world, self._record = pair.row, pair.world, pair.record
         self._runs: deque[PhaseRun] = deque()
         """The runs that have not ended, in the order of their records' list."""
-        self._row["has_channel"], self._row["early"] = True, self._early
-        self._row["part"], self._row["window"] = self._size, self._window
-        self._row["ahead"] = NONE if self._ahead is None else self._ahead
+        self._row["has_channel"] = True
+        self._row["early"] = config.sync is not PsnSync.REFINED or config.hop_by_hop
+        self._row["part"], self._row["window"] = self._size, config.window
+        self._row["ahead"] = 2 * config.window if config.flow is Flow.RESULTS else NONE
         pair.channel = self
 
     @property
-    @override
     def awaits(self) -> bool:
+        """Whether a running phase still has messages to receive."""
         place = int(self._row["receiving"])
         return place != NONE and bool(self._world.runs["begun"][place])
 
-    @override
     def prepare(self, phase: Phase, invocation: Invocation) -> PhaseRun:
+        """Prepare a phase that runs after those prepared before: post receives for it, as far as is useful."""
         size = len(phase.send if phase.send is not None else phase.receive or b"")
         run = PhaseRun(phase, invocation, 1 + -(-size // self._size))
         waits = phase.receive is not None and self._row["ahead"] != NONE
@@ -53,14 +63,23 @@ class CompiledChannel(Channel):
         self._runs.append(run)
         return run
 
-    @override
     def begin(self, run: PhaseRun) -> None:
+        """Start a phase, which ``prepare`` has returned: send its messages, up to the window."""
+        if self.pair.broken is not None:
+            self._owner.channel_failed(self.pair.broken)
+            return
         run.begun = True
         channels.begin(self._world.place, self._record, self._places()[self._runs.index(run)])
 
-    @override
     def stop(self) -> None:
+        """Send nothing more."""
         self._row["sending"] = NONE
+
+    def _completed(self, completion: Completion) -> None:
+        """The pair has failed: what succeeds is counted by runs. A flush says only that the pair is in error. If no
+        send was outstanding, no completion gives the cause."""
+        self.stop()
+        self._owner.channel_failed(self.pair.broken or completion.status)
 
     # --- what compiled code asks for ---
 

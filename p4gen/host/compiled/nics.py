@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import ClassVar
-
-from typing_extensions import override
 
 from p4gen.compiled import nics
 from p4gen.compiled.memory import COLLECTED, NONE, PAIRS
 from p4gen.host.compiled.pairs import CompiledPair
 from p4gen.host.compiled.records import Frames
 from p4gen.host.transport.clock import Clock
-from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.memory import ProtectionDomain
+from p4gen.host.transport.nic import Line
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig
+from p4gen.host.transport.wire import DEST_QP, DST_ADDR, Reader
 
 
-class CompiledNic(Nic):
-    """A NIC whose queue pairs are compiled."""
+class CompiledNic:
+    """A NIC with one port (``p4gen.host.transport.nic.Nic``). Set ``line`` before anything is sent, unless a direction
+    of a network leads from the NIC, or its frames are collected."""
 
     STATE: ClassVar[tuple[str, ...]] = ()
 
+    line: Line
+
     def __init__(self, frames: Frames, number: int, mac: int, ip: int, clock: Clock, pairs: list[CompiledPair]) -> None:
         """``pairs`` has all pairs of the world, by their records."""
-        super().__init__(mac, ip, clock)
+        self.mac, self.ip, self.clock = mac, ip, clock
+        self.domain = ProtectionDomain()
+        self.pairs: dict[int, CompiledPair] = {}
+        self._reader = Reader(mac, ip)
         self.frames, self.number = frames, number
         self._all = pairs
         row = self._row = frames.world.hosts[number]
@@ -36,8 +43,13 @@ class CompiledNic(Nic):
         self._row["direction"] = COLLECTED
 
     @property
-    @override
+    def dropped(self) -> Counter[str]:
+        """Number of received frames that were dropped, by reason."""
+        return self._reader.dropped
+
+    @property
     def checks_icrc(self) -> bool:
+        """Whether frames with a wrong ICRC are dropped (``Nic.checks_icrc``)."""
         return self._reader.checks_icrc
 
     @checks_icrc.setter
@@ -45,10 +57,10 @@ class CompiledNic(Nic):
         self._reader.checks_icrc = value
         self._row["checks_icrc"] = value
 
-    @override
     def create_pair(
         self, number: int, peer: Peer, config: QpConfig, on_completion: Callable[[Completion], None]
-    ) -> QueuePair:
+    ) -> CompiledPair:
+        """Create a connected queue pair. ``number`` has 24 bits; raises ``ValueError`` when it is in use."""
         if number in self.pairs:
             raise ValueError(f"QP {number:#x} is in use")
         if len(self._all) == PAIRS:
@@ -61,8 +73,8 @@ class CompiledNic(Nic):
         cell["key"], cell["value"] = (self.number << 24 | number) + 1, pair.record + 1
         return pair
 
-    @override
     def destroy_pair(self, pair: QueuePair) -> None:
+        """Destroy a queue pair. Packets for it are dropped from now on."""
         del self.pairs[pair.number]
         self.frames.world.table["value"][self._place(pair.number)] = 0
         assert isinstance(pair, CompiledPair)
@@ -74,19 +86,43 @@ class CompiledNic(Nic):
         place: int = nics.place_of(self.frames.world.place, self.number, number)
         return place
 
-    @override
-    def kick(self, pair: QueuePair) -> None:
-        pair.kick()
+    def parts(self) -> dict[str, object]:
+        """The parts that have state, by name."""
+        found: dict[str, object] = {"nic": self, "reader": self._reader, "memory": self.domain}
+        for number, pair in self.pairs.items():
+            found[f"qp {number:#x}"] = pair
+            found[f"qp {number:#x} execution"] = pair.execution
+        return found
 
-    @override
     def receive(self, frame: bytes) -> None:
+        """Receive a frame: drop it, or give it to its queue pair."""
         nics.receive(self.frames.world.place, self.number, self.frames.put(frame))
+
+    def on_loss(self, frame: bytes) -> None:
+        """The network has dropped a frame that this NIC has sent. Only simulations call this."""
+        to, number = int.from_bytes(frame[DST_ADDR]), int.from_bytes(frame[DEST_QP])
+        for pair in self.pairs.values():
+            if pair.peer.qp == number and pair.peer.ip == to:
+                pair.on_loss(frame)
+
+    # --- what compiled code asks for ---
 
     def transmit(self, frame: int, at: int) -> int:
         """Give a frame to the line. Returns when the line is free again."""
         return self.line.transmit(self.frames.get(frame), at)
 
     def refused(self, frame: int, _: int) -> int:
-        """Read a frame that compiled code does not take."""
-        super().receive(self.frames.get(frame))
+        """Count a frame that is dropped, by the reason."""
+        read = self._reader.read(self.frames.get(frame))
+        if read is None:
+            return 0
+        start, number, _ = read
+        pair = self.pairs.get(number)
+        if pair is None:
+            reason = "unknown_qp"
+        elif start.src != pair.peer.ip:
+            reason = "unknown_source"
+        else:
+            reason = "bad_length" if pair.broken is None else "broken_qp"
+        self.dropped[reason] += 1
         return 0

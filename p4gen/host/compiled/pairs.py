@@ -6,25 +6,25 @@ from collections import deque
 from typing import Any, ClassVar, Final, Protocol, cast
 
 import numpy as np
-from typing_extensions import override
 
 from p4gen.compiled import frames, lists, pairs, pools, posting, requester, resending, responder
-from p4gen.compiled.memory import NEVER, NONE, PAIR, SLOT_OF_TEMPLATES, Pool, column_at
+from p4gen.compiled.memory import NEVER, NONE, PAIR, REMEMBERED, SLOT_OF_TEMPLATES, Pool, column_at
 from p4gen.compiled.requester import RECOVERIES, STATUSES
+from p4gen.compiled.roundtrips import CALM, MOST
 from p4gen.host.compiled.rates import Rate
 from p4gen.host.compiled.records import Counters, Frames, address_of, column
+from p4gen.host.transport.clock import Clock
 from p4gen.host.transport.execution import Execution
-from p4gen.host.transport.rc import Port, QueuePair
-from p4gen.host.transport.requester import Requester
-from p4gen.host.transport.responder import Responder
-from p4gen.host.transport.roundtrips import CALM, MOST, REMEMBERED
+from p4gen.host.transport.memory import ProtectionDomain
+from p4gen.host.transport.rc import ReceiveStats, SendStats
 from p4gen.host.transport.verbs import Completion, Operation, Peer, QpConfig, Recovery, RecvWr, SendWr, Status
-from p4gen.host.transport.wire import BODY_AT, OPCODE_AT, Writer
+from p4gen.host.transport.wire import BODY_AT, MSN, OPCODE_AT, PSN, SYNDROME_AT, Writer
 from p4gen.rocev2.headers import AETH, RETH
-from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak
+from p4gen.rocev2.opcodes import FIRST_NAK, Ack, Nak, NakCode, Opcode, RnrNak, is_response
 
 _MASK: Final = (1 << 24) - 1
 _HALF: Final = 1 << 23
+_RESPONSES: Final = frozenset(int(opcode) for opcode in Opcode if is_response(opcode))
 _REQUESTS: Final = {
     Operation.READ: int(Opcode.READ_REQUEST),
     Operation.FETCH_ADD: int(Opcode.FETCH_ADD),
@@ -47,8 +47,13 @@ _RECEIVED_COUNTS: Final = {
 """Columns of counters, by their names in ``SendStats`` and ``ReceiveStats``."""
 
 
-class Home(Port, Protocol):
+class Home(Protocol):
     """The NIC of a pair."""
+
+    mac: int
+    ip: int
+    clock: Clock
+    domain: ProtectionDomain
 
     @property
     def frames(self) -> Frames:
@@ -62,7 +67,7 @@ class Home(Port, Protocol):
 
 
 class Runs(Protocol):
-    """What runs phases of collectives on a pair (``p4gen.host.collectives.compiled.CompiledChannel``)."""
+    """What runs phases of collectives on a pair (``p4gen.host.collectives.compiled.Channel``)."""
 
     def end(self) -> None:
         """The oldest run is complete."""
@@ -77,10 +82,8 @@ class Runs(Protocol):
         """Set the addresses in all records of runs, messages and receives."""
 
 
-class _Sending:
-    """A compiled requester (``p4gen.host.transport.requester.Requester``)."""
-
-    STATE: ClassVar[tuple[str, ...]] = ()
+class Requester:
+    """The sending half (``p4gen.host.transport.rc.Sending``)."""
 
     una: int = column("una")
     next: int = column("next")
@@ -94,7 +97,7 @@ class _Sending:
         limits = pair.config.dcqcn or pair.config.pace
         self.rate = None if limits is None else Rate(limits, pair.world.rates[pair.record : pair.record + 1])
         """None if the line's rate is the only limit."""
-        self.stats = Counters(pair.row, _SENT_COUNTS)
+        self.stats = cast(SendStats, Counters(pair.row, _SENT_COUNTS))
 
     @property
     def idle(self) -> bool:
@@ -123,13 +126,11 @@ class _Sending:
             if self.rate is not None:
                 self.rate.on_nack(self._pair.clock.now)
             resending.resend(self._pair.world.place, self._pair.record, seq)
-            self._pair.kick()
+            pairs.kick(self._pair.world.place, self._pair.record)
 
 
-class _Receiving:
-    """A compiled responder (``p4gen.host.transport.responder.Responder``)."""
-
-    STATE: ClassVar[tuple[str, ...]] = ()
+class Responder:
+    """The receiving half (``p4gen.host.transport.rc.Receiving``)."""
 
     expected: int = column("expected")
     msn: int = column("msn")
@@ -138,8 +139,7 @@ class _Receiving:
     def __init__(self, pair: CompiledPair) -> None:
         self._pair: CompiledPair = pair
         self._row: Any = pair.row
-        self.stats = Counters(pair.row, _RECEIVED_COUNTS)
-        self.execution = Execution()
+        self.stats = cast(ReceiveStats, Counters(pair.row, _RECEIVED_COUNTS))
 
     def psn(self, seq: int) -> int:
         """The PSN of a packet, from its number."""
@@ -164,17 +164,11 @@ class _Receiving:
             place = int(kept["following"][place])
         return found
 
-    def acknowledged(self) -> tuple[int, int]:
-        """PSN and syndrome of an ACK for everything that has arrived in order."""
-        return self.psn(self.expected - 1), Ack().syndrome
 
-
-class CompiledPair(QueuePair):
-    """A queue pair that is record ``record`` of a compiled world."""
+class CompiledPair:
+    """A queue pair (``p4gen.host.transport.rc.QueuePair``), record ``record`` of a compiled world."""
 
     STATE: ClassVar[tuple[str, ...]] = ("_sends", "_receives", "room", "_responses")
-
-    in_turn: bool = column("in_turn")
 
     def __init__(self, nic: Home, record: int, number: int, peer: Peer, config: QpConfig, on_completion: Any) -> None:
         self.number, self.peer, self.config = number, peer, config
@@ -195,9 +189,10 @@ class CompiledPair(QueuePair):
         self.channel: Runs | None = None
         """What runs phases on this pair, if anything does."""
         self._set_up(nic.number)
-        self.requester = cast(Requester, _Sending(self))
+        self.requester = Requester(self)
         self.row["rated"] = self.requester.rate is not None
-        self.responder = cast(Responder, _Receiving(self))
+        self.responder = Responder(self)
+        self.execution = Execution()
 
     def _set_up(self, host: int) -> None:
         config, row, every = self.config, self.row, self.world.all[0]
@@ -266,13 +261,14 @@ class CompiledPair(QueuePair):
     # --- the application's side ---
 
     @property
-    def broken(self) -> Status | None:  # type: ignore[override]
+    def broken(self) -> Status | None:
         """The error that broke the pair; None while it works."""
         number = int(self.row["broken"])
         return STATUSES[number - 1] if number else None
 
-    @override
     def post_send(self, wr: SendWr) -> None:
+        """Post a SEND, a WRITE, a READ or an atomic operation. It completes when it is acknowledged, or its response is
+        there. Raises ``ValueError`` for data that a response cannot fill."""
         if self.broken is not None:
             self.complete(Completion(wr.wr_id, Status.FLUSHED))
             return
@@ -294,8 +290,8 @@ class CompiledPair(QueuePair):
             remote, wr.solicited,
         )  # fmt: skip
 
-    @override
     def post_recv(self, wr: RecvWr) -> None:
+        """Post a buffer for a message."""
         if self.broken is not None:
             self.complete(Completion(wr.wr_id, Status.FLUSHED, True))
             return
@@ -303,8 +299,20 @@ class CompiledPair(QueuePair):
         self._receives.append(wr)
         posting.post_receive(self.world.place, self.record, address_of(room), room.nbytes)
 
-    @override
+    def set_sq_psn(self, psn: int) -> None:
+        """Give the next packet the PSN ``psn``. Raises ``ValueError`` (``QueuePair.set_sq_psn``)."""
+        self.requester.move(psn)
+
+    def set_rq_psn(self, psn: int) -> None:
+        """Expect ``psn`` next. Raises ``ValueError`` (``QueuePair.set_rq_psn``)."""
+        self.responder.move(psn)
+
+    def complete(self, completion: Completion) -> None:
+        """Give a completion to the application."""
+        self._on_completion(completion)
+
     def fail(self, status: Status) -> None:
+        """Break the pair: its oldest send ends with ``status``, everything else is flushed."""
         if self.broken is not None:
             return
         row = self.row
@@ -345,21 +353,23 @@ class CompiledPair(QueuePair):
                 return
             frames.give(self.world.place, responder.take_first_kept(self.world.place, self.record))
 
-    @override
     def acknowledge(self) -> None:
+        """Queue an ACK for everything that has arrived in order. Several queued ACKs become one."""
         pairs.acknowledge(self.world.place, self.record)
 
-    @override
-    def answer(self, psn: int, syndrome: int, msn: int | None = None) -> None:
-        pairs.answer(self.world.place, self.record, psn, syndrome, NONE if msn is None else msn)
-
-    @override
-    def notify_congestion(self) -> None:
-        pairs.notify_congestion(self.world.place, self.record)
-
-    @override
-    def kick(self) -> None:
-        pairs.kick(self.world.place, self.record)
+    def on_loss(self, frame: bytes) -> None:
+        """The network has dropped a frame that this end has sent: with recovery ``oracle`` it is sent again."""
+        if self.config.recovery is not Recovery.ORACLE or self.broken is not None:
+            return
+        opcode, psn = frame[OPCODE_AT], int.from_bytes(frame[PSN])
+        if opcode == Opcode.CNP or opcode in _RESPONSES:
+            return  # the NIC that waits for a response requests it again
+        if opcode != Opcode.ACKNOWLEDGE:
+            self.requester.on_loss(psn)
+        elif frame[SYNDROME_AT] < FIRST_NAK:
+            self.acknowledge()
+        else:
+            pairs.answer(self.world.place, self.record, psn, frame[SYNDROME_AT], int.from_bytes(frame[MSN]))
 
     # --- what compiled code asks for ---
 
@@ -426,17 +436,17 @@ class CompiledPair(QueuePair):
         """Execute a READ or an atomic operation. Returns the number of its PSNs; minus a syndrome if it is refused."""
         contents, responder = self._frames.get(frame), self.responder
         msn = (responder.msn + 1) & _MASK
-        found = self.responder.execution.execute(self, contents[OPCODE_AT], responder.expected, contents, msn)
+        found = self.execution.execute(self, contents[OPCODE_AT], responder.expected, contents, msn)
         return -Nak(found).syndrome if isinstance(found, NakCode) else found
 
     def repeat(self, frame: int, seq: int) -> int:
         """Answer a READ or an atomic operation again."""
-        contents, responder = self._frames.get(frame), self.responder
-        responder.execution.repeat(self, contents[OPCODE_AT], seq, contents, responder.msn)
+        contents = self._frames.get(frame)
+        self.execution.repeat(self, contents[OPCODE_AT], seq, contents, self.responder.msn)
         return 0
 
-    @override
     def respond(self, opcode: int, psn: int, msn: int | None, data: memoryview | bytes) -> None:
+        """Queue a response packet of a READ or an atomic operation; one without MSN has no AETH."""
         self._responses.append((opcode, psn, msn, data))
         pairs.answer_by_python(self.world.place, self.record)
 

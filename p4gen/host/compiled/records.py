@@ -23,7 +23,7 @@ def column(name: str) -> Any:
 
 
 class Counters:
-    """Counters of a record, by the names that they have in Python."""
+    """Counters of a record, by the names that Python has for them."""
 
     def __init__(self, record: Any, names: dict[str, str]) -> None:
         self._record, self._names = record, names

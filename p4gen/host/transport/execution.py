@@ -7,10 +7,10 @@ requested again, a READ is read again; an atomic operation is not executed again
 from __future__ import annotations
 
 from collections import deque
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, Protocol
 
-from p4gen.host.transport.parts import Pair
-from p4gen.host.transport.verbs import Resumption
+from p4gen.host.transport.memory import ProtectionDomain
+from p4gen.host.transport.verbs import QpConfig, Resumption
 from p4gen.host.transport.wire import BODY_AT
 from p4gen.rocev2.headers import RETH, AtomicETH
 from p4gen.rocev2.opcodes import NakCode, Opcode
@@ -31,6 +31,17 @@ _FIRST, _MIDDLE, _LAST, _ONLY = (
         Opcode.READ_RESPONSE_ONLY,
     )
 )
+
+
+class Pair(Protocol):
+    """The part of a queue pair that this module uses."""
+
+    config: QpConfig
+    domain: ProtectionDomain
+
+    def respond(self, opcode: int, psn: int, msn: int | None, data: memoryview | bytes) -> None:
+        """Queue a response packet of a READ or an atomic operation; one without MSN has no AETH."""
+        ...
 
 
 class _Executed(NamedTuple):

@@ -148,7 +148,9 @@ class Simulation(Job[RankTask, SimResult]):
         pairs: dict[tuple[str, int], list[QueuePair]] = {}
         for group in self.groups:
             for channel in group.placed.channels:
-                mine = [c.channels[channel.key].pair for c in group.communicators if isinstance(c, Communicator)]
+                mine: list[QueuePair] = [
+                    c.channels[channel.key].pair for c in group.communicators if isinstance(c, Communicator)
+                ]
                 for node, context in channel.contexts.items():
                     pairs[node.switch, context.context] = mine
         return lambda switch, context: any(pair.requester.high for pair in pairs[switch, context])

@@ -88,7 +88,6 @@ class Network:
     ) -> None:
         faults.check(topology)
         # Numba takes a while to load, and only networks need it.
-        from p4gen.host.collectives.compiled import CompiledChannel  # noqa: PLC0415
         from p4gen.host.compiled.hosts import CompiledHosts  # noqa: PLC0415
         from p4gen.net.world import link, nodes  # noqa: PLC0415
 
@@ -111,8 +110,6 @@ class Network:
             {placement.ip[host]: rank for rank, host in enumerate(topology.rank_hosts)}, placement.tree_depths
         )
         self.nics = {host: self._hosts.add(placement.mac[host], placement.ip[host]) for host in topology.hosts}
-        for nic in self.nics.values():
-            nic.channels = CompiledChannel
         self.switches: dict[str, Model] = {}
         self.nodes: dict[str, SwitchNode] = {}
         self.directions: dict[str, Direction] = {}

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from p4gen.host.collectives.compiled import CompiledChannel
 from p4gen.host.compiled.hosts import CompiledHosts
 from p4gen.host.transport.nic import Nic
 from p4gen.net.job import Task, parts_of
@@ -46,7 +45,6 @@ class HostPart:
         self._clock = StillClock(self._hosts)
         self._nic = self._hosts.add(mac, ip)
         self._nic.collect()
-        self._nic.channels = CompiledChannel
         self._nic.checks_icrc = checks_icrc
         self._tasks = tasks(self._nic)
         self._parts: dict[str, object] = {"loop": self._hosts.loop, **self._nic.parts()}
