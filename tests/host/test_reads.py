@@ -204,6 +204,23 @@ def test_responses_that_wait_are_state() -> None:
     assert len(bench.frames) == 3
 
 
+@pytest.mark.parametrize("recovery", [Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT])
+def test_what_a_read_lacks_is_state(recovery: Recovery) -> None:
+    """Of three responses one is lost: the rest is requested again, and comes, wherever the run goes on from."""
+    bench = Bench(QpConfig(mtu=MTU, initial_psn=FIRST_PSN, max_outstanding=4, recovery=recovery, timeout_ps=100 * US))
+    bench.play("read 24\n> READ_REQUEST 0 dma=24 ack\n< READ_RESPONSE_FIRST 0\n")
+    bench.nic.receive(bench.frame(["READ_RESPONSE_LAST", "2"]).to_bytes())
+    parts = {**bench.nic.parts(), "loop": bench.loop, "world": bench.hosts.state()}
+    before = freeze(parts)
+    for _ in range(2):
+        bench.play(
+            "wait 1us\n> READ_REQUEST 1 dma=16 va=8 ack\nwait 101us\n> READ_REQUEST 1 dma=16 va=8 ack\n"
+            "< READ_RESPONSE_FIRST 1\n< READ_RESPONSE_LAST 2\ndone send 0\n> nothing"
+        )
+        restore(parts, before)
+        bench.hosts.restored()
+
+
 @pytest.mark.parametrize("resumption", list(Resumption))
 @pytest.mark.parametrize("recovery", [Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT])
 def test_a_lossy_network(recovery: Recovery, resumption: Resumption, seed: int) -> None:
