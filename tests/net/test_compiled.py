@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from p4gen.host.compiled.hosts import CompiledHosts
 from p4gen.host.transport.clock import US
-from p4gen.host.transport.verbs import SendWr
+from p4gen.host.transport.verbs import Peer, QpConfig, Recovery, SendWr
 from p4gen.model.errors import ControlError
 from p4gen.net.collectives.simulation import SimConfig, Simulation
 from p4gen.papers.epic.spec import EpicSpec
@@ -57,6 +58,17 @@ def test_a_destroyed_pair_sends_nothing_more() -> None:
     again.post_send(SendWr(1, bytes(64)))
     made.network.loop.run(until=2 * US)
     assert direction.packets > 0
+
+
+def test_windows_that_no_memory_is_left_for_are_refused() -> None:
+    """Selective NAKs need a time for each packet that may be outstanding: 32 windows of the longest, and no more."""
+    nic = CompiledHosts(64, 1).add(1, 1)
+    config = QpConfig(recovery=Recovery.IDEAL, selective_naks=True, max_outstanding=(1 << 23) - 1)
+    for number in range(32):
+        nic.create_pair(number, Peer(2, 2, number), config, lambda _: None)
+    with pytest.raises(ValueError, match="QP 0x20: no memory is left for 8,388,608 packets"):
+        nic.create_pair(32, Peer(2, 2, 32), config, lambda _: None)
+    assert nic.create_pair(32, Peer(2, 2, 32), QpConfig(), lambda _: None).record == 32
 
 
 def test_a_number_is_given_once() -> None:

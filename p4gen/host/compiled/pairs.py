@@ -198,6 +198,13 @@ class CompiledPair:
         config, row, every = self.config, self.row, self.world.all[0]
         row["cnp_interval"] = 0 if config.dcqcn is None else config.dcqcn.cnp_interval
         size = 1 << (config.max_outstanding - 1).bit_length()
+        careful = config.selective_naks and config.recovery is Recovery.IDEAL
+        room = int(every["flags_used"]), int(every["moments_used"])
+        if room[0] + size > len(self.world.flags) or (careful and room[1] + size > len(self.world.moments)):
+            raise ValueError(
+                f"QP {self.number:#x}: no memory is left for {size:,} packets that may be outstanding, beside those of"
+                f" the {int(every['pairs_used']):,} other queue pairs"
+            )
         for name in _LISTS:
             row[name] = NONE
         for name, value in {
@@ -209,12 +216,12 @@ class CompiledPair:
             "retry_count": _count(config.retry_count),
             "rnr_retry": _count(config.rnr_retry), "rnr_syndrome": RnrNak(config.rnr_timer).syndrome,
             "first_psn": config.initial_psn, "received_psn": config.received_psn,
-            "flags": every["flags_used"], "mask": size - 1,
+            "flags": room[0], "mask": size - 1,
         }.items():  # fmt: skip
             row[name] = value
         every["flags_used"] += size
-        if config.selective_naks and config.recovery is Recovery.IDEAL:
-            row["moments"] = every["moments_used"]
+        if careful:
+            row["moments"] = room[1]
             every["moments_used"] += size
         if config.adaptive and config.timeout_ps:
             self._measure_trips()
