@@ -22,7 +22,7 @@ from p4gen.compiled.machine import (
     store64,
     store_little,
 )
-from p4gen.compiled.sockets import EVENT_SIZE, FUNCTIONS, MOST_EVENTS, milliseconds, now
+from p4gen.compiled.sockets import EVENT_SIZE, FUNCTIONS, MOST_EVENTS, PAUSE_US, milliseconds, now
 from p4gen.model.jit import exchange as x
 from p4gen.packetio.mmsg import AT_ONCE, CONTROL, DONT_WAIT, IOVEC, MMSGHDR, MSG_TRUNC, TPID_VALID, VLAN_VALID
 
@@ -92,6 +92,8 @@ def carry(carrier: int) -> int:
             why |= _process(of, count, present)
         if why or ready <= 0 or present >= of.until:  # a signal ends the wait, too
             return why
+        if count:
+            call_c(of.pause, PAUSE_US, 0, 0, 0, 0)
 
 
 # --- frames in ---

@@ -18,7 +18,7 @@ from p4gen.compiled.memory import LEFT, NEVER, NONE
 from p4gen.compiled.nics import receive
 from p4gen.compiled.records import event_at, every, left_address, left_at, length_at
 from p4gen.compiled.run import run_due
-from p4gen.compiled.sockets import EVENT_SIZE, FUNCTIONS, MOST_EVENTS, milliseconds, now
+from p4gen.compiled.sockets import EVENT_SIZE, FUNCTIONS, MOST_EVENTS, PAUSE_US, milliseconds, now
 from p4gen.host.transport.clock import NS
 from p4gen.packetio.mmsg import AT_ONCE, CONTROL, DONT_WAIT, IOVEC, MMSGHDR, MSG_TRUNC, VLAN_VALID
 from p4gen.rocev2.codes import ETHERTYPE_VLAN
@@ -62,9 +62,10 @@ def serve(port: int) -> int:
         left = min(due, of.until) // NS - now(of.clock, of.time)
         ready = call_c(of.wait, of.poll, of.events, MOST_EVENTS, milliseconds(left), 0)
         why = 0
+        count = 0
         for number in range(ready):
             if load_little(of.events + number * EVENT_SIZE + _SHORT) == of.file:
-                _receive(of)
+                count = _receive(of)
             else:
                 why = _OTHERS
         present = now(of.clock, of.time) * NS
@@ -73,11 +74,13 @@ def serve(port: int) -> int:
             why |= _NOT_SENT
         if why or ready < 0 or every(world).error or present >= of.until:
             return why
+        if count > 0:
+            call_c(of.pause, PAUSE_US, 0, 0, 0, 0)
 
 
 @compiled
-def _receive(of: Any) -> None:
-    """Receive the frames that wait, as many as there are slots for."""
+def _receive(of: Any) -> int:
+    """Receive the frames that wait, as many as there are slots for. Returns their number."""
     world = of.world
     for place in range(of.slots):
         if load64(of.frames + place * _WORD) != NONE:
@@ -104,6 +107,7 @@ def _receive(of: Any) -> None:
             store_little(start + _ETHER_TYPE, rest | _VLAN)
         length_at(world, frame).value = header.size
         receive(world, of.host, frame)
+    return count
 
 
 @compiled

@@ -9,12 +9,17 @@ from p4gen.compiled.cached import compiled
 from p4gen.compiled.machine import call_c, load64
 from p4gen.packetio.mmsg import address
 
-FUNCTIONS: Final = {"wait": "epoll_wait", "receive": "recvmmsg", "send": "sendmmsg", "clock": "clock_gettime"}
+FUNCTIONS: Final = {
+    "wait": "epoll_wait", "receive": "recvmmsg", "send": "sendmmsg", "clock": "clock_gettime", "pause": "usleep",
+}  # fmt: skip
 """The functions by the columns of records with their addresses."""
 EVENT_SIZE: Final = 12 if platform.machine() == "x86_64" else 16
 """Bytes of an epoll_event; the descriptor is the word after the first."""
 MOST_EVENTS: Final = 64
 """The most descriptors that one wait finds ready."""
+PAUSE_US: Final = 50
+"""Microseconds from a batch of frames to the next wait. Meanwhile several frames arrive, and who sends them wakes
+nobody, which takes as long as sending one."""
 TIME_SIZE: Final = 16
 """Bytes of a timespec."""
 _S, _MS, _WORD = 1_000_000_000, 1_000_000, 8
