@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -36,6 +37,8 @@ class Measured:
     paper: float
     host: float
     switch: float
+    load: float
+    """Of the machine before the lab began: processes that ran on each processor, in the mean of a minute."""
 
 
 def measured(mode: Mode, largest: str, seed: int) -> tuple[Measured, ...]:
@@ -46,17 +49,21 @@ def measured(mode: Mode, largest: str, seed: int) -> tuple[Measured, ...]:
     command = [sys.executable, "-m", "p4gen", "lab", NETWORK, "--mode", mode, "--measure", "--size", largest]
     command += ["--repeat", str(CALLS), "--seed", str(seed), "--deadline", str(_DEADLINE_S), "--json"]
     command += [word for name, value in FIELDS[mode].items() for word in (f"--{name}", str(value))]
+    load = os.getloadavg()[0] / (os.cpu_count() or 1)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         kind = MissingToolError if done.returncode == _MISSING else FailedError
         raise kind(f"EPIC-{mode}: {done.stderr.strip() or done.stdout.strip()}")
     rows: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])["rows"]
-    return tuple(Measured(row["size"], row["mean"], row["paper"], row["host_us"], row["switch_us"]) for row in rows)
+    return tuple(
+        Measured(row["size"], row["mean"], row["paper"], row["host_us"], row["switch_us"], load) for row in rows
+    )
 
 
 def _perform(order: Order) -> Report:
     cells = [Cell(f"EPIC-{mode}", measured, (mode, order.scale, order.seed)) for mode in Mode]
     found = order.run(cells)
+    busy = next(iter(found.values()))[0].load
     columns: dict[str, list[Value]] = {}
     checks = []
     for name, rows in found.items():
@@ -79,6 +86,7 @@ def _perform(order: Order) -> Report:
         (
             f"throughput in Mb/s: mean of {CALLS} calls after two others on {NETWORK}, whose switches and hosts are "
             "processes of one machine",
+            f"before the first lab began, {busy:.1f} other processes ran on each processor, in the mean of a minute",
             "packets of 1 KiB, a window of 32 messages of 8 packets; Mode I has slots for two windows",
             "every result is compared with NumPy's, outside of the time that is measured",
             "us/packet: processor time of hosts' and switches' processes for each packet at their interfaces, in and "
