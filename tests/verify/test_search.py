@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from p4gen.compiled import run
 from p4gen.errors import FailedError, InputError
 from p4gen.host.collectives.plan import Flow
 from p4gen.verification.findings.results import Result
 from p4gen.verification.scope import GroupScope
 from p4gen.verification.search import knowledge
-from p4gen.verification.search.search import Search
+from p4gen.verification.search.search import Search, waits_for
 from p4gen.verification.system import System
 from p4gen.verification.world import Budget
 from p4gen.vocabulary.message import Collective
@@ -123,6 +124,13 @@ def test_wrong_designs_are_found(variant: str, fields: dict[str, Any], violated:
     assert shortest.property == reduced.property == violated
     assert len(shortest.events) <= most
     assert len(shortest.events) <= len(reduced.events)
+
+
+def test_the_first_search_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert found(scope("II", packets=2)).complete
+    assert waits_for() == ""
+    monkeypatch.setattr("p4gen.verification.search.search.is_kept", lambda function: function is run.run)
+    assert waits_for() == "compiling hosts and the search, once"
 
 
 def test_a_scope_that_exceeds_the_search_is_refused() -> None:

@@ -19,6 +19,7 @@ from p4gen.families import load_spec
 from p4gen.inputs import parsed
 from p4gen.library.search_options import SearchOptions
 from p4gen.library.verification import Report, reductions, scope_of, search
+from p4gen.verification.search.search import waits_for
 from p4gen.verification.system import System
 from p4gen.vocabulary import units
 
@@ -67,6 +68,7 @@ def do(
         def show(now: Progress) -> None:
             live.update(Text(now.sentence()))
 
+        live.update(Text(waits_for()))
         report, known = search(
             scope,
             reduce=reduce,

@@ -10,8 +10,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from p4gen.compiled import run
+from p4gen.compiled.cached import is_kept
 from p4gen.errors import InputError
 from p4gen.verification.findings.results import Problem, Progress, Result
+from p4gen.verification.search import kernel
 from p4gen.verification.search.events import END, MOST_HELD
 from p4gen.verification.search.kernel import Shape
 from p4gen.verification.search.knowledge import Knowledge
@@ -25,6 +28,12 @@ from p4gen.verification.world import Budget
 MOST_PARTS = 256
 """Links, hosts, ticks: their numbers have eight bits in questions and events."""
 MOST_STATES = (1 << 32) - 2
+
+
+def waits_for() -> str:
+    """What the first search takes some seconds for before it begins; "" if for nothing."""
+    kept = is_kept(run.run) and is_kept(kernel.expand)
+    return "" if kept else "compiling hosts and the search, once"
 
 
 @dataclass(frozen=True)
