@@ -41,8 +41,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("builder",),
     # what runs programs
     ("model",),
-    ("compiled.cached", "compiled.machine"),
-    ("compiled.sockets",),
+    ("compiled.cached", "compiled.machine", "compiled.memory"),
+    ("compiled.programs", "compiled.sockets"),
     ("compiled.carrying",),
     ("p4rt", "stf"),
     ("switch",),

@@ -17,11 +17,12 @@ from p4gen.compiled.machine import (
     load64,
     load_little,
     record_there,
-    run_program,
     store32,
     store64,
     store_little,
 )
+from p4gen.compiled.memory import record
+from p4gen.compiled.programs import run_batch
 from p4gen.compiled.sockets import EVENT_SIZE, FUNCTIONS, MOST_EVENTS, PAUSE_US, milliseconds, now
 from p4gen.model.jit import exchange as x
 from p4gen.packetio.mmsg import AT_ONCE, CONTROL, DONT_WAIT, IOVEC, MMSGHDR, MSG_TRUNC, TPID_VALID, VLAN_VALID
@@ -43,11 +44,7 @@ class Why(IntFlag):
     """The frames of the last batch from ``unsent`` on have not been sent."""
 
 
-def _record(*names: str) -> np.dtype[Any]:
-    return np.dtype([(name, np.int64) for name in names])
-
-
-CARRIER: Final = _record(
+CARRIER: Final = record(
     "poll", "woken", "out",
     *FUNCTIONS,
     "events", "ports_of", "slots", "headers", "controls", "places", "data", "runs", "used_runs",
@@ -58,8 +55,8 @@ CARRIER: Final = _record(
 )  # fmt: skip
 """Descriptors; addresses of functions of the C library; addresses of arrays, and how many elements they have. ``began``
 and ``until``: when the program's clock began, and until when to carry, in ns of CLOCK_MONOTONIC."""
-COUNTS: Final = _record("in_packets", "in_bytes", "out_packets", "out_bytes", "undelivered", "truncated")
-RUN: Final = _record("next", "end", "port", "time")
+COUNTS: Final = record("in_packets", "in_bytes", "out_packets", "out_bytes", "undelivered", "truncated")
+RUN: Final = record("next", "end", "port", "time")
 """Received frames of one socket: the place of the next one, the place after the last one, the port, and the time stamp
 of the next one, ns."""
 SENT: Final = np.dtype([("start", np.int64), ("size", np.int64), ("port", np.uint32), ("source", np.uint32)])
@@ -191,14 +188,8 @@ def _insert_tag(at: int, tag: int) -> None:
 def _process(of: Any, count: int, present: int) -> int:
     """Run the program on the batch, and send what it sends. Returns what Python has to do (``Why``)."""
     exchange = of.exchange
-    store64(exchange + x.IN_DATA, of.data)
-    store64(exchange + x.IN_OFFSETS, of.starts)
-    store64(exchange + x.IN_ENDS, of.ends)
-    store64(exchange + x.IN_PORTS, of.ports)
-    store64(exchange + x.IN_TIMES, 0)
-    store64(exchange + x.IN_COUNT, count)
-    store64(exchange + x.NOW, (present - of.began) // _US)
-    run_program(of.program, of.state, exchange, of.temporary)
+    present_us = (present - of.began) // _US
+    run_batch(of.program, of.state, exchange, of.temporary, of.data, of.starts, of.ends, of.ports, count, present_us)
     why = _EVENTS if load64(exchange + x.EVENTS_USED) else 0
     for number in range(load64(exchange + x.RECORDS_COUNT)):
         sent = _sent_at(load64(exchange + x.RECORDS) + number * _SENT)

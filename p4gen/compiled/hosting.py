@@ -9,12 +9,10 @@ from __future__ import annotations
 from enum import IntFlag
 from typing import Any, Final
 
-import numpy as np
-
 from p4gen.compiled.cached import compiled, compiled_with
 from p4gen.compiled.frames import address, give, take
 from p4gen.compiled.machine import call_c, copy, load64, load_little, record_there, store64, store_little
-from p4gen.compiled.memory import LEFT, NEVER, NONE
+from p4gen.compiled.memory import LEFT, NEVER, NONE, record
 from p4gen.compiled.nics import receive
 from p4gen.compiled.records import event_at, every, left_address, left_at, length_at
 from p4gen.compiled.run import run_due
@@ -34,12 +32,12 @@ class Why(IntFlag):
     """The interface does not take the first of the frames in ``World.left``."""
 
 
-PORT: Final = np.dtype([(name, np.int64) for name in (
+PORT: Final = record(
     "world", "host", "poll", "file",
     *FUNCTIONS,
     "events", "time", "slots", "headers", "pieces", "controls", "frames", "out_headers", "out_pieces",
     "until", "truncated",
-)])  # fmt: skip
+)  # fmt: skip
 """The address of the world and the number of the host; descriptors; addresses of functions of the C library, and of
 arrays; ``frames`` are the slots into which messages are received. ``until`` is when Python has something to do, ps of
 CLOCK_MONOTONIC. How many frames were longer than a slot."""

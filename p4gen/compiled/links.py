@@ -45,7 +45,7 @@ def _has_room(world: int, number: int, when: int) -> bool:
     bound = (buffer.latest - when) * buffer.bandwidth / (8 * _BIT) + 1
     if own < buffer.alpha * (buffer.size - bound):
         return True
-    # The sum is divided, not its terms: thousandths of a bit are added beside it.
+    # The sum is divided, not its terms: parts of a bit are added beside it.
     bits, rest, each = 0, 0, buffer.first
     while each != NONE:
         queue = direction_at(world, each)

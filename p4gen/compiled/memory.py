@@ -136,7 +136,7 @@ INBOX: Final = 1 << 16
 """Packets that may wait at a switch."""
 
 
-def _record(*names: str, reals: tuple[str, ...] = ()) -> np.dtype[Any]:
+def record(*names: str, reals: tuple[str, ...] = ()) -> np.dtype[Any]:
     """A record of whole numbers and of ``reals``, eight bytes each."""
     return np.dtype([(name, np.int64) for name in names] + [(name, np.float64) for name in reals])
 
@@ -147,7 +147,7 @@ ARRAYS: Final = (
     "known", "runs", "trips", "moments", "pools", "left", "rates", "buffers", "queues",
 )  # fmt: skip
 """The arrays of a world but the first."""
-GLOBALS: Final = _record(
+GLOBALS: Final = record(
     "now", "handled", "number", "events", "pairs_used", "frames_used", "frames_free", "flags_used", "moments_used",
     "left_used", "error", "late", "slot", "burst", "mask", "ask", "crc",
     *ARRAYS,
@@ -156,31 +156,31 @@ GLOBALS: Final = _record(
 again, and how many frames have been collected. From ``error`` on what is no state: whether an event has failed; how
 late timers are, ps; bytes of a slot; packets that a NIC gives to its line at once; the mask of the table of queue
 pairs; the addresses of the functions that ask Python and compute a CRC-32, and of the arrays."""
-EVENT: Final = _record("time", "number", "kind", "who", "arg")
-ARRIVED: Final = _record("time", "number", "port", "frame")
-DIRECTION: Final = _record(
+EVENT: Final = record("time", "number", "kind", "who", "arg")
+ARRIVED: Final = record("time", "number", "port", "frame")
+DIRECTION: Final = record(
     "bandwidth", "delay", "room", "to_switch", "to", "port", "busy_until", "busy", "packets", "bytes", "marked",
     "drawn", "faults", "watched", "buffer", "next_of_buffer", "marks_from", "low", "high", "key", reals=("share",),
 )  # fmt: skip
 """``room`` and ``marks_from``: how long a frame may wait, and from where on it may be marked, ps; ``NEVER``: never.
 Of ECN, thresholds in bytes and the share of frames marked at the higher one; marks are draws of ``key``."""
-BUFFER: Final = _record("size", "latest", "first", reals=("alpha", "bandwidth"))
+BUFFER: Final = record("size", "latest", "first", reals=("alpha", "bandwidth"))
 """The memory that a switch's queues share: bytes, when all queues will be empty, the first of its directions, the part
 of what is free that a queue may take, and the sum of the queues' bandwidths."""
-QUEUE: Final = _record("offset", "bits", "direction")
+QUEUE: Final = record("offset", "bits", "direction")
 """A register of a program that has the length of a queue, in bytes: where it is in the switch's state."""
-SWITCH: Final = _record(
+SWITCH: Final = record(
     "state", "exchange", "temporary", "batch", "latency", "recirculation", "outputs", "ports", "waiting", "number",
     "wake_at", "received", "lost_ports", "by_python", "queues", "queues_used",
 )  # fmt: skip
 """``recirculation`` is the time after which a packet that recirculates arrives again, ps; 0: at once."""
-LEFT: Final = _record("host", "frame")
+LEFT: Final = record("host", "frame")
 """A frame that has left a host whose frames are collected."""
-HOST: Final = _record(
+HOST: Final = record(
     "direction", "mac", "ip", "free_at", "pump_at", "checks_icrc", "turn", "last_turn", "turns", "answering",
     "last_answering",
 )  # fmt: skip
-PAIR: Final = _record(
+PAIR: Final = record(
     "cell", "host", "number", "peer_ip", "mtu", "recovery", "most", "ack_every", "least_timeout", "retry_count",
     "rnr_retry", "rnr_syndrome", "selective", "max_rd_atomic", "first_psn", "received_psn", "broken", "in_turn",
     "next_turn", "listed", "next_answering",
@@ -198,39 +198,39 @@ PAIR: Final = _record(
     "has_channel", "part", "window", "ahead", "early", "open", "sending", "receiving", "last_receiving", "rooming",
     "last_rooming", "run", "last_run",
 )  # fmt: skip
-RATE: Final = _record(
+RATE: Final = record(
     "kind", "alpha_timer", "decrease_interval", "increase_timer", "increase_bytes", "fast_recovery", "nack_cuts",
     "started", "cut_due", "congested", "stage", "alpha_at", "look_at", "increase_at", "bytes", "byte_steps", "due",
     reals=("rate", "target", "alpha", "line_rate", "min_rate", "additive_step", "hyper_step", "gain"),
 )  # fmt: skip
 """The rate of a connection (``p4gen.compiled.rates``). ``due``: when everything sent would have left at a planned
 rate; ``stage``: increases by the timer since the last cut, ``byte_steps`` those by bytes."""
-MESSAGE: Final = _record(
+MESSAGE: Final = record(
     "first", "end", "data", "length", "has_immediate", "immediate", "rkey", "remote", "solicited", "operation",
     "swap_or_add", "compare", "following",
 )  # fmt: skip
 """``operation`` is the opcode of the request of a READ or an atomic operation."""
-RUN: Final = _record(
+RUN: Final = record(
     "send", "send_length", "receive", "receive_length", "messages", "control", "waits", "added", "begun", "rooms",
     "received", "posted", "sent", "left", "last_result", "next_receiving", "next_room", "moved", "following",
 )  # fmt: skip
 """``moved`` is the number that a run gets when its world is frozen."""
-RECEIVE: Final = _record("room", "size", "following")
-ANSWER: Final = _record("psn", "syndrome", "msn", "following")
-LINK: Final = _record("value", "due", "following")
-KEPT: Final = _record("seq", "opcode", "asks", "frame", "before", "following")
-TRIPS: Final = _record(
+RECEIVE: Final = record("room", "size", "following")
+ANSWER: Final = record("psn", "syndrome", "msn", "following")
+LINK: Final = record("value", "due", "following")
+KEPT: Final = record("seq", "opcode", "asks", "frame", "before", "following")
+TRIPS: Final = record(
     "seq", "since", "estimate", "patient", "next_took", *(f"took_{i}" for i in range(REMEMBERED)), "following"
 )
 """Of a timer that adapts: the packet that is timed, when it was sent, and the last round trips, ps."""
-POOL: Final = _record("free", "used", "base", "size", "room")
+POOL: Final = record("free", "used", "base", "size", "room")
 """The first free record and how many were ever used; the address of the array, bytes of a record, how many there can
 be."""
 TEMPLATE: Final = np.dtype([("key", np.int64), ("crc", np.int64), ("start", np.uint8, 56)])
 NUMBER: Final = np.dtype([("value", np.int64)])
 SHORT: Final = np.dtype([("value", np.int32)])
 BYTE: Final = np.dtype([("value", np.uint8)])
-CELL: Final = _record("key", "value")
+CELL: Final = record("key", "value")
 """A place in the table of queue pairs: the key, the host and the pair's number; the number of the pair's record. Both
 are counted from 1."""
 KNOWN: Final = np.dtype([("valid", np.int64), ("crc", np.int64), ("length", np.int64), ("start", np.uint8, 48)])

@@ -18,7 +18,7 @@ from p4gen.compiled.cached import compiled
 from p4gen.compiled.records import rate_in
 from p4gen.host.transport.clock import SECOND
 
-UNLIMITED, PLANNED, DCQCN, TIMED = range(4)
+PLANNED, DCQCN, TIMED = range(3)
 """Kinds of rates."""
 BURST: Final = 1 << 16
 """Bytes that a planned rate may send at once, to make up for a time in which another connection used the line, or no

@@ -6,8 +6,9 @@ from p4gen.compiled.cached import compiled
 from p4gen.compiled.events import at, before
 from p4gen.compiled.frames import address, ask, give, take
 from p4gen.compiled.links import bytes_of, enter, transmit
-from p4gen.compiled.machine import copy, load64, run_program, store64, store_little
+from p4gen.compiled.machine import copy, load64, store_little
 from p4gen.compiled.memory import ARRIVED, INBOX, NONE, Ask, Event
+from p4gen.compiled.programs import run_batch
 from p4gen.compiled.records import (
     arrived_address,
     arrived_at,
@@ -113,14 +114,10 @@ def _process(world: int, number: int, first: int, count: int) -> None:
         end_at(world, i).value = start + length_at(world, entry.frame).value
         port_at(world, i).value = entry.port
     exchange = switch.exchange
-    store64(exchange + x.IN_DATA, of.pool)
-    store64(exchange + x.IN_OFFSETS, of.offsets)
-    store64(exchange + x.IN_ENDS, of.ends)
-    store64(exchange + x.IN_PORTS, of.ports)
-    store64(exchange + x.IN_TIMES, 0)
-    store64(exchange + x.IN_COUNT, count)
-    store64(exchange + x.NOW, of.now // US)
-    run_program(switch.batch, switch.state, exchange, switch.temporary)
+    run_batch(
+        switch.batch, switch.state, exchange, switch.temporary, of.pool, of.offsets, of.ends, of.ports, count,
+        of.now // US,
+    )  # fmt: skip
     if load64(exchange + x.EVENTS_USED):
         ask(world, _EVENTS, number, 0, 0)
     sent = load64(exchange + x.OUT_DATA)

@@ -21,7 +21,7 @@ _CALLBACK: Final = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
 
 class CompiledHosts:
     """Up to ``hosts`` hosts. Alone, their frames go to the ``line`` of their NICs, or are collected; in a network
-    (``p4gen.net.compiled``), over its directions.
+    (``p4gen.net.world``), over its directions.
 
     ``frame`` is the most bytes of a frame, ``burst`` the number of packets that a NIC gives to its line at once. The
     other arguments are the numbers of a network's directions, switches, and ports of switches.

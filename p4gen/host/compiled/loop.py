@@ -1,4 +1,4 @@
-"""The loop of a compiled network."""
+"""The loop of a compiled world."""
 
 from __future__ import annotations
 

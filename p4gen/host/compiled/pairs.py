@@ -1,4 +1,4 @@
-"""The queue pairs of a compiled network."""
+"""The queue pairs of compiled hosts."""
 
 from __future__ import annotations
 

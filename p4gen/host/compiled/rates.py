@@ -11,9 +11,9 @@ from p4gen.compiled.memory import RATE
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
 
-RateConfig = DcqcnConfig | TimedDcqcnConfig | int | None
-"""What limits a connection's rate: DCQCN, a planned rate in bit/s, or only the line."""
-_KINDS: Final = {int: rates.PLANNED, DcqcnConfig: rates.DCQCN, TimedDcqcnConfig: rates.TIMED, type(None): 0}
+RateConfig = DcqcnConfig | TimedDcqcnConfig | int
+"""What limits a connection's rate: DCQCN, or a planned rate in bit/s."""
+_KINDS: Final = {int: rates.PLANNED, DcqcnConfig: rates.DCQCN, TimedDcqcnConfig: rates.TIMED}
 
 
 class Rate:
@@ -30,7 +30,7 @@ class Rate:
         row["kind"] = _KINDS[type(config)]
         if isinstance(config, int):
             row["rate"] = config
-        elif config is not None:
+        else:
             for name in set(config.__dataclass_fields__) & set(RATE.names or ()):
                 row[name] = getattr(config, name)
             row["rate"] = row["target"] = config.line_rate
