@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from p4gen.errors import FailedError, InputError, MissingToolError, P4genError
     from p4gen.library.labs import Lab, LabAnswer, lab
     from p4gen.library.programs import CompiledProgram, Program, Switch, compile, generate  # noqa: A004
+    from p4gen.library.ranks import Communicator, join
     from p4gen.library.simulation import simulate
     from p4gen.library.verification import Report, verify
     from p4gen.model.entries import Action, CloneSession, Entry, Exact, Lpm, MulticastGroup, Range, Ternary
@@ -27,14 +28,15 @@ if TYPE_CHECKING:
     from p4gen.vocabulary.topology import load_topology
 
 __all__ = [
-    "Action", "CloneSession", "CompiledProgram", "Entry", "Exact", "FailedError", "InputError", "Lab", "LabAnswer",
-    "Lpm", "MissingToolError", "MulticastGroup", "P4genError", "Program", "Range", "Report", "Spec", "Switch",
-    "Ternary", "Topology", "compile", "generate", "lab", "load_topology", "simulate", "verify",
+    "Action", "CloneSession", "Communicator", "CompiledProgram", "Entry", "Exact", "FailedError", "InputError", "Lab",
+    "LabAnswer", "Lpm", "MissingToolError", "MulticastGroup", "P4genError", "Program", "Range", "Report", "Spec",
+    "Switch", "Ternary", "Topology", "compile", "generate", "join", "lab", "load_topology", "simulate", "verify",
 ]  # fmt: skip
 _HOMES = {
     "errors": ("FailedError", "InputError", "MissingToolError", "P4genError"),
     "library.labs": ("Lab", "LabAnswer", "lab"),
     "library.programs": ("CompiledProgram", "Program", "Switch", "compile", "generate"),
+    "library.ranks": ("Communicator", "join"),
     "library.simulation": ("simulate",),
     "library.verification": ("Report", "verify"),
     "model.entries": ("Action", "CloneSession", "Entry", "Exact", "Lpm", "MulticastGroup", "Range", "Ternary"),

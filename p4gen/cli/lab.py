@@ -37,6 +37,7 @@ def _collectives() -> Iterable[str]:
             "groups that have the switches in turns",
         ),
         ("leaf-spine --policy aro --plan trees.json --collective allreduce", "over the trees of a plan"),
+        ("star-4 --mode III --exec 'python train.py'", "a program of one's own on every host"),
         ("star-4 --mode multiwrite", "a prompt: run allgather 64K; run dispatch tokens 32"),
         ("star-4 --mode scin --suite", "collectives that the switch starts"),
         ("leaf-spine --mode themis --collective alltoall --delay 1ms@spine0", "over connections that leaves spray"),
@@ -88,6 +89,7 @@ def _collectives() -> Iterable[str]:
     help="Take a link down after a time: s0-s1@0.2s, s0-s1@0.2s-1s.",
 )
 @click.option("--suite", is_flag=True, help="All collectives, under loss, and over a link that fails and comes back.")
+@click.option("--exec", metavar="COMMAND", help="Run a program on every host, as a rank, and end when all have ended.")
 @click.option("--measure", is_flag=True, help="AllReduce of 4K to --size compared with EPIC's Table 19.")
 @seed_option("data and faults.")
 @click.option("--timeout", metavar="TIME", help="Retransmission timer of queue pairs, 1ms to 60s.  [50ms; BMv2: 300ms]")

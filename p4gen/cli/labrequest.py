@@ -128,16 +128,18 @@ class LabRequest:
     def wanted(self, topology: TopologySpec) -> Wanted:
         """What to do, checked against the topology."""
         o = self.options
-        chosen = [name for name in ("collective", "suite", "measure") if o[name]]
+        chosen = [name for name in ("collective", "suite", "measure", "exec") if o[name]]
         if len(chosen) > 1:
             raise click.UsageError(f"--{chosen[0]} or --{chosen[1]}, not both")
-        what = {"collective": "scenario"}.get(chosen[0], chosen[0]) if chosen else "prompt"
+        what = {"collective": "scenario", "exec": "programs"}.get(chosen[0], chosen[0]) if chosen else "prompt"
         if what == "prompt":
             given = [f"--{name}" for name in _SCENARIO if o[name]]
             if given:
                 raise click.UsageError(f"{given[0]} goes with a scenario: give --collective, --suite or --measure, too")
         if what == "measure" and len(o["ranks"]) > 1:
             raise click.UsageError("--measure is about one group: give --ranks once")
+        if what == "programs":
+            self._check_programs(topology)
         if what == "suite" and (o["ranks"] or o["size"] or o["repeat"] or o["set"]):
             raise click.UsageError("--suite has its own sizes and ranks")
         collective = o["collective"] or str(Collective.ALLREDUCE)
@@ -164,8 +166,26 @@ class LabRequest:
             tuple(each or topology.rank_hosts for each in ranks[1:]),
             o["fallback"],
             bandwidths.parse(o["bandwidth"], topology),
+            o["exec"] or "",
             duties,
         )
+
+    def _check_programs(self, topology: TopologySpec) -> None:
+        """Whether the options go with programs of the user's."""
+        o = self.options
+        for name in ("size", "set", "root", "repeat", "duty"):
+            if o[name]:
+                raise click.UsageError(f"--{name} does not go with --exec: the programs make the calls")
+        if len(o["ranks"]) > 1:
+            raise click.UsageError("--exec takes --ranks once: a program may create groups of its own")
+        for kind in faults.KINDS:
+            for text in o[kind]:
+                place = parse_place(text)[1]
+                if not place or place in topology.hosts:
+                    raise click.UsageError(
+                        f"--{kind} {text} does not go with --exec, as only the lab's own hosts have faults: name a "
+                        "switch, or a link between switches"
+                    )
 
     def check_call(self, wanted: Wanted, spec: ProgramSpec, topology: TopologySpec) -> None:
         """Whether the group can do the scenario's call, and withstand its faults."""

@@ -8,6 +8,9 @@ moves the frames.
 
 from __future__ import annotations
 
+import array
+import socket
+import struct
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
@@ -26,6 +29,7 @@ from p4gen.host.transport.verbs import Peer, QpConfig, RecvWr, SendWr
 from p4gen.packetio import PacketSocket
 from p4gen.packetio.mmsg import AT_ONCE, CONTROL, Messages
 from p4gen.packetio.sockets import VLAN_TAG
+from p4gen.rocev2.codes import ROCE_UDP_PORT
 
 BURST: Final = 64
 """Number of packets sent in one turn before received packets are processed."""
@@ -33,6 +37,8 @@ FRAME_ROOM: Final = 9216
 """The most bytes of a frame, unless a NIC is told otherwise."""
 _SLOTS: Final = 256
 """The most frames that machine code receives at once."""
+_ATTACH_FILTER: Final = 26
+_BPF_RET: Final = 0x06
 _COUNT_EVERY: Final = 100 * MS
 """How often Python takes over what machine code has counted."""
 
@@ -92,6 +98,17 @@ def load() -> None:
         for host, frame in hosts.take_left():
             hosts.nics[1 - host].receive(frame)
     cached.load(serve, 0)
+
+
+def kernel_sink() -> socket.socket:
+    """A UDP socket to which the kernel delivers RoCE packets, and which drops them. Without it the kernel would answer
+    each packet with "port unreachable"."""
+    found = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    instruction = array.array("B", struct.pack("=HBBI", _BPF_RET, 0, 0, 0))  # return 0: accept nothing
+    program = struct.pack("@HP", 1, instruction.buffer_info()[0])
+    found.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
+    found.bind(("", ROCE_UDP_PORT))
+    return found
 
 
 class RawNic:
@@ -217,7 +234,7 @@ class _Wire:
         }
         self._record: Any = np.zeros(1, PORT)
         numbers = {"world": hosts.world.place, "poll": loop.descriptor, "file": file, "slots": _SLOTS} | functions()
-        for name, value in (numbers | {name: array.ctypes.data for name, array in self._arrays.items()}).items():
+        for name, value in (numbers | {name: each.ctypes.data for name, each in self._arrays.items()}).items():
             self._record[name] = value
 
     @property

@@ -11,10 +11,13 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 from p4gen.errors import FailedError
 
+T = TypeVar("T")
 _CLONE_NEWNET = 0x40000000
 _LOOK_S = 0.01
 
@@ -28,6 +31,17 @@ def join_network(process: int) -> None:
             raise FailedError(f"cannot enter the network of process {process}: {os.strerror(ctypes.get_errno())}")
     finally:
         os.close(descriptor)
+
+
+def in_network(process: int, action: Callable[[], T]) -> T:
+    """Do something in the network namespace of a process, in a thread of its own. Raises what it raises."""
+
+    def act() -> T:
+        join_network(process)
+        return action()
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(act).result()
 
 
 class Forked:

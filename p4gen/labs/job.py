@@ -30,7 +30,7 @@ class Wanted:
     """
 
     what: str = "prompt"
-    """``prompt``, ``scenario``, ``suite`` or ``measure``."""
+    """``prompt``, ``scenario``, ``suite``, ``measure`` or ``programs``."""
     collective: str = "allreduce"
     size: int = 1 << 20
     root: int = 0
@@ -53,6 +53,8 @@ class Wanted:
     """Whether groups without a place call on a ring."""
     bandwidths: tuple[tuple[str, int], ...] = ()
     """Links that have a bandwidth of their own, by name, in bit/s in each direction."""
+    command: str = ""
+    """The user's own program: what a shell runs on every host, instead of the lab's daemons."""
     duties: tuple[float, ...] = ()
     """The shares of time in which groups communicate: one for all, or one for each."""
 

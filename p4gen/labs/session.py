@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -61,6 +62,8 @@ class Lab:
         self.hosts: dict[str, HostClient] = {}
         self.taps: dict[str, Process] = {}
         """Running captures, by node."""
+        self.sinks: list[socket.socket] = []
+        """What drops RoCE packets in the kernels of hosts that have no daemon."""
         self.groups = Groups(self)
         self.connections = Connections(self)
         self.stages: dict[str, float] = {}
@@ -114,7 +117,8 @@ class Lab:
                 name: switch_process(self.job, name, self.network.interfaces(name)) for name in self.topology.switches
             }
             self._manager_process = self._manager_command()
-            self.hosts = {name: self._host(name) for name in self.topology.hosts}
+            if not self.job.wanted.command:
+                self.hosts = {name: self._host(name) for name in self.topology.hosts}
             for process in (self._manager_process, *self.switches.values()):
                 process.start()
             self._wires = self._fork("wires", self.job.folder / "wires.log", wires.run) if self._wired else None

@@ -10,12 +10,15 @@ from p4gen.labs.prompt import prompt
 from p4gen.labs.prompt.console import lab_console
 from p4gen.labs.prompt.served import serve
 from p4gen.labs.prompt.welcome import welcome
-from p4gen.labs.runs import measure, scenario, suite
+from p4gen.labs.runs import measure, programs, scenario, suite
 from p4gen.labs.session import Lab
 from p4gen.manager.api import Code, ManagerError
 
 _ENDING_S = 5.0
-_WORK = {"prompt": prompt.work, "scenario": scenario.work, "suite": suite.work, "measure": measure.work}
+_WORK = {
+    "prompt": prompt.work, "scenario": scenario.work, "suite": suite.work, "measure": measure.work,
+    "programs": programs.work,
+}  # fmt: skip
 
 
 def work(job: LabJob, outer: int) -> tuple[int, dict[str, Any]]:

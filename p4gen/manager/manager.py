@@ -40,6 +40,7 @@ from p4gen.manager.api import (
 from p4gen.manager.connections.connections import Connections
 from p4gen.manager.connections.handshakes import Handshakes
 from p4gen.manager.fabric import Fabric
+from p4gen.manager.groups.departures import AWAY, Departures
 from p4gen.manager.groups.leases import FALLBACKS, LONGEST, Leases
 from p4gen.manager.groups.lifecycle import Lifecycle, of_switch
 from p4gen.manager.groups.repair import Repair
@@ -75,7 +76,8 @@ class IncManager(Manager):
     are placed elsewhere. ``patience``: seconds that a request waits for a switch. ``seed`` makes first PSNs repeatable,
     for tests. ``drain``: seconds, two of the longest round trips in the fabric, for which a connection's NACKs all
     pass when its paths have changed. ``longest`` and ``fallbacks`` are those of ``Leases``. ``replan``: whether groups
-    move in the background to trees that are faster (``Replan``, whose ``pause`` is given, too).
+    move in the background to trees that are faster (``Replan``, whose ``pause`` is given, too). ``away`` is that of
+    ``Departures``.
 
     Raises ``InputError`` for a file that is not a store of this version, or a policy that does not exist.
     """
@@ -95,6 +97,7 @@ class IncManager(Manager):
         fallbacks: int = FALLBACKS,
         replan: bool = False,
         pause: float = PAUSE,
+        away: float = AWAY,
     ) -> None:
         chosen = find_policy(policy) if isinstance(policy, str) else policy
         self._agents = agents
@@ -113,6 +116,7 @@ class IncManager(Manager):
         self._leases = Leases(self._ledger, self._lifecycle, longest, fallbacks, self._check_open)
         self._repair = Repair(self._ledger, self._threads, self._lifecycle, grace, patience, self._connections.refresh)
         self._replan = Replan(self._ledger, self._lifecycle, pause) if replan else None
+        self._departures = Departures(self._ledger, self._lifecycle, away)
         self._ended = False
         with self._changed:
             for name, info in self._ledger.fabric.switches.items():
@@ -123,6 +127,7 @@ class IncManager(Manager):
             self._replan.start()
         self._connections.start()
         self._handshakes.start()
+        self._departures.start()
 
     def _live_trees_on(self, switch: str) -> dict[Key, PlacedTrees]:
         return {r.key: placed for r, placed in self._ledger.live() if switch in placed.switches and not r.lost}
@@ -144,6 +149,7 @@ class IncManager(Manager):
         for watch in watches:
             watch.close()
         deadline = time.monotonic() + ENDING
+        self._departures.close(deadline)
         if self._replan is not None:
             self._replan.close(deadline)
         self._handshakes.close(deadline)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from p4gen.errors import P4genError
-from p4gen.host.raw import RawNic
+from p4gen.host.raw import RawNic, kernel_sink
 from p4gen.host.transport.realtime import RealTimeLoop
 from p4gen.labs.calls import members_of
 from p4gen.labs.hosts.ranks import Ranks
@@ -46,7 +46,7 @@ class Daemon:
         self.addresses = self.manager.register_host(HostInfo(name, out_of_order=True))
         device = interface(name, 0)
         hostnet.configure(device, self.addresses)
-        self.sink = hostnet.sink()
+        self.sink = kernel_sink()
         self.port = PacketSocket(device, frame_room=hostnet.FRAME_ROOM)
         self.loop = RealTimeLoop()
         self.nic = RawNic(self.loop, self.port, self.addresses.mac, self.addresses.ip, frame_room=hostnet.FRAME_ROOM)

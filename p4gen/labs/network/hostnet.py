@@ -15,7 +15,6 @@ from p4gen.labs.network.network import MTU
 from p4gen.manager.api import HostAddresses
 from p4gen.packetio.ip import ip
 from p4gen.plan.placement.placer import GATEWAY
-from p4gen.rocev2.codes import ROCE_UDP_PORT
 from p4gen.rocev2.headers import ipv4_text, mac_text
 from p4gen.switch.running import listens
 
@@ -24,8 +23,6 @@ MANAGER_SOCKET = "inc-manager.sock"
 FRAME_ROOM = MTU + 64
 _SIOCETHTOOL = 0x8946
 _SETTX, _SETTSO, _SETGSO = 0x17, 0x1F, 0x24  # ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGSO
-_ATTACH_FILTER = 26
-_BPF_RET = 0x06
 
 
 def configure(device: str, addresses: HostAddresses) -> None:
@@ -50,17 +47,6 @@ def _checksum_in_full(device: str) -> None:
             request = struct.pack("@16sP", device.encode(), value.buffer_info()[0])
             with contextlib.suppress(OSError):  # kernels differ in what they can disable
                 fcntl.ioctl(control, _SIOCETHTOOL, request)
-
-
-def sink() -> socket.socket:
-    """A UDP socket to which the kernel delivers RoCE packets, and which drops them. Without it the kernel would answer
-    each packet with "port unreachable"."""
-    found = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    instruction = array.array("B", struct.pack("=HBBI", _BPF_RET, 0, 0, 0))  # return 0: accept nothing
-    program = struct.pack("@HP", 1, instruction.buffer_info()[0])
-    found.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
-    found.bind(("", ROCE_UDP_PORT))
-    return found
 
 
 def wait_for(path: Path, patience: float) -> str:

@@ -31,7 +31,7 @@ def welcome(lab: Lab, console: Console) -> None:
     parts = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in lab.stages.items() if name != "all")
     console.print(
         f"{lab.topology.name} is up after {lab.stages['all']:.1f} s ({parts}): {len(lab.switches)} switches "
-        f"({job.target}) run {programs}, {len(lab.hosts)} hosts"
+        f"({job.target}) run {programs}, {len(lab.topology.hosts)} hosts"
     )
     console.print(f"  logs and captures      {display_path(job.folder)}", markup=False)
     top = "p4gen top"

@@ -55,6 +55,7 @@ class Follower(ABC):
         """Whether all ranks are ready, so that calls are made."""
         self._ended = ""
         """Why no more calls are possible; "" while they are."""
+        self._at_end: list[Callable[[str], None]] = []
         self._past: Counter[str] = Counter()
         """Counters of queue pairs that were destroyed."""
         self._data_bytes = 0
@@ -70,6 +71,19 @@ class Follower(ABC):
     def size(self) -> int | None:
         """The number of ranks; None before the group was active."""
         return None if self._last is None else self._last.size
+
+    @property
+    def ended(self) -> str:
+        """Why no more calls are possible; "" while they are."""
+        return self._ended
+
+    def add_end(self, action: Callable[[str], None]) -> None:
+        """Call ``action`` on the loop, with the reason, when the rank ends, or at once if it has. Call it on the
+        loop."""
+        if self._ended:
+            action(self._ended)
+        else:
+            self._at_end.append(action)
 
     @abstractmethod
     def progress(self) -> float:
@@ -116,7 +130,7 @@ class Follower(ABC):
         """Handle a change of the group's membership."""
         self.state, self.reason = news.state, news.reason
         if news.gone:
-            self.end(f"group {self.group} was destroyed")
+            self.end(f"group {self.group} was destroyed" + (f": {news.reason}" if news.reason else ""))
         elif news.config is not None and (problem := self._unfit(news.config)):
             self.end(problem)
         elif news.state is GroupState.ACTIVE and news.config is not None:
@@ -136,6 +150,8 @@ class Follower(ABC):
         self._wanted = None
         self._leave()
         self._fail_waiting(reason)
+        for action in self._at_end:
+            action(reason)
 
     def _join(self, config: RankConfig) -> None:
         if config is not self._wanted:

@@ -120,6 +120,11 @@ class Member(Follower):
             self._loop.call_soon_threadsafe(self._limit, (weakref.ref(call), deadline))
         return call.future
 
+    @property
+    def program(self) -> GroupConfig | None:
+        """What the program on the tree does, for this rank; None before the group was active."""
+        return self._config
+
     def sent_by_tree(self) -> tuple[int, ...]:
         """The number of packets sent over each tree in this generation; empty, unless the group has several. May be
         called from any thread."""

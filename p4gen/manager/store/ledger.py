@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
+import time
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -63,6 +64,8 @@ class Ledger:
         self.histories: defaultdict[str, History] = defaultdict(History)
         """The epochs that the switches' state has had."""
         self._watches: defaultdict[str, set[Watch]] = defaultdict(set)
+        self.unwatched: dict[str, float] = {}
+        """Hosts whose last watch has ended, and when, in seconds of a monotonic clock."""
         self._random = random.SystemRandom() if seed is None else random.Random(seed)  # noqa: S311 - for tests
         self._next_tree = self._next_qp = 0
         self.connections: list[StoredConnection] = []
@@ -400,7 +403,10 @@ class Ledger:
                 self._watches[host].discard(watch)
                 if not self._watches[host]:
                     del self._watches[host]
+                    self.unwatched[host] = time.monotonic()
+                    self.changed.notify_all()
 
+        self.unwatched.pop(host, None)
         watch = Watch(forget)
         for record in self.records.values():
             if host in record.spec.ranks:

@@ -1,0 +1,121 @@
+"""Floating-point numbers on switches that add integers: by a fixed factor, or by blocks with agreed exponents.
+
+EPIC §I.1 and ATP multiply by a fixed factor; SwitchML first agrees on the largest exponent of each block of all ranks.
+Both keep n quantised numbers so small that their sum is no overflow on any switch. NumPy rounds to the nearest integer,
+half to even.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from p4gen.errors import InputError
+from p4gen.host.collectives.arrays import Array, array_type
+from p4gen.vocabulary import DType
+
+BLOCK: Final = 256
+"""Elements that share an exponent."""
+_ZERO, _NOT_FINITE = 0, 255
+"""Exponent codes of blocks of zeros, and of blocks with an element that is not finite or too large."""
+_BIAS: Final = 126
+_LEAST, _GREATEST = 1 - _BIAS, _NOT_FINITE - 1 - _BIAS
+"""The exponents that codes can say: those of float32's normal numbers."""
+
+
+@dataclass(frozen=True)
+class Quantised:
+    """Numbers for a switch, and how many of them are not as near to their originals as rounding makes them."""
+
+    elements: Array
+    saturated: int
+
+
+def check_quantised(dtype: DType, ranks: int) -> None:
+    """Raises ``InputError`` if floating-point numbers of so many ranks cannot be added as elements of ``dtype``."""
+    if not dtype.number_format.integer or _headroom(dtype, ranks) < 1:
+        raise InputError(f"{ranks} ranks' floating-point numbers cannot be added as {dtype}")
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Numbers times ``factor``, as elements of ``dtype``, of ``ranks`` ranks.
+
+    Numbers that are too large for a rank's share of the range saturate, and are counted; a NaN becomes the largest one.
+    The sum of the others differs from the right one by at most ``ranks`` / (2 ``factor``), before it is rounded to the
+    caller's format.
+    """
+
+    dtype: DType
+    ranks: int
+    factor: float
+
+    def quantise(self, values: Array) -> Quantised:
+        """The elements for the numbers ``values``, in one dimension."""
+        limit = int(self.dtype.number_format.greatest) // self.ranks
+        scaled = np.rint(np.multiply(values, self.factor, dtype=np.float64))
+        fitting = np.clip(np.nan_to_num(scaled, nan=limit, posinf=limit, neginf=-limit), -limit, limit)
+        return Quantised(fitting.astype(array_type(self.dtype)), int(np.count_nonzero(fitting != scaled)))
+
+    def numbers(self, total: Array) -> Array:
+        """The numbers that reduced elements stand for, in float64."""
+        return total / self.factor
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Numbers as elements of ``dtype``, of ``ranks`` ranks: each block of ``BLOCK`` has a power of two as its factor.
+
+    If the agreed exponent of a block is e, so that all ranks' numbers in it are below 2**e, the sum differs from the
+    right one by at most ranks * 2**(e - bits(dtype) + 1 + ceil(log2(ranks))), and e is at most 1 above the exponent of
+    the largest number (for numbers below 2**-125: e is -125). Nothing saturates. A block in which a rank has a NaN, an
+    infinity or a number of 2**128 and more becomes NaN at all ranks.
+    """
+
+    dtype: DType
+    ranks: int
+
+    @staticmethod
+    def codes(values: Array) -> Array:
+        """The code of each block's exponent, uint8: the greatest of all ranks' codes is the agreed one."""
+        largest = np.abs(_blocks(values)).max(axis=1, initial=0)
+        with np.errstate(invalid="ignore"):
+            exponents = np.frexp(largest)[1]
+        found = np.clip(exponents, _LEAST, _GREATEST + 1) + _BIAS
+        return np.where(largest == 0, _ZERO, np.where(np.isfinite(largest), found, _NOT_FINITE)).astype(np.uint8)
+
+    def quantise(self, values: Array, codes: Array) -> Quantised:
+        """The elements for the numbers ``values``, in one dimension, with agreed codes."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            scaled = np.multiply(_blocks(values), self._factors(codes)[:, np.newaxis], dtype=np.float64)
+        scaled[codes == _NOT_FINITE] = 0
+        elements = np.rint(scaled, out=scaled).astype(array_type(self.dtype))
+        return Quantised(elements.reshape(-1)[: values.size], 0)
+
+    def numbers(self, total: Array, codes: Array) -> Array:
+        """The numbers that reduced elements stand for, in float64; of blocks without finite numbers NaN."""
+        found: Array = np.divide(_blocks(total), self._factors(codes)[:, np.newaxis], dtype=np.float64)
+        found[codes == _NOT_FINITE] = np.nan
+        return found.reshape(-1)[: total.size]
+
+    def _factors(self, codes: Array) -> Array:
+        """The factor of each block."""
+        return np.ldexp(1.0, _headroom(self.dtype, self.ranks) - (codes.astype(np.int32) - _BIAS))
+
+
+def _blocks(values: Array) -> Array:
+    """Values in rows of a block, the last one filled up with zeros."""
+    rows = -(-values.size // BLOCK)
+    if values.size == rows * BLOCK:
+        return values.reshape(rows, BLOCK)
+    padded = np.zeros((rows, BLOCK), values.dtype)
+    padded.reshape(-1)[: values.size] = values
+    return padded
+
+
+def _headroom(dtype: DType, ranks: int) -> int:
+    """The exponent below which all ranks' elements stay, so that their sum stays below the greatest power of two."""
+    return dtype.number_format.bits - 2 - math.ceil(math.log2(ranks))

@@ -1,0 +1,178 @@
+"""This process as a host of a manager: its NIC on a network interface, and the groups it is in."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import struct
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar, Final
+
+from p4gen.errors import FailedError, InputError
+from p4gen.host.collectives.plan import PsnSync
+from p4gen.host.raw import RawNic, kernel_sink, load
+from p4gen.host.transport.clock import MS
+from p4gen.host.transport.realtime import RealTimeLoop
+from p4gen.inputs import parsed
+from p4gen.manager.api import Code, GroupSpec, HostAddresses, HostInfo, ManagerError
+from p4gen.manager.ranks.host import Host
+from p4gen.manager.ranks.member import Member
+from p4gen.manager.ranks.ranks import TIMEOUT
+from p4gen.manager.remote.client import ManagerClient
+from p4gen.packetio import PacketSocket, longest_frame
+from p4gen.rocev2.headers import ipv4_text, mac_text
+from p4gen.vocabulary import units
+
+_LOOK_S: Final = 0.005
+_SIOCGIFADDR: Final = 0x8915
+
+
+class Station:
+    """One host, shared by all its ranks in this process: made for the first one, closed after the last one."""
+
+    _all: ClassVar[dict[tuple[str, str], Station]] = {}
+    _lock: ClassVar[threading.RLock] = threading.RLock()
+
+    def __init__(self, address: str, host: str, interface: str | None, timer: str | None) -> None:
+        self._users = 0
+        self._key = address, host
+        with contextlib.ExitStack() as opened:
+            self.manager = opened.enter_context(ManagerClient(address))
+            info = HostInfo(host, out_of_order=True)
+            self.addresses: HostAddresses = self.manager.register_host(info)
+            device = interface or _interface_with(self.addresses, host)
+            _check_mac(device, self.addresses)
+            room = longest_frame(device)
+            try:
+                port = PacketSocket(device, frame_room=room)
+            except PermissionError:
+                raise InputError("a rank needs packet sockets: run it as root, or with CAP_NET_RAW") from None
+            opened.callback(port.close)
+            with contextlib.suppress(OSError):  # another process of this host has it
+                opened.callback(kernel_sink().close)
+            load()
+            self.loop = RealTimeLoop()
+            opened.callback(self.loop.close)
+            self.nic = RawNic(self.loop, port, self.addresses.mac, self.addresses.ip, frame_room=room)
+            self.loop.start()
+            timeout = TIMEOUT if timer is None else parsed("timer", units.duration, timer)
+            self._host = opened.enter_context(
+                Host(self.manager, host, self.nic, timeout_ps=max(timeout, MS), out_of_order=True)
+            )
+            self._opened = opened.pop_all()
+
+    @classmethod
+    def shared(cls, manager: str | None, host: str | None, interface: str | None, timer: str | None) -> Station:
+        """The host of this name, for one more user. Raises ``InputError`` for what is missing or unknown."""
+        key = _given(manager, "manager", "P4GEN_MANAGER"), _given(host, "host", "P4GEN_HOST")
+        with cls._lock:
+            station = cls._all.get(key)
+            if station is None:
+                device, wait = os.environ.get("P4GEN_INTERFACE"), os.environ.get("P4GEN_TIMER")
+                station = cls._all[key] = cls(*key, interface or device, timer or wait)
+            station._users += 1
+            return station
+
+    def release(self) -> None:
+        """One user less."""
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                del self._all[self._key]
+                self._opened.close()
+
+    def ranks(self, given: Sequence[str] | None) -> tuple[str, ...]:
+        """The hosts of a group; none if nobody says."""
+        if given is None:
+            text = os.environ.get("P4GEN_RANKS", "")
+            return tuple(text.split(",")) if text else ()
+        return tuple(given)
+
+    def create(self, group: str, ranks: Sequence[str]) -> bool:
+        """Create a group, if this host is its rank 0 and there is none. Returns whether it was created. Raises
+        ``FailedError``."""
+        if not ranks or ranks[0] != self._host.name:
+            return False
+        problem: ManagerError | None = None
+        for spec in _requests(group, tuple(ranks)):
+            try:
+                self.manager.init_group(spec)
+            except ManagerError as error:
+                if error.code is Code.EXISTS:
+                    return False
+                if error.code in (Code.INVALID, Code.NOT_FOUND):
+                    raise
+                problem = problem or error
+            else:
+                return True
+        assert problem is not None
+        raise problem
+
+    def member(self, group: str, ranks: Sequence[str], timeout: float) -> tuple[Member, tuple[str, ...]]:
+        """This host's rank of an active group, and all ranks' hosts. Raises ``InputError`` if the group's are not
+        ``ranks``, ``FailedError`` when it is not active within ``timeout`` seconds."""
+        until = time.monotonic() + timeout
+        member = self._host.member(group, timeout)
+        while member.rank is None or member.program is None:
+            if member.ended:
+                raise FailedError(member.ended)
+            if time.monotonic() > until:
+                raise FailedError(f"group {group} is not active after {timeout:g} s: {member.reason or member.state}")
+            time.sleep(_LOOK_S)
+        found = self.manager.group(group).spec.ranks
+        if ranks and tuple(ranks) != found:
+            raise InputError(f"group {group} has the ranks {' '.join(found)}, not {' '.join(ranks)}")
+        return member, found
+
+    def leave(self, member: Member, patience: float) -> None:
+        """Wait until a group that one of its ranks has created is gone, or ``patience`` seconds have passed. Its rank 0
+        destroys it."""
+        until = time.monotonic() + patience
+        if member.rank == 0:
+            self.manager.destroy_group(member.group)
+        while not member.ended and time.monotonic() < until:
+            time.sleep(_LOOK_S)
+
+
+def _requests(group: str, ranks: tuple[str, ...]) -> list[GroupSpec]:
+    """What to ask the manager for, best first: one queue pair for all calls, one for each pattern, a ring of hosts."""
+    refined = GroupSpec(group, ranks)
+    return [refined, replace(refined, sync=PsnSync.SUBGROUPS), replace(refined, fallback=True)]
+
+
+def _given(value: str | None, what: str, variable: str) -> str:
+    found = value or os.environ.get(variable)
+    if not found:
+        raise InputError(f"the {what} is not given, and {variable} is not set")
+    return found
+
+
+def _interface_with(addresses: HostAddresses, host: str) -> str:
+    """The interface that has the address of a host. Raises ``InputError`` if none has."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):  # it has no address
+                answer = fcntl.ioctl(probe, _SIOCGIFADDR, struct.pack("16s24x", name.encode()))
+                if int.from_bytes(answer[20:24], "big") == addresses.ip:
+                    return name
+    raise InputError(
+        f"no interface has {ipv4_text(addresses.ip)}, the address that the manager gives to {host}: set it with ip "
+        "addr add, or name the interface"
+    )
+
+
+def _check_mac(device: str, addresses: HostAddresses) -> None:
+    """Raises ``InputError`` unless an interface has the MAC address of a host."""
+    try:
+        mac = Path("/sys/class/net", device, "address").read_text(encoding="ascii").strip()
+    except OSError:
+        raise InputError(f"there is no interface {device}") from None
+    wanted = mac_text(addresses.mac)
+    if mac != wanted:
+        raise InputError(f"{device} has the address {mac}; the manager expects {wanted}: ip link set {device} address")

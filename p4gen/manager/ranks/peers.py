@@ -1,0 +1,231 @@
+"""A rank's connections to the other ranks of its group: messages from one rank to another, and exchanges of all.
+
+They are reliable connections between the hosts; switches only forward. ``Card`` is what ranks have to tell each other
+before there can be connections.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import astuple, dataclass, fields
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, Self
+
+import numpy as np
+
+from p4gen.errors import FailedError
+from p4gen.host.collectives.arrays import Array
+from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.verbs import Completion, Peer, QpConfig, Recovery, RecvWr, SendWr, Status
+from p4gen.manager.ranks.ranks import TIMEOUT
+
+if TYPE_CHECKING:
+    from p4gen.host.raw import RawNic
+
+FIRST_QP: Final = 0x800000
+"""Queue pair numbers from here on are the hosts' own: the manager counts its numbers from below."""
+MTU: Final = 1024
+_OUTSTANDING: Final = 64
+"""Packets that a connection may have outstanding."""
+_ACK_EVERY: Final = 16
+_RNR_TIMER: Final = 14
+"""1.28 ms: the other end may not have posted a receive yet."""
+
+
+class Kind(IntEnum):
+    """The connections between two ranks: each kind keeps the order of its own messages."""
+
+    MESSAGE = 0
+    EXCHANGE = 1
+
+
+@dataclass(frozen=True)
+class Card:
+    """How others reach a rank: its IPv4 address, the first of its queue pair numbers, and the PSN from which it sends.
+
+    Its queue pair for rank r has the number ``first_qp + len(Kind) * r + kind``.
+    """
+
+    ip: int
+    first_qp: int
+    psn: int
+    owner: int = 0
+    """Whether the rank has created the group, and destroys it when all leave."""
+
+    @classmethod
+    def drawn(cls, ip: int, size: int, *, owner: bool) -> Self:
+        """A card with numbers that packets of earlier connections do not have, for a group of ``size`` ranks."""
+        chance = random.SystemRandom()
+        return cls(ip, chance.randrange(FIRST_QP, (1 << 24) - len(Kind) * size), chance.randrange(1 << 24), owner)
+
+    @property
+    def array(self) -> Array:
+        """The card as numbers of 32 bits."""
+        return np.array(astuple(self), np.uint32)
+
+    @classmethod
+    def all_in(cls, numbers: Array) -> list[Self]:
+        """The cards in a row, as ``array`` writes each."""
+        return [cls(*map(int, card)) for card in numbers.reshape(-1, len(fields(cls)))]
+
+    def qp(self, rank: int, kind: Kind) -> int:
+        """The number of the queue pair for ``rank``."""
+        return self.first_qp + len(Kind) * rank + kind
+
+
+@dataclass(frozen=True)
+class _Receive:
+    future: Future[None]
+    room: memoryview
+    tag: int
+
+
+class _Connection:
+    """One connection, on the loop. A message is a SEND with the tag as immediate data."""
+
+    def __init__(self, nic: RawNic, near: int, peer: Peer, config: QpConfig, name: str) -> None:
+        self._nic, self._name = nic, name
+        self._sends: deque[tuple[Future[None], memoryview]] = deque()
+        self._receives: deque[_Receive] = deque()
+        self.pair: QueuePair = nic.nic.create_pair(near, peer, config, self._completed)
+
+    def send(self, data: memoryview, tag: int) -> Future[None]:
+        future: Future[None] = Future()
+        if self.pair.broken is not None:
+            future.set_exception(self._failure(self.pair.broken))
+            return future
+        self._sends.append((future, data))
+        self.pair.post_send(SendWr(0, data, immediate=tag))
+        return future
+
+    def receive(self, room: memoryview, tag: int) -> Future[None]:
+        future: Future[None] = Future()
+        if self.pair.broken is not None:
+            future.set_exception(self._failure(self.pair.broken))
+            return future
+        self._receives.append(_Receive(future, room, tag))
+        self.pair.post_recv(RecvWr(0, room))
+        return future
+
+    def end(self, reason: str) -> None:
+        """Fail everything that waits, and destroy the queue pair."""
+        waiting = [*(future for future, _ in self._sends), *(each.future for each in self._receives)]
+        self._sends.clear()
+        self._receives.clear()
+        for future in waiting:
+            future.set_exception(FailedError(reason))
+        self._nic.nic.destroy_pair(self.pair)
+
+    def _completed(self, completion: Completion) -> None:
+        if completion.receive:
+            self._received(completion)
+        elif self._sends:
+            self._settle(self._sends.popleft()[0], completion.status, "")
+
+    def _received(self, completion: Completion) -> None:
+        if not self._receives:
+            return
+        wanted = self._receives.popleft()
+        problem = ""
+        if completion.length != len(wanted.room):
+            problem = f"a message of {completion.length:,} bytes has come; {len(wanted.room):,} are expected"
+        elif completion.immediate != wanted.tag:
+            problem = f"a message with tag {completion.immediate} has come; {wanted.tag} is expected"
+        self._settle(wanted.future, completion.status, problem)
+
+    def _settle(self, future: Future[None], status: Status, problem: str) -> None:
+        if status is not Status.SUCCESS:
+            cause = self.pair.broken if status is Status.FLUSHED and self.pair.broken is not None else status
+            future.set_exception(self._failure(cause))
+        elif problem:
+            future.set_exception(FailedError(f"{self._name}: {problem}"))
+        else:
+            future.set_result(None)
+
+    def _failure(self, status: Status) -> FailedError:
+        return FailedError(f"{self._name}: the connection has failed: {status}")
+
+
+class Peers:
+    """The connections of ``rank``, whose group's ranks have these cards and names. Methods may be called from all
+    threads but the loop's.
+
+    Data and rooms are used until their future is done. Futures raise ``FailedError`` when a connection fails, when a
+    message has another size or another tag than the receiver expects, and when ``close`` is called.
+    """
+
+    def __init__(self, nic: RawNic, rank: int, gateway: int, cards: Sequence[Card], names: Sequence[str]) -> None:
+        self._nic, self._rank = nic, rank
+        self._connections: dict[tuple[int, Kind], _Connection] = {}
+
+        def connect() -> None:
+            mine = cards[rank]
+            for other, card in enumerate(cards):
+                for kind in Kind if other != rank else ():
+                    peer = Peer(gateway, card.ip, card.qp(rank, kind))
+                    name = f"{names[rank]} and {names[other]}"
+                    config = _qp_config(mine.psn, card.psn)
+                    self._connections[other, kind] = _Connection(nic, mine.qp(other, kind), peer, config, name)
+
+        nic.loop.run_there(connect)
+
+    def send(self, to: int, data: memoryview, tag: int = 0) -> Future[None]:
+        """Send a message to a rank. The future is done when the rank has it."""
+        return self._nic.loop.run_there(lambda: self._connections[to, Kind.MESSAGE].send(data, tag))
+
+    def receive(self, source: int, room: memoryview, tag: int = 0) -> Future[None]:
+        """Receive a rank's next message, which must fill ``room``."""
+        return self._nic.loop.run_there(lambda: self._connections[source, Kind.MESSAGE].receive(room, tag))
+
+    def exchange(self, send: Mapping[int, memoryview], receive: Mapping[int, memoryview]) -> Future[None]:
+        """This rank's part of an exchange: what it sends to others and what it receives from them, by rank. Empty parts
+        are left out at both ends. All ranks make the same exchanges in the same order."""
+
+        def begin() -> Future[None]:
+            ends = {rank: end for (rank, kind), end in self._connections.items() if kind is Kind.EXCHANGE}
+            # Each rank begins with its right neighbour, so that no rank is everybody's first.
+            order = sorted(send, key=lambda other: (other < self._rank, other))
+            arriving = [ends[source].receive(room, 0) for source, room in receive.items() if room]
+            return _all_of(arriving + [ends[to].send(send[to], 0) for to in order if send[to]])
+
+        return self._nic.loop.run_there(begin)
+
+    def end(self, reason: str) -> None:
+        """End all connections, on the loop; what waits fails with this reason."""
+        connections, self._connections = self._connections, {}
+        for connection in connections.values():
+            connection.end(reason)
+
+
+def _all_of(parts: Sequence[Future[None]]) -> Future[None]:
+    """A future that is done when all parts are, with the first one's error; on the loop, where parts end, too."""
+    whole: Future[None] = Future()
+
+    def ended(_: object) -> None:
+        if not whole.done() and all(part.done() for part in parts):
+            error = next((error for part in parts if (error := part.exception()) is not None), None)
+            whole.set_exception(error) if error is not None else whole.set_result(None)
+
+    for part in parts:
+        part.add_done_callback(ended)
+    ended(None)
+    return whole
+
+
+def _qp_config(psn: int, expected: int) -> QpConfig:
+    return QpConfig(
+        mtu=MTU,
+        initial_psn=psn,
+        rq_psn=expected,
+        recovery=Recovery.GO_BACK_N,  # a receiver that is not ready refuses a whole window
+        max_outstanding=_OUTSTANDING,
+        ack_every=_ACK_EVERY,
+        timeout_ps=TIMEOUT,
+        adaptive=True,
+        retry_count=None,
+        rnr_retry=None,
+        rnr_timer=_RNR_TIMER,
+    )
