@@ -80,6 +80,21 @@ class Communicator:
         report = self._member.report()
         return Counter({name: getattr(report, name) for name in ("sent", "resent", "timeouts", "naks")})
 
+    def reduces(self, dtype: Any, op: str) -> bool:
+        """Whether the group can reduce elements of a NumPy type, with a scale if need be."""
+        program, reduction = self._program, _known(Op, op, "op")
+        if self.quantises(dtype):
+            return reduction is Op.SUM and program.op in (Op.SUM, Op.DYNAMIC)
+        try:
+            program.kind(dtype_of(np.empty(0, dtype)), reduction)
+        except InputError:
+            return False
+        return True
+
+    def quantises(self, dtype: Any) -> bool:
+        """Whether reductions of elements of a NumPy type need a scale."""
+        return np.issubdtype(dtype, np.floating) and self._program.dtype.number_format.integer
+
     # --- collectives ---
 
     def all_reduce(
@@ -184,6 +199,10 @@ class Communicator:
         """Leave the group, when all ranks do. Others have ``_LEAVING_S`` seconds to come to this point."""
         self._close(orderly=True)
 
+    def abandon(self) -> None:
+        """Leave the group at once, as a rank that has failed: the calls of the others fail, too."""
+        self._close(orderly=False)
+
     def __enter__(self) -> Communicator:
         return self
 
@@ -216,7 +235,7 @@ class Communicator:
             case Collective.ALLGATHER:
                 after = partial(_restored_rows, like=values, rows=size)
                 self._make(future, replace(call, values=self._words(values)), after)
-            case _ if np.issubdtype(values.dtype, np.floating) and self._program.dtype.number_format.integer:
+            case _ if self.quantises(values.dtype):
                 self._begin_quantised(future, call)
             case _ if call.scale is not None:
                 raise InputError(f"the program adds {dtype_of(values)} itself, and needs no scale")

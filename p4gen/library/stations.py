@@ -106,8 +106,6 @@ class Station:
             except ManagerError as error:
                 if error.code is Code.EXISTS:
                     return False
-                if error.code in (Code.INVALID, Code.NOT_FOUND):
-                    raise
                 problem = problem or error
             else:
                 return True

@@ -1,0 +1,23 @@
+"""``torch.distributed`` on generated switches: ``import p4gen.torch`` registers the backend ``inc``, for CPU tensors.
+
+>>> import torch.distributed as dist  # doctest: +SKIP
+>>> import p4gen.torch
+>>> dist.init_process_group("inc")
+
+Each process is one host of a manager (``p4gen.join`` has the variables of the environment; `p4gen lab --exec` sets
+them). Every process group is a group of the manager; the store is that of ``init_process_group``, and carries only the
+names of hosts and groups.
+"""
+
+from __future__ import annotations
+
+import torch.distributed as dist
+
+from p4gen.torch.group import IncGroup, Options, TransferCounts, create
+
+__all__ = ["TESTED", "IncGroup", "Options", "TransferCounts"]
+
+TESTED = ("2.6", "2.13")
+"""The oldest and the newest version of PyTorch with which the tests have passed."""
+
+dist.Backend.register_backend("inc", create, extended_api=True, devices=["cpu"])
