@@ -10,7 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import IO, Any, Final
 
 from rich.console import Console
@@ -24,6 +25,7 @@ from p4gen.labs.session import Lab
 from p4gen.manager.api import HostAddresses, HostInfo
 from p4gen.rocev2.headers import ipv4_text
 
+_HOSTS: Final = Path("/etc/hosts")
 PORT: Final = 29500
 """MASTER_PORT, on rank 0's host; its network is the lab's own."""
 _GRACE_S: Final = 15.0
@@ -40,6 +42,7 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
         lab.impairments.suffer(place, kind, value)
     hosts = wanted.ranks or lab.topology.rank_hosts
     found = {host: _configured(lab, host) for host in lab.topology.hosts}
+    _name_hosts(lab, found)
     console.print(f"{len(hosts)} ranks run: {wanted.command}", markup=False)
     shared = _environment(lab, hosts, found[hosts[0]])
     programs = [_Program(lab, rank, host, shared) for rank, host in enumerate(hosts)]
@@ -67,6 +70,16 @@ def _configured(lab: Lab, host: str) -> HostAddresses:
 
     in_network(lab.network.pid(host), configure)
     return addresses
+
+
+def _name_hosts(lab: Lab, found: Mapping[str, HostAddresses]) -> None:
+    """Put the hosts' names into the lab's own /etc/hosts: there is no name server, and who asks one waits for it."""
+    file = lab.job.scratch / "hosts"
+    lines = [f"{ipv4_text(addresses.ip)} {host}\n" for host, addresses in found.items()]
+    file.write_text(_HOSTS.read_text(encoding="utf-8") + "".join(lines), encoding="utf-8")
+    done = subprocess.run(["mount", "--bind", file, _HOSTS], capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.stderr.write(f"p4gen: warning: hosts have no names: {done.stderr.strip()}\n")
 
 
 def _environment(lab: Lab, hosts: Sequence[str], first: HostAddresses) -> dict[str, str]:
