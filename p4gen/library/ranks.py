@@ -259,33 +259,38 @@ class Communicator:
             codes = [blocks.codes(part) for part in parts]
             agreed = self._agreed(np.concatenate(codes), call.timeout).reshape(len(parts), -1)
             quantised = [blocks.quantise(part, codes) for part, codes in zip(parts, agreed, strict=True)]
-            number = partial(blocks.numbers, codes=agreed[mine])
+            number = partial(blocks.numbers, codes=agreed[mine], kind=values.dtype)
         else:
             fixed = Fixed(dtype, self.size, call.scale)
             quantised = [fixed.quantise(part) for part in parts]
-            number = fixed.numbers
+            number = partial(fixed.numbers, kind=values.dtype)
         self.saturated += sum(part.saturated for part in quantised)
         elements = np.concatenate([part.elements for part in quantised])
         shape = parts[mine].shape if scattered else values.shape
 
         def after(total: Array | None) -> Array | None:
-            return None if total is None else number(total).astype(values.dtype).reshape(shape)
+            return None if total is None else number(total).reshape(shape)
 
         self._make(future, replace(call, values=elements, op=Op.SUM), after)
 
     def _agreed(self, codes: Array, timeout: float | None) -> Array:
-        """The greatest of all ranks' exponent codes, by a call of the group of its own."""
-        program, member = self._program, self._member
-        if program.op is Op.DYNAMIC and program.dtype.number_format.greatest >= np.iinfo(codes.dtype).max:
-            wide = codes.astype(array_type(program.dtype))
-            found: Array = member.begin(Collective.ALLREDUCE, wide, 0, Op.MAX, timeout).result().value
-            return found.astype(codes.dtype)
-        every = member.begin(Collective.ALLGATHER, self._words(codes), 0, None, timeout).result().value
-        most: Array = _restored_rows(every, like=codes, rows=self.size).reshape(self.size, -1).max(axis=0)
+        """The greatest of all ranks' exponent codes. Every rank adds its own to zeros in its place, so that the sum has
+        all ranks' codes: an AllReduce waits for late ranks without sending anything again, as an AllGather would."""
+        own = self._words(codes)
+        every = np.zeros((self.size, own.size), own.dtype)
+        every[self.rank] = own
+        total = self._member.begin(Collective.ALLREDUCE, every, 0, Op.SUM, timeout).result().value
+        most: Array = total.view(np.uint8).reshape(self.size, -1)[:, : codes.size].max(axis=0)
         return most
 
     def _make(self, future: Future[Array | None], call: _Call, after: Callable[[Any], Array | None]) -> None:
-        """Make a call of the group; ``after`` makes the future's result of this rank's."""
+        """Make a call of the group; ``after`` makes the future's result of this rank's.
+
+        A rank that has not called Broadcast yet refuses its packets. In Mode III the switch then sends them again at a
+        tick, which is long, so a Barrier goes first. An AllReduce has no result before all have called it.
+        """
+        if self._program.hop_by_hop and call.collective not in (Collective.ALLREDUCE, Collective.BARRIER):
+            self._member.begin(Collective.BARRIER)
         begun = self._member.begin(call.collective, call.values, call.root, call.op, call.timeout)
 
         def settle() -> None:

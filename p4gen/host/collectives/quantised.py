@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,8 +22,8 @@ BLOCK: Final = 256
 _ZERO, _NOT_FINITE = 0, 255
 """Exponent codes of blocks of zeros, and of blocks with an element that is not finite or too large."""
 _BIAS: Final = 126
-_LEAST, _GREATEST = 1 - _BIAS, _NOT_FINITE - 1 - _BIAS
-"""The exponents that codes can say: those of float32's normal numbers."""
+_LEAST, _GREATEST = -96, _NOT_FINITE - 1 - _BIAS
+"""The exponents that codes say. The factors of lesser ones are no numbers of float32."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,16 @@ class Fixed:
     def quantise(self, values: Array) -> Quantised:
         """The elements for the numbers ``values``, in one dimension."""
         limit = int(self.dtype.number_format.greatest) // self.ranks
-        scaled = np.rint(np.multiply(values, self.factor, dtype=np.float64))
-        fitting = np.clip(np.nan_to_num(scaled, nan=limit, posinf=limit, neginf=-limit), -limit, limit)
-        return Quantised(fitting.astype(array_type(self.dtype)), int(np.count_nonzero(fitting != scaled)))
+        scaled = np.multiply(values, self.factor, dtype=np.float64)
+        np.rint(scaled, out=scaled)
+        fitting = np.clip(scaled, -limit, limit)
+        saturated = int(np.count_nonzero(fitting != scaled))  # a NaN, too
+        elements = np.nan_to_num(fitting, copy=False, nan=limit) if saturated else fitting
+        return Quantised(elements.astype(array_type(self.dtype)), saturated)
 
-    def numbers(self, total: Array) -> Array:
-        """The numbers that reduced elements stand for, in float64."""
-        return total / self.factor
+    def numbers(self, total: Array, kind: np.dtype[Any]) -> Array:
+        """The numbers that reduced elements stand for, in a floating-point type."""
+        return (total / self.factor).astype(kind)
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class Blocks:
 
     If the agreed exponent of a block is e, so that all ranks' numbers in it are below 2**e, the sum differs from the
     right one by at most ranks * 2**(e - bits(dtype) + 1 + ceil(log2(ranks))), and e is at most 1 above the exponent of
-    the largest number (for numbers below 2**-125: e is -125). Nothing saturates. A block in which a rank has a NaN, an
+    the largest number (for numbers below 2**-96: e is -96). Nothing saturates. A block in which a rank has a NaN, an
     infinity or a number of 2**128 and more becomes NaN at all ranks.
     """
 
@@ -89,21 +92,30 @@ class Blocks:
 
     def quantise(self, values: Array, codes: Array) -> Quantised:
         """The elements for the numbers ``values``, in one dimension, with agreed codes."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            scaled = np.multiply(_blocks(values), self._factors(codes)[:, np.newaxis], dtype=np.float64)
-        scaled[codes == _NOT_FINITE] = 0
+        shift = self._shifts(codes).astype(np.int32)
+        # Products with powers of two are exact in float32, too: those that are no normal numbers round to 0 anyway.
+        kind = np.float32 if values.dtype == np.float32 else np.float64
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+            scaled = np.multiply(_blocks(values), np.ldexp(kind(1), shift)[:, np.newaxis], dtype=kind)
+        if (codes == _NOT_FINITE).any():
+            scaled[codes == _NOT_FINITE] = 0
         elements = np.rint(scaled, out=scaled).astype(array_type(self.dtype))
         return Quantised(elements.reshape(-1)[: values.size], 0)
 
-    def numbers(self, total: Array, codes: Array) -> Array:
-        """The numbers that reduced elements stand for, in float64; of blocks without finite numbers NaN."""
-        found: Array = np.divide(_blocks(total), self._factors(codes)[:, np.newaxis], dtype=np.float64)
-        found[codes == _NOT_FINITE] = np.nan
-        return found.reshape(-1)[: total.size]
+    def numbers(self, total: Array, codes: Array, kind: np.dtype[Any]) -> Array:
+        """The numbers that reduced elements stand for, in a floating-point type; of blocks without finite numbers
+        NaN."""
+        wide = np.promote_types(kind, np.float32).type
+        rows = _blocks(total).astype(wide)
+        rows *= np.ldexp(wide(1), -self._shifts(codes))[:, np.newaxis]
+        if (codes == _NOT_FINITE).any():
+            rows[codes == _NOT_FINITE] = np.nan
+        return rows.reshape(-1)[: total.size].astype(kind, copy=False)
 
-    def _factors(self, codes: Array) -> Array:
-        """The factor of each block."""
-        return np.ldexp(1.0, _headroom(self.dtype, self.ranks) - (codes.astype(np.int32) - _BIAS))
+    def _shifts(self, codes: Array) -> Array:
+        """The exponent of each block's factor."""
+        found: Array = _headroom(self.dtype, self.ranks) - (codes.astype(np.int32) - _BIAS)
+        return found
 
 
 def _blocks(values: Array) -> Array:
