@@ -73,13 +73,15 @@ def _configured(lab: Lab, host: str) -> HostAddresses:
 
 
 def _name_hosts(lab: Lab, found: Mapping[str, HostAddresses]) -> None:
-    """Put the hosts' names into the lab's own /etc/hosts: there is no name server, and who asks one waits for it."""
+    """Put the hosts' names into each host's own /etc/hosts: there is no name server, and who asks one waits for it."""
     file = lab.job.scratch / "hosts"
     lines = [f"{ipv4_text(addresses.ip)} {host}\n" for host, addresses in found.items()]
     file.write_text(_HOSTS.read_text(encoding="utf-8") + "".join(lines), encoding="utf-8")
-    done = subprocess.run(["mount", "--bind", file, _HOSTS], capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.stderr.write(f"p4gen: warning: hosts have no names: {done.stderr.strip()}\n")
+    for host in found:
+        command = [*lab.network.inside(host), "mount", "--bind", str(file), str(_HOSTS)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.stderr.write(f"p4gen: warning: {host} knows no names: {done.stderr.strip()}\n")
 
 
 def _environment(lab: Lab, hosts: Sequence[str], first: HostAddresses) -> dict[str, str]:

@@ -12,11 +12,13 @@ from p4gen.papers.epic.experiments.resources import RESOURCES
 from p4gen.papers.epic.experiments.searches import SEARCHES
 from p4gen.papers.epic.experiments.sharing import SHARING
 from p4gen.papers.epic.experiments.throughput import THROUGHPUT
+from p4gen.papers.epic.experiments.training import TRAINING
 
 FACET: Final = Experiments(
     {
         "table-8": SEARCHES,
         "table-17": RESOURCES,
+        **TRAINING,
         "table-19": EMULATION,
         **THROUGHPUT,
         **SHARING,

@@ -24,7 +24,7 @@ import p4gen.torch  # noqa: F401 - registers the backend
 
 WIDTH: Final = 128
 LAYERS: Final = 4
-ROWS: Final = {"dp": 64, "tp": 1024}
+ROWS: Final = {"dp": 1024, "tp": 1024}
 """Rows of a rank's batch; with tensor parallelism all ranks have the same one."""
 
 
@@ -46,7 +46,8 @@ def model(parallel: str, group: Any) -> nn.Module:
     blocks = nn.Sequential(*(Block() for _ in range(LAYERS)))
     if parallel == "dp":
         return DistributedDataParallel(blocks, process_group=group)
-    mesh = DeviceMesh.from_group(group, "cpu")
+    # DTensor takes meshes of the same ranks and names for the same one, whatever their groups are.
+    mesh = DeviceMesh.from_group(group, "cpu", mesh_dim_names=(dist.get_backend(group),))
     for block in blocks:
         parallelize_module(block, mesh, {"up": ColwiseParallel(), "down": RowwiseParallel()})
     return blocks
