@@ -65,7 +65,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("chips.tna",),
     ("chips.t2na", "chips.v1model", *PAPERS),
     ("library",),
-    ("cli", "ptf_tests"),
+    ("cli", "ptf_tests", "torch"),
     ("__main__",),
 )
 """From the bottom to the top. A name stands for a module or a package of p4gen with all that is in it, the longest

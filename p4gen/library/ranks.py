@@ -368,10 +368,10 @@ def join(
 ) -> Communicator:
     """Become a rank of a group, in this process.
 
-    >>> import numpy as np
     >>> import p4gen
     >>> with p4gen.join() as group:  # doctest: +SKIP
-    ...     total = group.all_reduce(np.arange(1000, dtype=np.int32))
+    ...     group.all_reduce(np.ones(3, np.int32)) / group.size
+    array([1., 1., 1.])
 
     ``ranks`` are the group's hosts in order of rank; rank 0 creates the group. A group that is there already is joined,
     and stays when its ranks leave; without ``ranks`` (and without P4GEN_RANKS) it has to be there. ``manager`` is the

@@ -106,7 +106,8 @@ class Station:
             except ManagerError as error:
                 if error.code is Code.EXISTS:
                     return False
-                problem = problem or error
+                # The program may lack one kind of synchronisation; what the other one lacks says more.
+                problem = error if problem is None or problem.code is Code.INVALID else problem
             else:
                 return True
         assert problem is not None
@@ -139,9 +140,10 @@ class Station:
 
 
 def _requests(group: str, ranks: tuple[str, ...]) -> list[GroupSpec]:
-    """What to ask the manager for, best first: one queue pair for all calls, one for each pattern, a ring of hosts."""
-    refined = GroupSpec(group, ranks)
-    return [refined, replace(refined, sync=PsnSync.SUBGROUPS), replace(refined, fallback=True)]
+    """What to ask the manager for, best first: a queue pair for all calls, or one for each pattern; on a ring of the
+    hosts if switches have no place."""
+    kinds = [GroupSpec(group, ranks, sync=sync) for sync in (PsnSync.REFINED, PsnSync.SUBGROUPS)]
+    return kinds + [replace(kind, fallback=True) for kind in kinds if len(ranks) > 1]
 
 
 def _given(value: str | None, what: str, variable: str) -> str:

@@ -154,11 +154,10 @@ def test_a_wrong_design_is_found_and_told() -> None:
 
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+IN_LABS = ("lab_of_four", "quantised_gradients", "train_ddp")
 
 
-@pytest.mark.parametrize(
-    "example", [file for file in EXAMPLES if not file.stem.startswith("lab_")], ids=lambda e: e.stem
-)
+@pytest.mark.parametrize("example", [file for file in EXAMPLES if file.stem not in IN_LABS], ids=lambda e: e.stem)
 def test_examples_run(example: Path, tmp_path: Path) -> None:
     """``tests/lab`` runs those of labs."""
     run = subprocess.run(
@@ -176,9 +175,10 @@ def test_examples_run(example: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda file: file.stem)
 def test_examples_are_short_and_import_nothing_from_inside(example: Path) -> None:
     text = example.read_text()
-    assert len(text.splitlines()) <= 30
-    assert not re.search(r"\b(from|import) p4gen\.|\bfrom p4gen\b", text)
-    assert text.count("import p4gen\n") == 1
+    assert len(text.splitlines()) <= 60
+    imported = r"^import p4gen(\.torch)?\b"
+    assert not re.search(r"\b(from|import) p4gen\.|\bfrom p4gen\b", re.sub(imported, "", text, flags=re.MULTILINE))
+    assert len(re.findall(imported, text, re.MULTILINE)) == 1
 
 
 def test_examples_use_each_function() -> None:

@@ -36,7 +36,8 @@ class Quantised:
 
 def check_quantised(dtype: DType, ranks: int) -> None:
     """Raises ``InputError`` if floating-point numbers of so many ranks cannot be added as elements of ``dtype``."""
-    if not dtype.number_format.integer or _headroom(dtype, ranks) < 1:
+    form = dtype.number_format
+    if not form.integer or form.least >= 0 or _headroom(dtype, ranks) < 1:
         raise InputError(f"{ranks} ranks' floating-point numbers cannot be added as {dtype}")
 
 
@@ -92,7 +93,7 @@ class Blocks:
 
     def quantise(self, values: Array, codes: Array) -> Quantised:
         """The elements for the numbers ``values``, in one dimension, with agreed codes."""
-        shift = self._shifts(codes).astype(np.int32)
+        shift = self._shifts(codes)
         # Products with powers of two are exact in float32, too: those that are no normal numbers round to 0 anyway.
         kind = np.float32 if values.dtype == np.float32 else np.float64
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
@@ -114,8 +115,8 @@ class Blocks:
 
     def _shifts(self, codes: Array) -> Array:
         """The exponent of each block's factor."""
-        found: Array = _headroom(self.dtype, self.ranks) - (codes.astype(np.int32) - _BIAS)
-        return found
+        exponents: Array = np.maximum(codes.astype(np.int32) - _BIAS, _LEAST)
+        return _headroom(self.dtype, self.ranks) - exponents
 
 
 def _blocks(values: Array) -> Array:

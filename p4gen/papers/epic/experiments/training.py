@@ -25,7 +25,7 @@ _PAPER: Final[Mapping[str, Mapping[str, tuple[float, float]]]] = {
     "tp": {"GPT-2 Large": (21.79, 29.35), "Qwen2.5-0.5B": (13.10, 17.51), "Llama-3.2-1B": (21.63, 28.35)},
 }
 """Seconds of an iteration with EPIC-II and with NCCL."""
-_MODULE: Final = "p4gen.papers.epic.studies.training"
+_MODULE: Final = "p4gen.torch.training"
 _DEADLINE_S: Final = 1800
 _MISSING: Final = 3
 """The exit status without a tool."""

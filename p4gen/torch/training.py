@@ -1,6 +1,6 @@
 """A training step with data or tensor parallelism, in a lab: collectives on switches beside gloo's ring, in turn.
 
-``python -m p4gen.papers.epic.studies.training dp STEPS`` is the program of every rank (`p4gen lab --exec`). Rank 0
+``python -m p4gen.torch.training dp STEPS`` is the program of every rank (`p4gen lab --exec`). Rank 0
 prints a line of JSON. Needs torch.
 """
 

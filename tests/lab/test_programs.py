@@ -1,0 +1,122 @@
+"""Programs of one's own on every host: `p4gen lab --exec`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from .labs import SMALL, lab
+from .traces import Traces
+
+ROOT = Path(__file__).parents[2]
+RANKS = """
+import os, sys
+import numpy as np
+import p4gen
+
+with p4gen.join() as group:
+    assert os.environ["RANK"] == str(group.rank) and os.environ["WORLD_SIZE"] == str(group.size)
+    values = np.arange(1000, dtype=np.int32) * (group.rank + 1)
+    assert (group.all_reduce(values) == np.arange(1000) * sum(range(1, group.size + 1))).all()
+    assert group.all_to_all(np.arange(group.size) + 10 * group.rank).tolist() == [
+        10 * source + group.rank for source in range(group.size)
+    ]
+    pair = [group.ranks[0], group.ranks[-1]]
+    if group.ranks[group.rank] in pair:
+        with p4gen.join("pair", ranks=pair) as two:
+            two.barrier()
+            assert two.size == 2
+    print("right at", group.ranks[group.rank])
+    print("and a line for errors", file=sys.stderr)
+"""
+DYING = """
+import os, signal, sys
+import numpy as np
+import p4gen
+
+with p4gen.join() as group:
+    group.barrier()
+    if group.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        for _ in range(100_000):
+            group.all_reduce(np.zeros(64, np.int32))
+    except p4gen.FailedError as error:
+        sys.exit(f"told: {error}")
+"""
+
+
+def program(folder: Path, text: str) -> str:
+    file = folder / "program.py"
+    file.write_text(text)
+    return f"{sys.executable} {file}"
+
+
+@pytest.fixture(autouse=True)
+def path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+
+@pytest.mark.parametrize("mode", ["I", "II", "III"])
+def test_every_host_is_a_rank(machine: Traces, tmp_path: Path, mode: str) -> None:
+    found = lab(tmp_path, "star-3", "--mode", mode, *SMALL, "--exec", program(tmp_path, RANKS))
+    assert found.returncode == 0, found.stdout + found.stderr
+    for rank in range(3):
+        assert f"[{rank}] right at h{rank}\n" in found.stdout
+        assert f"[{rank}] and a line for errors\n" in found.stderr
+    assert "all 3 ranks have ended with status 0" in found.stdout
+
+
+def test_a_link_is_cut_meanwhile_and_only_some_hosts_are_ranks(machine: Traces, tmp_path: Path) -> None:
+    more = "    for _ in range(200):\n        group.all_reduce(values)\n"
+    text = RANKS.replace('    print("right at"', f'{more}    print("right at"')
+    arguments = ("--ranks", "h0,h2,h4", "--fail", "leaf0-spine0@1s", "--json", "--seed", "1")
+    found = lab(tmp_path, "leaf-spine", "--mode", "III", *SMALL, *arguments, "--exec", program(tmp_path, text))
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert json.loads(found.stdout.splitlines()[-1])["statuses"] == {"h0": 0, "h2": 0, "h4": 0}
+    assert "[2] right at h4\n" in found.stderr
+
+
+def test_the_death_of_a_rank_ends_the_calls_of_others_by_name(machine: Traces, tmp_path: Path) -> None:
+    found = lab(tmp_path, "star-3", "--mode", "III", *SMALL, "--exec", program(tmp_path, DYING))
+    assert found.returncode == 137, found.stdout + found.stderr
+    for rank in (0, 2):
+        assert f"[{rank}] told: " in found.stderr
+    assert found.stderr.count("h1 has gone away") >= 2
+    assert "rank 1 (h1) has failed with status 137" in found.stdout
+    assert "exit statuses: h0 1, h1 137, h2 1" in found.stdout
+
+
+def test_what_never_ends_is_ended(machine: Traces, tmp_path: Path) -> None:
+    command = "trap '' TERM; [ $RANK = 0 ] && exit 3; sleep 1000 & wait; sleep 1000"
+    found = lab(tmp_path, "star-2", "--mode", "II", *SMALL, "--deadline", "3", "--exec", command)
+    assert found.returncode == 137, found.stdout + found.stderr
+    assert "rank 1 (h1) did not end in time, and is ended" in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [
+        (("--loss", "1%"), "--loss 1% does not go with --exec, as only the lab's own hosts have faults"),
+        (("--delay", "1ms@h0"), "--delay 1ms@h0 does not go with --exec"),
+        (("--size", "1M"), "--size does not go with --exec: the programs make the calls"),
+        (("--suite",), "--suite or --exec, not both"),
+        (("--ranks", "h0", "--ranks", "h1"), "--exec takes --ranks once"),
+    ],
+)
+def test_options_of_the_labs_own_hosts_are_refused(tmp_path: Path, arguments: tuple[str, ...], cause: str) -> None:
+    found = lab(tmp_path, "star-2", "--exec", "true", *arguments)
+    assert found.returncode == 2
+    assert cause in " ".join(found.stderr.split())
+
+
+def test_the_example_of_quantised_gradients_runs(machine: Traces, tmp_path: Path) -> None:
+    command = f"{sys.executable} {ROOT / 'examples' / 'quantised_gradients.py'}"
+    found = lab(tmp_path, "star-4", "--mode", "II", "--exec", command)
+    assert found.returncode == 0, found.stdout + found.stderr
+    lines = [line for line in found.stdout.splitlines() if line.startswith("[0] scale")]
+    assert len(lines) == 4
+    assert lines[0].endswith(" 0 of 100,000 numbers saturated")
