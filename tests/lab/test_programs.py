@@ -60,6 +60,7 @@ def path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("mode", ["I", "II", "III"])
 def test_every_host_is_a_rank(machine: Traces, tmp_path: Path, mode: str) -> None:
     found = lab(tmp_path, "star-3", "--mode", mode, *SMALL, "--exec", program(tmp_path, RANKS))

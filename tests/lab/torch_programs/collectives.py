@@ -18,7 +18,7 @@ total = torch.stack(every).sum(0)
 
 # Reductions: exact, quantised, gathered; synchronous and not.
 for kind in (torch.float32, torch.float64, torch.bfloat16, torch.int32, torch.int64, torch.uint8):
-    mine = every[rank].to(kind)
+    mine = every[rank].clone().to(kind)
     work = dist.all_reduce(mine, async_op=True)
     work.wait()
     assert work.is_completed()
@@ -39,7 +39,7 @@ dist.reduce_scatter_tensor(part, every[rank].flatten()[: 3 * size])
 assert torch.equal(part, total.flatten()[3 * rank : 3 * rank + 3])
 dist.reduce_scatter(part, list(every[rank].flatten()[: 3 * size].split(3)))
 assert torch.equal(part, total.flatten()[3 * rank : 3 * rank + 3])
-transposed = every[rank].t()
+transposed = every[rank].clone().t()
 dist.all_reduce(transposed)
 assert torch.equal(transposed, total.t())
 not_finite = torch.tensor([1.0, float("nan") if rank == 1 else 1.0])
