@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from p4.config.v1 import p4info_pb2
-
 from p4gen.errors import Diagnostic, FailedError, InputError
 from p4gen.p4 import p4c
 from p4gen.p4.compile import Compiled, compile_text
@@ -25,6 +23,7 @@ from p4gen.program.dataflow import problems
 from p4gen.program.dissector import dissector
 from p4gen.program.manifest import to_json
 from p4gen.program.room import fitting
+from p4gen.protos import p4info
 from p4gen.scratch import scratch
 from p4gen.vocabulary import ProgramSpec
 
@@ -105,7 +104,7 @@ def build(
     return Built(final, composition, compiled, content, version, tuple(sorted(final.iterdir())), refusal)
 
 
-def _agreeing(info: p4info_pb2.P4Info, theirs: tuple[str, p4c.P4cOutput] | None) -> str | None:
+def _agreeing(info: p4info.P4Info, theirs: tuple[str, p4c.P4cOutput] | None) -> str | None:
     """p4c's version, if its P4Info is ours or cannot be compared."""
     if theirs is None:
         return None

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from google.protobuf import text_format
-from p4.v1 import p4runtime_pb2 as pb
 
 from p4gen.errors import InputError
 from p4gen.inputs import read_text
 from p4gen.p4rt.session import read_writes
+from p4gen.protos import p4runtime as pb
 from p4gen.records import from_plain
 from p4gen.switch.running import WRITES_FILE
 

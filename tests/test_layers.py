@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 
 PAPERS = ("papers.aro", "papers.epic", "papers.multiwrite", "papers.scin", "papers.themis")
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "choices", "environment", "layout", "packages", "version"),
+    ("errors", "choices", "environment", "layout", "packages", "protos", "version"),
     ("inputs", "plugins", "records", "resources", "scratch", "stored"),
     ("arch",),
     ("vocabulary", "rocev2", "packetio"),

@@ -19,7 +19,7 @@ from p4gen.program.compilation import compile_spec
 from p4gen.vocabulary import ProgramSpec
 
 if TYPE_CHECKING:
-    from p4.config.v1 import p4info_pb2
+    from p4gen.protos import p4info
 
 
 class Switch(Model):
@@ -68,7 +68,7 @@ class CompiledProgram:
         return self.compiled.warnings
 
     @property
-    def p4info(self) -> p4info_pb2.P4Info:
+    def p4info(self) -> p4info.P4Info:
         """The P4Info, equal to p4c's."""
         return self.compiled.p4info
 

@@ -20,7 +20,7 @@ from p4gen.p4.parse.source import P4Error, Reporter, Source, not_too_deep
 from p4gen.p4.toolchain import tools_of
 
 if TYPE_CHECKING:
-    from p4.config.v1 import p4info_pb2
+    from p4gen.protos import p4info
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Compiled:
     """The position of the declaration of each global name."""
 
     @cached_property
-    def p4info(self) -> p4info_pb2.P4Info:
+    def p4info(self) -> p4info.P4Info:
         """The program's P4Info. Raises ``P4Error`` if the program is nested too deeply."""
         # protobuf takes a while to load, and only P4Info needs it.
         from p4gen.p4.info.generate import generate  # noqa: PLC0415

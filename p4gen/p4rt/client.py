@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from p4.v1 import p4runtime_pb2 as pb
-from p4.v1.p4data_pb2 import P4Data
 from typing_extensions import override
 
 from p4gen.errors import InputError
@@ -19,6 +17,8 @@ from p4gen.p4rt import codec, p4data, wire
 from p4gen.p4rt.schema import Schema, TableInfo
 from p4gen.p4rt.session import Election, RequestError, Session
 from p4gen.p4rt.status import Code
+from p4gen.protos import p4runtime as pb
+from p4gen.protos.p4runtime import P4Data
 
 _INSERT, _MODIFY, _DELETE = pb.Update.INSERT, pb.Update.MODIFY, pb.Update.DELETE
 _INDEX, _DATA = 2, 3

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from p4.v1 import p4runtime_pb2 as pb
-
 from p4gen.model.entries import Action, Entry, Exact, Indirect, Lpm, Match, Range, Ternary
 from p4gen.model.errors import ControlError
 from p4gen.model.names import alternatives, find
 from p4gen.p4rt import bytestrings
 from p4gen.p4rt.schema import ActionInfo, Field, Schema, TableInfo
 from p4gen.p4rt.status import Code, StatusError, invalid, unimplemented
+from p4gen.protos import p4runtime as pb
 
 BAD = Code.INVALID_ARGUMENT
 """The code that sections 9.1.1 and 9.1.2 ask for, also for malformed binary strings."""

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from p4.v1 import p4runtime_pb2 as pb
-
 from p4gen.model.control import describe_match
 from p4gen.model.entries import CloneSession, Entry, Exact, Lpm, MulticastGroup, Replica
 from p4gen.p4rt import bytestrings, codec, wire
 from p4gen.p4rt.schema import Field, Schema, TableInfo
+from p4gen.protos import p4runtime as pb
 
 Key = tuple[int, bytes]
 """The identity of an object: its kind (a table's id, ``MULTICAST`` or ``CLONE``) and the identifying fields of its

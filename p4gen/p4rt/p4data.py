@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from p4.v1.p4data_pb2 import P4Data
-
 from p4gen.p4rt import bytestrings
 from p4gen.p4rt.status import Code, StatusError, invalid, unimplemented
 from p4gen.p4rt.translation import Strings
+from p4gen.protos.p4runtime import P4Data
 
 _NO_STRINGS: Mapping[str, Strings] = {}
 

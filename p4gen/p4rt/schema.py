@@ -6,22 +6,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from p4.config.v1 import p4info_pb2
-
 from p4gen.model.names import find
 from p4gen.p4rt import bytestrings
 from p4gen.p4rt.status import Code, StatusError, invalid, not_found
 from p4gen.p4rt.translation import Strings, Translations
+from p4gen.protos import p4info
 
 P4Info = Any
 """``p4.config.v1.P4Info``. Protobuf's own types are of no use to type checkers."""
 
 _KINDS = {
-    p4info_pb2.MatchField.EXACT: "exact",
-    p4info_pb2.MatchField.LPM: "lpm",
-    p4info_pb2.MatchField.TERNARY: "ternary",
-    p4info_pb2.MatchField.RANGE: "range",
-    p4info_pb2.MatchField.OPTIONAL: "optional",
+    p4info.MatchField.EXACT: "exact",
+    p4info.MatchField.LPM: "lpm",
+    p4info.MatchField.TERNARY: "ternary",
+    p4info.MatchField.RANGE: "range",
+    p4info.MatchField.OPTIONAL: "optional",
 }
 
 

@@ -1,8 +1,4 @@
-"""A connection to a P4Runtime server: p4runtime-shell's ``P4RuntimeClient`` without its problems.
-
-The original exits the process when a connection fails, prints, leaves a thread that keeps the process alive, and does
-not terminate when it iterates over the details of a batch that failed in part.
-"""
+"""A controller's connection to a P4Runtime server."""
 
 from __future__ import annotations
 
@@ -16,15 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-from google.rpc import status_pb2
-from p4.v1 import p4runtime_pb2 as pb
-from p4.v1 import p4runtime_pb2_grpc
-from p4runtime_sh.p4runtime import P4RuntimeClient
 
 from p4gen.errors import FailedError
 from p4gen.model.errors import ControlError
 from p4gen.p4rt import wire
 from p4gen.p4rt.status import Code
+from p4gen.protos import p4runtime as pb
+from p4gen.protos import rpc
 
 Election = tuple[int, int]
 _OPTIONS = [
@@ -34,6 +28,7 @@ _OPTIONS = [
     ("grpc.absolute_max_metadata_size", 4 << 20),
     ("grpc.use_local_subchannel_pool", 1),
 ]
+_SERVICE = "/p4.v1.P4Runtime"
 _DETAILS = "grpc-status-details-bin"
 _KINDS = ("arbitration", "packet", "digest", "idle_timeout_notification", "error", "unknown")
 _GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED)
@@ -61,7 +56,27 @@ class GoneError(FailedError):
     """The switch does not answer, or has stopped answering."""
 
 
-class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is untyped
+class Stub:
+    """P4Runtime's calls on a channel. They take messages or their bytes."""
+
+    def __init__(self, channel: Any) -> None:
+        def call(kind: Any, name: str, answer: Any) -> Any:
+            return kind(f"{_SERVICE}/{name}", _on_the_wire, answer.FromString)
+
+        unary = channel.unary_unary
+        self.Write = call(unary, "Write", pb.WriteResponse)
+        self.Read = call(channel.unary_stream, "Read", pb.ReadResponse)
+        self.SetForwardingPipelineConfig = call(
+            unary, "SetForwardingPipelineConfig", pb.SetForwardingPipelineConfigResponse
+        )
+        self.GetForwardingPipelineConfig = call(
+            unary, "GetForwardingPipelineConfig", pb.GetForwardingPipelineConfigResponse
+        )
+        self.StreamChannel = call(channel.stream_stream, "StreamChannel", pb.StreamMessageResponse)
+        self.Capabilities = call(unary, "Capabilities", pb.CapabilitiesResponse)
+
+
+class Session:
     """One controller's connection to one device.
 
     Raises ``GoneError`` when nothing answers at ``address`` within ``timeout`` seconds, ``FailedError`` when the stream
@@ -89,7 +104,6 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
         self.address = address
         self.device_id = device_id
         self.election_id = election or newest_election()
-        self.role_name = None
         self.timeout = timeout
         self.is_primary = False
         self.limit = limit
@@ -107,15 +121,8 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
         except BaseException:
             self.channel.close()
             raise
-        self.stub = p4runtime_pb2_grpc.P4RuntimeStub(self.channel)
-        self._read_raw = self.channel.unary_stream(
-            "/p4.v1.P4Runtime/Read",
-            request_serializer=bytes,
-            response_deserializer=bytes,
-        )
-        self._write_raw = self.channel.unary_unary(
-            "/p4.v1.P4Runtime/Write", request_serializer=bytes, response_deserializer=bytes
-        )
+        self.stub = Stub(self.channel)
+        self._read_raw = self.channel.unary_stream(f"{_SERVICE}/Read", bytes, bytes)
         try:
             self.set_up_stream()
         except BaseException:
@@ -140,17 +147,13 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
     def __exit__(self, *_: object) -> None:
         self.tear_down()
 
-    # --- overrides of P4RuntimeClient ---
+    # --- the stream ---
 
     def set_up_stream(self) -> None:
         """Open the stream and take part in the arbitration."""
         self.stream_out_q: queue.Queue[Any] = queue.Queue()
         self.stream_in_q: dict[str, queue.Queue[Any]] = {kind: queue.Queue() for kind in _KINDS}
-        self.stream = self.channel.stream_stream(
-            "/p4.v1.P4Runtime/StreamChannel",
-            request_serializer=_on_the_wire,
-            response_deserializer=pb.StreamMessageResponse.FromString,
-        )(iter(self.stream_out_q.get, None))
+        self.stream = self.stub.StreamChannel(iter(self.stream_out_q.get, None))
         self.stream_recv_thread = threading.Thread(target=self._receive, daemon=True)
         self.stream_recv_thread.start()
         self.handshake()
@@ -233,7 +236,7 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
             with self._record.open("ab") as file:
                 file.write(struct.pack("!I", len(data)) + data)
         try:
-            self._write_raw(data, timeout=self.limit)
+            self.stub.Write(data, timeout=self.limit)
         except grpc.RpcError as error:
             raise self._error(error) from None
 
@@ -310,7 +313,7 @@ def _failures(error: Any) -> Iterator[tuple[int, Code, str]]:
     for key, value in error.trailing_metadata() or ():
         if key != _DETAILS:
             continue
-        for number, detail in enumerate(status_pb2.Status.FromString(value).details):
+        for number, detail in enumerate(rpc.Status.FromString(value).details):
             found = pb.Error()
             if detail.Unpack(found) and found.canonical_code != Code.OK:
                 yield number, Code(found.canonical_code), found.message

@@ -1,6 +1,6 @@
 """Protobuf's wire format, encoded by hand for messages that occur in very large numbers.
 
-The Python implementation of protobuf 3.20 takes tens of microseconds for a message, and a program's registers are tens
+Where protobuf is implemented in Python it takes tens of microseconds for a message, and a program's registers are tens
 of thousands of them. Encoding: https://protobuf.dev/programming-guides/encoding/
 """
 

@@ -19,13 +19,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p4.v1 import p4runtime_pb2 as pb
-
 from p4gen.errors import InputError
 from p4gen.model import EngineName
 from p4gen.p4.compile import compile_file
 from p4gen.p4rt.server import P4RuntimeServer
 from p4gen.p4rt.status import StatusError
+from p4gen.protos import p4runtime as pb
 from p4gen.switch.address import START_S
 from p4gen.switch.control import ControlSocket
 from p4gen.switch.device import Device

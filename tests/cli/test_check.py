@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from google.protobuf import json_format
-from p4.config.v1 import p4info_pb2
 
 from p4gen.p4.compile import compile_file
 from p4gen.p4.info.text import parse_text
+from p4gen.protos import p4info
 
 ROOT = Path(__file__).parents[2]
 TABLES = ROOT / "tests" / "stf" / "tables.p4"
@@ -53,14 +53,14 @@ def test_several_programs_are_checked_in_one_go(tmp_path: Path) -> None:
     assert [program["ok"] for program in told["programs"]] == [True, False]
 
 
-def read(path: Path) -> p4info_pb2.P4Info:
+def read(path: Path) -> p4info.P4Info:
     if path.suffix in (".txtpb", ".txt"):
         return parse_text(path.read_text())
     if path.suffix == ".json":
-        found = p4info_pb2.P4Info()
+        found = p4info.P4Info()
         json_format.Parse(path.read_text(), found)
         return found
-    return p4info_pb2.P4Info.FromString(path.read_bytes())
+    return p4info.P4Info.FromString(path.read_bytes())
 
 
 @pytest.mark.parametrize("suffix", ["txtpb", "txt", "json", "bin", "binpb"])

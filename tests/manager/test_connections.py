@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE_S
 
-from p4gen.manager import incmanager_pb2 as pb
 from p4gen.manager.api import (
     AgentError,
     Code,
@@ -25,6 +24,7 @@ from p4gen.manager.remote.client import ManagerClient
 from p4gen.manager.remote.messages import from_message
 from p4gen.manager.remote.service import ManagerServer
 from p4gen.papers.themis.spec import Mode, Spread, ThemisSpec
+from p4gen.protos import incmanager as pb
 from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.topology import TopologySpec, load_topology
 

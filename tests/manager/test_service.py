@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from patience import PATIENCE_S
 
 from p4gen.errors import FailedError, InputError
-from p4gen.manager import incmanager_pb2 as pb
 from p4gen.manager.api import (
     Code,
     ConnectionSpec,
@@ -36,6 +35,7 @@ from p4gen.manager.api import (
 from p4gen.manager.remote.client import ManagerClient
 from p4gen.manager.remote.service import SERVICE, ManagerServer
 from p4gen.papers.epic.spec import EpicSpec
+from p4gen.protos import incmanager as pb
 from p4gen.switch.running import free_port, scratch
 
 from . import samples

@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 
 import pytest
-from p4.config.v1 import p4info_pb2
 from tna_programs import PARAMS, TAIL, compiled, program
 
 from p4gen.p4.compile import compile_file
+from p4gen.protos import p4info
 
 LOCAL = """
     Counter<bit<64>, PortId_t>(512, CounterType_t.PACKETS_AND_BYTES) ports;
@@ -39,14 +39,14 @@ DEPARSER = """control News(packet_out pkt, inout headers hdr, in metadata meta,
 
 
 @pytest.fixture(scope="module")
-def info() -> p4info_pb2.P4Info:
+def info() -> p4info.P4Info:
     body = "forward.apply(); spread.apply(); routes.apply();"
     text = f"{DEPARSER}control SwitchIngress({PARAMS}) {{ {LOCAL} apply {{ {body} }} }}"
     tail = TAIL.replace("Ig()", "SwitchIngress()").replace("IgD()", "News()")
     return compiled(program(text, tail=tail)).p4info
 
 
-def test_names_have_no_pipe_and_ids_are_those_of_intels_compiler(info: p4info_pb2.P4Info) -> None:
+def test_names_have_no_pipe_and_ids_are_those_of_intels_compiler(info: p4info.P4Info) -> None:
     """The numbers are from a bf-rt.json that was made by it; a number depends on the name and the pipe alone."""
     assert info.pkg_info.arch == "tna"
     (forward, *_), (profile, *_) = info.tables, info.action_profiles
@@ -58,7 +58,7 @@ def test_names_have_no_pipe_and_ids_are_those_of_intels_compiler(info: p4info_pb
     assert actions["SwitchIngress.miss"] == 17988458
 
 
-def test_tables_refer_to_profiles_and_to_their_own_counters_and_meters(info: p4info_pb2.P4Info) -> None:
+def test_tables_refer_to_profiles_and_to_their_own_counters_and_meters(info: p4info.P4Info) -> None:
     forward, spread, routes = info.tables
     profile, lone = info.action_profiles
     assert forward.implementation_id == profile.preamble.id
@@ -70,16 +70,16 @@ def test_tables_refer_to_profiles_and_to_their_own_counters_and_meters(info: p4i
     (counter,), (meter,) = info.direct_counters, info.direct_meters
     assert list(forward.direct_resource_ids) == [counter.preamble.id, meter.preamble.id]
     assert counter.direct_table_id == meter.direct_table_id == forward.preamble.id
-    assert counter.spec.unit == p4info_pb2.CounterSpec.BYTES
-    assert meter.spec.unit == p4info_pb2.MeterSpec.PACKETS
-    assert forward.idle_timeout_behavior == p4info_pb2.Table.NOTIFY_CONTROL
+    assert counter.spec.unit == p4info.CounterSpec.BYTES
+    assert meter.spec.unit == p4info.MeterSpec.PACKETS
+    assert forward.idle_timeout_behavior == p4info.Table.NOTIFY_CONTROL
     assert [f.name for f in forward.match_fields] == ["hdr.h.d"]
 
 
-def test_counters_meters_registers_and_digests(info: p4info_pb2.P4Info) -> None:
+def test_counters_meters_registers_and_digests(info: p4info.P4Info) -> None:
     (counter,), (meter,), (register,), (digest,) = info.counters, info.meters, info.registers, info.digests
-    assert (counter.preamble.alias, counter.size, counter.spec.unit) == ("ports", 512, p4info_pb2.CounterSpec.BOTH)
-    assert (meter.preamble.alias, meter.size, meter.spec.unit) == ("shaper", 16, p4info_pb2.MeterSpec.BYTES)
+    assert (counter.preamble.alias, counter.size, counter.spec.unit) == ("ports", 512, p4info.CounterSpec.BOTH)
+    assert (meter.preamble.alias, meter.size, meter.spec.unit) == ("shaper", 16, p4info.MeterSpec.BYTES)
     assert (register.preamble.alias, register.size, register.type_spec.struct.name) == ("pairs", 1024, "pair")
     assert (digest.preamble.name, digest.type_spec.struct.name) == ("News.news", "pair")
     assert [m.name for m in info.type_info.structs["pair"].members] == ["first", "second"]

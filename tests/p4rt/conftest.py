@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from p4.v1 import p4runtime_pb2 as pb
 from patience import PATIENCE_S
 
 from p4gen.model.entries import Action
@@ -19,6 +18,7 @@ from p4gen.p4rt.schema import Schema
 from p4gen.p4rt.server import P4RuntimeServer
 from p4gen.p4rt.session import RequestError, Session
 from p4gen.p4rt.status import Code
+from p4gen.protos import p4runtime as pb
 from p4gen.switch.device import Device
 from p4gen.switch.running import scratch
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import grpc
 import pytest
-from p4.v1 import p4runtime_pb2 as pb
 from patience import PATIENCE_S
 
 from p4gen.errors import FailedError
@@ -17,6 +16,7 @@ from p4gen.p4rt.server import write
 from p4gen.p4rt.server.arbitration import MAX_CONTROLLERS
 from p4gen.p4rt.session import RequestError, Session
 from p4gen.p4rt.status import Code
+from p4gen.protos import p4runtime as pb
 
 from .conftest import World, eventually
 

@@ -6,11 +6,11 @@ import threading
 
 import grpc
 import pytest
-from google.rpc import status_pb2
-from p4.v1 import p4runtime_pb2 as pb
 
 from p4gen.p4rt.session import RequestError
 from p4gen.p4rt.status import Code
+from p4gen.protos import p4runtime as pb
+from p4gen.protos import rpc
 
 from .conftest import DELETE, INSERT, MODIFY, World, entity_of, frame
 
@@ -40,7 +40,7 @@ def test_there_is_an_error_for_each_update_even_the_successful(world: World) -> 
     with pytest.raises(grpc.RpcError) as caught:
         world.session.stub.Write(request)
     details = dict(caught.value.trailing_metadata())["grpc-status-details-bin"]
-    status = status_pb2.Status.FromString(details)
+    status = rpc.Status.FromString(details)
     errors = [pb.Error() for _ in status.details]
     for error, detail in zip(errors, status.details, strict=True):
         assert detail.Unpack(error)

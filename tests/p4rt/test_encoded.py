@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from p4.v1 import p4runtime_pb2 as pb
 
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, Lpm, Match, MulticastGroup, Range, Replica, Ternary
 from p4gen.model.errors import ControlError
 from p4gen.p4.compile import compile_file
 from p4gen.p4rt import codec, encoded
 from p4gen.p4rt.schema import Field, Schema
+from p4gen.protos import p4runtime as pb
 
 from .conftest import SOURCE
 

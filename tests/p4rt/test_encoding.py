@@ -9,7 +9,6 @@ import threading
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from p4.v1 import p4runtime_pb2 as pb
 
 from p4gen.model import ControlError
 from p4gen.model.entries import Action, Entry, Exact, Lpm, Match, Range, Ternary
@@ -17,6 +16,7 @@ from p4gen.p4.compile import Compiled
 from p4gen.p4rt import bytestrings, codec, wire
 from p4gen.p4rt.schema import Schema
 from p4gen.p4rt.status import Code, StatusError
+from p4gen.protos import p4runtime as pb
 from p4gen.switch.bm_thrift import ThriftRegisters
 
 

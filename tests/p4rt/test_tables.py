@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from p4.v1 import p4runtime_pb2 as pb
 
 from p4gen.p4rt.status import Code
+from p4gen.protos import p4runtime as pb
 
 from .conftest import DELETE, INSERT, MODIFY, World
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from p4.v1 import p4runtime_pb2 as pb
 from patience import PATIENCE_S
 
 from p4gen.errors import InputError
@@ -18,6 +17,7 @@ from p4gen.p4rt.encoded import Encoder
 from p4gen.p4rt.server import P4RuntimeServer
 from p4gen.p4rt.session import RequestError
 from p4gen.p4rt.status import Code
+from p4gen.protos import p4runtime as pb
 from p4gen.switch import bmv2
 from p4gen.switch.device import Device
 from p4gen.switch.running import Program, scratch

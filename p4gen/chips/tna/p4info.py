@@ -6,11 +6,10 @@ Registers' parameters, filters and algorithmic TCAMs are not in P4Info.
 
 from __future__ import annotations
 
-from p4.config.v1 import p4info_pb2
-
 from p4gen.p4 import ir
 from p4gen.p4.info import ids
 from p4gen.p4.info.rules import InfoRules
+from p4gen.protos import p4info
 
 KINDS = {
     "Counter": ids.COUNTER, "DirectCounter": ids.DIRECT_COUNTER, "Meter": ids.METER, "DirectMeter": ids.DIRECT_METER,
@@ -33,7 +32,7 @@ def _profile_of(implementation: ir.ExternInstance) -> ir.ExternInstance | None:
     return own if isinstance(own, ir.ExternInstance) and own.extern not in ("Alpm", "Atcam") else None
 
 
-def _profile(out: p4info_pb2.ActionProfile, instance: ir.ExternInstance, program: ir.Program) -> None:
+def _profile(out: p4info.ActionProfile, instance: ir.ExternInstance, program: ir.Program) -> None:
     """The fields of the message of a profile, or of a selector without one, besides its name."""
     size = instance.arguments["size"]
     assert isinstance(size, int)

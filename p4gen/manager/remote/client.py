@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import grpc
 from typing_extensions import override
 
-from p4gen.manager import incmanager_pb2 as pb
 from p4gen.manager.api import (
     Code,
     ConnectionSpec,
@@ -28,6 +27,7 @@ from p4gen.manager.api import (
 )
 from p4gen.manager.remote.messages import from_message, to_message
 from p4gen.manager.remote.service import MAX_MESSAGE, MAX_TEXT, OURS, SERVICE
+from p4gen.protos import incmanager as pb
 from p4gen.switch.address import checked
 
 T = TypeVar("T")

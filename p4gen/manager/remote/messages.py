@@ -17,7 +17,6 @@ from pydantic import BaseModel, ValidationError
 from p4gen.errors import InputError
 from p4gen.families import parse_spec
 from p4gen.host.collectives.plan import PsnSync
-from p4gen.manager import incmanager_pb2 as pb
 from p4gen.manager.api import (
     Code,
     ConnectionState,
@@ -28,6 +27,7 @@ from p4gen.manager.api import (
     ManagerError,
     RankChannel,
 )
+from p4gen.protos import incmanager as pb
 from p4gen.records import from_plain, problem
 from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.message import Collective

@@ -11,10 +11,10 @@ from typing import Any
 import grpc
 
 from p4gen.errors import FailedError, InputError, P4genError
-from p4gen.manager import incmanager_pb2 as pb
 from p4gen.manager.api import ConnectionSpec, GroupSpec, HostInfo, Manager, ManagerError, RankReport, SwitchInfo
 from p4gen.manager.remote.messages import from_message, to_message
 from p4gen.p4rt.serving import start_server
+from p4gen.protos import incmanager as pb
 from p4gen.switch.address import checked, listens, socket_of
 
 SERVICE = "p4gen.manager.v1.IncManager"

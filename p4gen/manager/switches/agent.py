@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from queue import Empty
 
-from p4.v1 import p4runtime_pb2 as pb
 from typing_extensions import override
 
 from p4gen.errors import P4genError
@@ -32,6 +31,7 @@ from p4gen.p4rt.encoded import CLONE, MULTICAST, Held, Key
 from p4gen.p4rt.schema import Schema
 from p4gen.p4rt.session import GoneError, RequestError
 from p4gen.p4rt.status import Code
+from p4gen.protos import p4runtime as pb
 from p4gen.switch.address import listens
 from p4gen.switch.drops import losses
 

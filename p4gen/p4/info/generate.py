@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from p4.config.v1 import p4info_pb2
-
 from p4gen.p4 import ir
 from p4gen.p4.info import ids
 from p4gen.p4.info.needless import needed
@@ -17,18 +15,19 @@ from p4gen.p4.info.rules import OF_PROFILES, rules_of
 from p4gen.p4.info.types import TypeInfo, annotate, control_width, document, external_name, flattened, to_bytes
 from p4gen.p4.live import Live
 from p4gen.p4.types import Annotation, Bits, Enum, Header, NewType, SerEnum, Struct, Type
+from p4gen.protos import p4info
 
 DEFAULT_TABLE_SIZE = 1024
 _MATCH = {
-    "exact": p4info_pb2.MatchField.EXACT,
-    "lpm": p4info_pb2.MatchField.LPM,
-    "ternary": p4info_pb2.MatchField.TERNARY,
-    "range": p4info_pb2.MatchField.RANGE,
-    "optional": p4info_pb2.MatchField.OPTIONAL,
+    "exact": p4info.MatchField.EXACT,
+    "lpm": p4info.MatchField.LPM,
+    "ternary": p4info.MatchField.TERNARY,
+    "range": p4info.MatchField.RANGE,
+    "optional": p4info.MatchField.OPTIONAL,
 }
 
 
-def generate(program: ir.Program) -> p4info_pb2.P4Info:
+def generate(program: ir.Program) -> p4info.P4Info:
     """The P4Info message of a program. The program's architecture says how externs appear in it (``InfoRules``)."""
     return _Writer(program).write()
 
@@ -43,7 +42,7 @@ def translated(program: ir.Program) -> dict[str, int]:
 class _Writer:
     def __init__(self, program: ir.Program) -> None:
         self.program = program
-        self.info = p4info_pb2.P4Info()
+        self.info = p4info.P4Info()
         self.types = TypeInfo(self.info.type_info, program.errors)
         self.symbols = ids.Symbols()
         self.used = [Live.of(block) for block in program.blocks.values()]
@@ -70,7 +69,7 @@ class _Writer:
             if a.name == "controller_header" and a.args
         ]
 
-    def write(self) -> p4info_pb2.P4Info:
+    def write(self) -> p4info.P4Info:
         if self.program.blocks:
             self.info.pkg_info.arch = self.rules.architecture
             self._package()
@@ -197,7 +196,7 @@ class _Writer:
             out.direct_resource_ids.append(self._id(kind, instance.name))
             self._direct(instance, kind, out.preamble.id)
         if table.support_timeout or table.properties.get("idle_timeout"):
-            out.idle_timeout_behavior = p4info_pb2.Table.NOTIFY_CONTROL
+            out.idle_timeout_behavior = p4info.Table.NOTIFY_CONTROL
 
     def _match_field(self, out: Any, key: ir.Key, number: int) -> None:
         out.id = number
@@ -220,9 +219,9 @@ class _Writer:
         out.id = self._id(ids.ACTION, ref.action.name)
         annotate(out, ref.annotations)
         if ref.table_only:
-            out.scope = p4info_pb2.ActionRef.TABLE_ONLY
+            out.scope = p4info.ActionRef.TABLE_ONLY
         elif ref.default_only:
-            out.scope = p4info_pb2.ActionRef.DEFAULT_ONLY
+            out.scope = p4info.ActionRef.DEFAULT_ONLY
 
     def _action(self, action: ir.Function) -> None:
         out = self.info.actions.add()
@@ -343,8 +342,8 @@ def _hidden(annotations: tuple[Annotation, ...]) -> bool:
 
 
 def _unit(name: ir.ConstValue, kind: int) -> int:
-    spec = p4info_pb2.CounterSpec if kind in (ids.COUNTER, ids.DIRECT_COUNTER) else p4info_pb2.MeterSpec
+    spec = p4info.CounterSpec if kind in (ids.COUNTER, ids.DIRECT_COUNTER) else p4info.MeterSpec
     units = {"packets": spec.PACKETS, "bytes": spec.BYTES}
-    if spec is p4info_pb2.CounterSpec:
+    if spec is p4info.CounterSpec:
         units["packets_and_bytes"] = spec.BOTH
     return int(units[str(name).lower()])

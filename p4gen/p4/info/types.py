@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from p4.config.v1 import p4types_pb2 as pb
-
 from p4gen.p4.types import (
     Annotation,
     Bits,
@@ -26,6 +24,7 @@ from p4gen.p4.types import (
     translation,
     width_of,
 )
+from p4gen.protos import p4info as pb
 
 _SKIPPED = frozenset({"name", "id", "brief", "description"})
 

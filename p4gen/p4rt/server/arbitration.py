@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from p4.v1 import p4runtime_pb2 as pb
-
 from p4gen.p4rt.status import Code, StatusError, invalid, not_found
+from p4gen.protos import p4runtime as pb
 
 MAX_CONTROLLERS = 16
 """The most open streams of a role."""

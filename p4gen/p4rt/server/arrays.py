@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from p4.v1 import p4runtime_pb2 as pb
-
 from p4gen.model.entries import CounterValue
 from p4gen.p4rt import bytestrings, codec, p4data, wire
 from p4gen.p4rt.schema import ArrayInfo, ObjectIndex
 from p4gen.p4rt.server.pipeline import Pipeline
 from p4gen.p4rt.server.tables import meter_config, meter_message
 from p4gen.p4rt.status import Code, StatusError, invalid, unimplemented
+from p4gen.protos import p4runtime as pb
 
 Undo = Callable[[], None]
 MODIFY = pb.Update.MODIFY

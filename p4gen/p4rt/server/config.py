@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from p4.v1 import p4runtime_pb2 as pb
-
 from p4gen.errors import P4genError
 from p4gen.p4rt.schema import Schema
 from p4gen.p4rt.server import write
 from p4gen.p4rt.server.pipeline import Pipeline
 from p4gen.p4rt.server.target import Target
 from p4gen.p4rt.status import Code, StatusError, invalid, not_found, unimplemented
+from p4gen.protos import p4runtime as pb
 
 _Actions = pb.SetForwardingPipelineConfigRequest
 

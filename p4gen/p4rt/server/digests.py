@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from p4.v1 import p4runtime_pb2 as pb
-
 from p4gen.model import Digest
 from p4gen.p4rt import p4data
 from p4gen.p4rt.schema import DigestInfo
 from p4gen.p4rt.server.pipeline import Pipeline
 from p4gen.p4rt.status import Code, StatusError, invalid, not_found
+from p4gen.protos import p4runtime as pb
 
 Undo = Callable[[], None]
 Leaves = tuple[int | bool | str, ...]

@@ -11,13 +11,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from p4.v1 import p4runtime_pb2 as pb
-
 from p4gen.model.entries import Entry
 from p4gen.p4rt import codec
 from p4gen.p4rt.schema import Field, Schema, TableInfo
 from p4gen.p4rt.server.target import Backend
 from p4gen.p4rt.translation import Names
+from p4gen.protos import p4runtime as pb
 
 Key = tuple[object, ...]
 """What identifies an entry in its table: its match and its priority (section 9.1)."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from p4.v1 import p4runtime_pb2 as pb
-
 from p4gen.model.entries import Action
 from p4gen.model.profiles import GroupMember
 from p4gen.p4rt import codec
 from p4gen.p4rt.schema import ProfileInfo
 from p4gen.p4rt.server.pipeline import Pipeline
 from p4gen.p4rt.status import Code, StatusError, invalid, not_found
+from p4gen.protos import p4runtime as pb
 
 Undo = Callable[[], None]
 INSERT, MODIFY, DELETE = pb.Update.INSERT, pb.Update.MODIFY, pb.Update.DELETE

@@ -10,10 +10,7 @@ from concurrent import futures
 from typing import Any, TypeVar
 
 import grpc
-from google.protobuf import any_pb2
 from google.protobuf.message import DecodeError
-from google.rpc import status_pb2
-from p4.v1 import p4runtime_pb2 as pb
 
 from p4gen.errors import P4genError
 from p4gen.model import Digest
@@ -25,6 +22,8 @@ from p4gen.p4rt.server.pipeline import Pipeline
 from p4gen.p4rt.server.target import Target
 from p4gen.p4rt.serving import start_server
 from p4gen.p4rt.status import VERSION, Code, StatusError, invalid, not_found
+from p4gen.protos import p4runtime as pb
+from p4gen.protos import rpc
 
 SERVICE = "p4.v1.P4Runtime"
 MAX_MESSAGE = 64 << 20
@@ -119,14 +118,12 @@ class P4RuntimeServer:
 
     def _abort_batch(self, context: Any, results: list[StatusError | None]) -> None:
         """End a Write with UNKNOWN and one p4.v1.Error for each update (section 12.3)."""
-        status = status_pb2.Status(code=Code.UNKNOWN, message="one or more updates failed")
+        status = rpc.Status(code=Code.UNKNOWN, message="one or more updates failed")
         for result in results:
             error = pb.Error(canonical_code=Code.OK)
             if result is not None:
                 error.canonical_code, error.message, error.space = result.code, result.message, "p4gen"
-            detail = any_pb2.Any()
-            detail.Pack(error)
-            status.details.append(detail)
+            status.details.add().Pack(error)
         context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
         context.abort(grpc.StatusCode.UNKNOWN, status.message)
 

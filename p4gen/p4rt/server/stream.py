@@ -6,11 +6,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from p4.v1 import p4runtime_pb2 as pb
-
 from p4gen.p4rt.schema import Schema
 from p4gen.p4rt.server.pipeline import Pipeline
 from p4gen.p4rt.status import StatusError, invalid
+from p4gen.protos import p4runtime as pb
 
 
 def frame_of(schema: Schema, message: Any) -> bytes:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from p4.v1 import p4runtime_pb2 as pb
-
 from p4gen.model import MeterConfig
 from p4gen.model.entries import Action, CounterValue, Entry, Indirect
 from p4gen.p4rt import codec
@@ -14,6 +12,7 @@ from p4gen.p4rt.schema import TableInfo
 from p4gen.p4rt.server.pipeline import Pipeline, Stored, key_of
 from p4gen.p4rt.server.profiles import check_ports
 from p4gen.p4rt.status import Code, StatusError, invalid, not_found, unimplemented
+from p4gen.protos import p4runtime as pb
 
 Undo = Callable[[], None]
 INSERT, MODIFY, DELETE = pb.Update.INSERT, pb.Update.MODIFY, pb.Update.DELETE

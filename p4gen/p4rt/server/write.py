@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from p4.v1 import p4runtime_pb2 as pb
-
 from p4gen.model.errors import ControlError
 from p4gen.p4rt.server import arrays, digests, profiles, replication, tables
 from p4gen.p4rt.server.pipeline import Pipeline
 from p4gen.p4rt.status import Code, StatusError, invalid, unimplemented
+from p4gen.protos import p4runtime as pb
 
 Undo = Callable[[], None]
 

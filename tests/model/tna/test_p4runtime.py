@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from p4.v1 import p4runtime_pb2 as pb
-
 from p4gen.model.entries import Action
 from p4gen.p4.compile import compile_text
 from p4gen.p4rt.codec import encode_table_action
 from p4gen.p4rt.schema import Schema
 from p4gen.p4rt.server import P4RuntimeServer
 from p4gen.p4rt.session import Session
+from p4gen.protos import p4runtime as pb
 from p4gen.switch.device import Device
 from p4gen.switch.running import scratch
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import grpc
-from google.protobuf import any_pb2
-from google.rpc import status_pb2
 from grpc import StatusCode
+
+from p4gen.protos import rpc
 
 INSERT, MODIFY, DELETE = 1, 2, 4
 _WIDTHS: Final = {"uint8": 8, "uint16": 16, "uint32": 32, "uint64": 64, "int32": 32, "int64": 64}
@@ -83,8 +83,8 @@ class Runtime:
     def _refuse(self, wrong: WrongError, context: grpc.ServicerContext) -> None:
         """As the SDE does: a list with an error for each update, the first that is wrong."""
         error = self.protos.Error(canonical_code=wrong.code.value[0], message=str(wrong))
-        detail = any_pb2.Any(type_url="type.googleapis.com/bfrt_proto.Error", value=error.SerializeToString())
-        status = status_pb2.Status(code=StatusCode.UNKNOWN.value[0], message="errors in updates", details=[detail])
+        status = rpc.Status(code=StatusCode.UNKNOWN.value[0], message="errors in updates")
+        status.details.add().Pack(error)
         context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
         context.abort(StatusCode.UNKNOWN, "errors in updates")
 

@@ -12,7 +12,7 @@ import types
 from pathlib import Path
 from typing import Any
 
-from p4gen.switch.tofino.bfrt import protos
+from p4gen.protos.package import Package
 
 from .described import SDE_TABLES
 
@@ -21,6 +21,7 @@ PROTO = BFRT / "proto/bfruntime.proto"
 CLIENT = BFRT / "bfruntime_grpc_client/python"
 _NEEDED = {"P4STUDIO, a checkout of open-p4studio": CLIENT.is_dir(), "protoc": shutil.which("protoc") is not None}
 _NEEDED["six"] = importlib.util.find_spec("six") is not None
+_NEEDED["googleapis-common-protos"] = importlib.util.find_spec("google.rpc") is not None
 MISSING = [name for name, there in _NEEDED.items() if not there]
 
 
@@ -35,7 +36,7 @@ def chip(name: str) -> dict[str, Any]:
     return {"tables": found}
 
 
-def sde_client(messages: protos.Protos) -> Any:
+def sde_client(messages: Package) -> Any:
     """Their client, on message classes made as ours are: it uses the same proto. ``forget_client`` unloads it."""
     numbers = types.SimpleNamespace(Value=["WARM_INIT_STARTED", "WARM_INIT_FINISHED"].index)
     generated = types.ModuleType("bfrt_grpc.bfruntime_pb2")
@@ -61,7 +62,7 @@ def forget_client() -> None:
 class Wire:
     """What stands behind the client in place of a server: the last request, without an answer."""
 
-    def __init__(self, messages: protos.Protos) -> None:
+    def __init__(self, messages: Package) -> None:
         self.last, self._answer = b"", messages.WriteResponse()
 
     def _write(self, request: Any, metadata: object = None) -> Any:

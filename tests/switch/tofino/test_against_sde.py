@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, Lpm, Match, MulticastGroup, Range, Replica, Ternary
+from p4gen.protos.package import Package
 from p4gen.switch.tofino.bfrt import protos
 from p4gen.switch.tofino.bfrt.control import BfrtControlPlane
 from p4gen.switch.tofino.bfrt.ports import PortMap
@@ -26,12 +27,12 @@ pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"missing: {', '.join(MISS
 
 
 @pytest.fixture(scope="module")
-def messages() -> protos.Protos:
+def messages() -> Package:
     return protos.load(PROTO)
 
 
 @pytest.fixture(scope="module")
-def client(messages: protos.Protos) -> Iterator[Any]:
+def client(messages: Package) -> Iterator[Any]:
     """open-p4studio's client."""
     try:
         yield sde_client(messages)
@@ -47,7 +48,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_same_bytes_as_their_client(shape: str, client: Any, messages: protos.Protos) -> None:
+def test_the_same_bytes_as_their_client(shape: str, client: Any, messages: Package) -> None:
     wire = Wire(messages)
     sde = chip("tf2")
     info = client._BfRtInfo("route", json.dumps(ROUTE).encode(), json.dumps(sde).encode(), wire)
@@ -169,7 +170,7 @@ def test_the_chips_tables_are_as_we_describe_them() -> None:
                     field.id, field.type, field.bits, field.repeated, field.mandatory), field.name  # fmt: skip
 
 
-def test_lpm_like_theirs(messages: protos.Protos, client: Any) -> None:
+def test_lpm_like_theirs(messages: Package, client: Any) -> None:
     changed = json.loads(json.dumps(ROUTE))
     changed["tables"][0]["key"][0]["match_type"] = "LPM"
     wire = Wire(messages)

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Protocol
 
 import grpc
-from google.rpc import status_pb2
 
 from p4gen.errors import FailedError
 from p4gen.model.errors import ControlError
 from p4gen.p4rt.session import GoneError
 from p4gen.p4rt.status import Code
+from p4gen.protos import rpc
 from p4gen.switch.tofino.bfrt.protos import PACKAGE
 from p4gen.switch.tofino.bfrt.requests import Requests
 from p4gen.switch.tofino.bfrt.schema import Bfrt
@@ -153,7 +153,7 @@ def refusals(requests: Requests, error: Any) -> list[str]:
     found = []
     for name, value in error.trailing_metadata() or ():
         if name == _DETAILS:
-            for number, detail in enumerate(status_pb2.Status.FromString(value).details, 1):
+            for number, detail in enumerate(rpc.Status.FromString(value).details, 1):
                 one = requests.protos.Error.FromString(detail.value)
                 if one.canonical_code:
                     found.append(f"update {number}: {_name(one.canonical_code)}: {one.message}")

@@ -1,7 +1,4 @@
-"""BF-Runtime's message classes, made at run time from the SDE's bfruntime.proto; p4gen has no copy of them.
-
-protoc turns the file into descriptors, which need no generated code and fit every release of protobuf.
-"""
+"""BF-Runtime's messages, made at run time from the SDE's bfruntime.proto, of which p4gen has no copy."""
 
 from __future__ import annotations
 
@@ -14,38 +11,13 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
-
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from typing import Final
 
 from p4gen.errors import FailedError, MissingToolError
+from p4gen.protos.package import DEFINITIONS, Package, pool_of
 
 PACKAGE: Final = "bfrt_proto"
 _TIMEOUT_S: Final = 300
-
-
-class Protos:
-    """The message classes of one bfruntime.proto, as attributes."""
-
-    def __init__(self, descriptors: bytes) -> None:
-        """``descriptors`` is a serialized ``FileDescriptorSet`` with everything that the file imports."""
-        files = descriptor_pb2.FileDescriptorSet.FromString(descriptors)
-        self._pool: Any = descriptor_pool.DescriptorPool()
-        for file in files.file:
-            self._pool.Add(file)
-        self._factory: Any = message_factory.MessageFactory(self._pool)
-        self._classes: dict[str, Any] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        if name not in self._classes:
-            try:
-                found = self._pool.FindMessageTypeByName(f"{PACKAGE}.{name}")
-            except KeyError:
-                raise AttributeError(f"bfruntime.proto has no message {name}") from None
-            self._classes[name] = self._factory.GetPrototype(found)
-        return self._classes[name]
 
 
 def _compilers() -> list[list[str]]:
@@ -63,13 +35,11 @@ def _protoc() -> str | None:
 
 def _includes(proto: Path) -> Sequence[Path]:
     """The folders of the file, and of the definitions that it imports (google/rpc/status.proto)."""
-    from google.rpc import status_pb2  # noqa: PLC0415  # only this target needs it
-
-    return proto.parent, Path(status_pb2.__file__).parent.parent.parent
+    return proto.parent, DEFINITIONS
 
 
 @functools.cache
-def load(proto: Path) -> Protos:
+def load(proto: Path) -> Package:
     """The classes of a file. Raises ``MissingToolError`` without the file or without protoc, ``FailedError`` when
     protoc refuses it."""
     if not proto.is_file():
@@ -89,4 +59,4 @@ def load(proto: Path) -> Protos:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
         if done.returncode:
             raise FailedError(f"{proto}: protoc refuses it: {(done.stderr or done.stdout).strip()}")
-        return Protos(output.read_bytes())
+        return Package(pool_of(output.read_bytes()), PACKAGE)

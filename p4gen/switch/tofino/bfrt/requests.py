@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from p4gen.model.entries import Exact, Lpm, Match, Range, Ternary
 from p4gen.model.errors import ControlError
-from p4gen.switch.tofino.bfrt.protos import Protos
+from p4gen.protos.package import Package
 from p4gen.switch.tofino.bfrt.schema import FieldInfo, Names, TableInfo
 
 ALL_PIPES: Final = 0xFFFF
@@ -43,7 +43,7 @@ class Found:
 class Requests:
     """Makes the requests for one device, and reads its answers."""
 
-    def __init__(self, protos: Protos, client: int = 0, device: int = 0, program: str = "") -> None:
+    def __init__(self, protos: Package, client: int = 0, device: int = 0, program: str = "") -> None:
         self.protos, self.client, self.device, self.program = protos, client, device, program
 
     # --- requests ---
