@@ -5,6 +5,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+from pathlib import Path
+
 LAB = {
     "mnexec": "mininet",
     "ip": "iproute2",
@@ -23,11 +27,23 @@ P4LANG = "the p4lang project's packages for Ubuntu (scripts/provision.sh install
 PTF = "pip install --no-deps ptf==0.12.0"
 """Without its dependencies: one of them has to be compiled, and PTF imports only Scapy, which p4gen needs anyway."""
 
+SHELL = Path(sys.prefix) / "shell"
+"""An environment for p4runtime-shell alone, whose protobuf and IPython are some years old."""
+P4RUNTIME_SHELL = f"python3 -m venv {SHELL} && {SHELL}/bin/pip install p4runtime-shell==0.0.6"
+
 OPEN_P4STUDIO = (
     "git clone https://github.com/p4lang/open-p4studio, in it "
     "./p4studio/p4studio profile apply ./p4studio/profiles/testing.yaml, and set SDE_INSTALL to its folder install"
 )
 """The model of Tofino and its driver."""
+
+
+def p4runtime_shell() -> str | None:
+    """The Python that can run p4runtime-shell: that of its own environment, or this one; None if there is none."""
+    own = SHELL / "bin" / "python"
+    if own.exists():
+        return str(own)
+    return sys.executable if importlib.util.find_spec("p4runtime_sh") else None
 
 
 def install(*commands: str) -> str:

@@ -189,6 +189,9 @@ p4gen_step() {
     run "$prefix/bin/python" -m pip install --quiet --disable-pip-version-check \
         --constraint "$here/constraints.txt" --editable "$checkout"
     run "$prefix/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --requirement "$here/ptf.txt"
+    if [ ! -x "$prefix/shell/bin/python" ]; then run "$prefix/bin/python" -m venv --without-pip "$prefix/shell"; fi
+    run "$prefix/bin/python" -m pip --python "$prefix/shell" install --quiet --disable-pip-version-check \
+        --requirement "$here/shell.txt"
     run mkdir -p "$bin"
     run ln -sf "$prefix/bin/p4gen" "$bin/p4gen"
 }

@@ -1,5 +1,5 @@
-# Sourced by scripts/p4gen and scripts/test: makes .venv on first use, and again when pyproject.toml, constraints.txt
-# or ptf.txt change; all packages have the versions of these files.
+# Sourced by scripts/p4gen and scripts/test: makes .venv on first use, and again when pyproject.toml, constraints.txt,
+# ptf.txt or shell.txt change; all packages have the versions of these files.
 # Usage: make_venv EXTRAS     (EXTRAS: '' or '[dev]')
 
 fail() {
@@ -18,7 +18,7 @@ find_python() {
 }
 
 make_venv() {
-    stamp=".venv/.p4gen$1-$(cat pyproject.toml scripts/constraints.txt scripts/ptf.txt | cksum | tr ' ' '-')"
+    stamp=".venv/.p4gen$1-$(cat pyproject.toml scripts/constraints.txt scripts/ptf.txt scripts/shell.txt | cksum | tr ' ' '-')"
     [ -e "$stamp" ] && return
     if [ ! -x .venv/bin/python ]; then
         python=$(find_python) || exit 3
@@ -31,5 +31,9 @@ make_venv() {
         fail 'pip could not install p4gen with the versions of scripts/constraints.txt; see above'
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement scripts/ptf.txt ||
         fail 'pip could not install PTF; see above'
+    [ -x .venv/shell/bin/python ] || .venv/bin/python -m venv --without-pip .venv/shell
+    .venv/bin/python -m pip --python .venv/shell install --quiet --disable-pip-version-check \
+        --requirement scripts/shell.txt ||
+        fail 'pip could not install p4runtime-shell; see above'
     : >"$stamp"
 }

@@ -370,6 +370,39 @@ def test_ptf_is_what_the_advice_says() -> None:
     assert "netifaces" in named, "PTF no longer needs a compiler: it can be a dependency like all others"
 
 
+def test_p4runtime_shell_has_an_environment_of_its_own() -> None:
+    """With all that it needs; what p4gen itself is installed with does not depend on it."""
+    pinned = pins((SCRIPTS / "shell.txt").read_text())
+    wanted = f"p4runtime-shell=={pinned['p4runtime-shell']}"
+    assert packages.P4RUNTIME_SHELL.endswith(f"/pip install {wanted}")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["optional-dependencies"]["shell"] == [wanted]
+    ours = pins((SCRIPTS / "constraints.txt").read_text())
+    assert not {"p4runtime-shell", "p4runtime"} & {*ours, *map(str, project["dependencies"])}
+    assert ours["protobuf"] != pinned["protobuf"]
+
+
+@pytest.mark.long
+def test_p4gen_installs_beside_what_others_need(tmp_path: Path) -> None:
+    """pip finds versions of all packages, and installs none."""
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    reached = subprocess.run([*pip, "download", "--no-deps", "--dest", tmp_path, "hatchling"], check=False)
+    if reached.returncode:
+        pytest.skip("no package registry is reached")
+    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", tmp_path, ROOT], check=True)
+    (wheel,) = tmp_path.glob("p4gen-*.whl")
+    beside = ["torch", "tensorflow", "protobuf>=5", "grpcio>=1.66", "jupyterlab"]
+    done = subprocess.run(
+        [*pip, "install", "--dry-run", "--ignore-installed", wheel, *beside],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = done.stdout.rpartition("Would install ")[2].split()
+    versions = dict(name.rsplit("-", 1) for name in found)
+    assert {"p4gen", "torch", "tensorflow", "jupyterlab"} <= versions.keys()
+    assert "p4runtime" not in versions
+
+
 def test_sizes_count_lines_by_room_and_what_a_change_added(tmp_path: Path) -> None:
     def git(*arguments: str) -> None:
         who = ("-c", "user.name=n", "-c", "user.email=e@example.org")

@@ -84,6 +84,7 @@ def command(as_json: bool) -> None:
             f"sysctl vm.nr_hugepages={tofino.HUGE_PAGES}",
         ),
         Finding("PTF", _ptf(), "the conformance suite", packages.PTF),
+        Finding("p4runtime-shell", packages.p4runtime_shell(), "p4gen shell", packages.P4RUNTIME_SHELL),
         Finding("root", None if os.geteuid() else "yes", "running tofino-model", "run as root"),
         Finding(
             "Mininet",

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import click
 
+from p4gen import packages
 from p4gen.cli.switch import DEFAULT_ADDRESS
 from p4gen.cli.values import ADDRESS, DEVICE_ID
 from p4gen.cli.verb import verb
+from p4gen.errors import MissingToolError
 from p4gen.inputs import read_text
 from p4gen.p4.compile import compile_text
 from p4gen.p4rt.client import Client
@@ -28,6 +30,9 @@ def command(program: str | None, address: str, device_id: int) -> None:
 
     PROGRAM.p4 is loaded into the switch first, which must be p4gen's; this clears the switch's state.
     """
+    python = packages.p4runtime_shell()
+    if python is None:
+        raise MissingToolError(f"p4runtime-shell is not installed: {packages.P4RUNTIME_SHELL}")
     with Client(address, device_id) as client:  # reports the error; the shell would just exit
         if program is not None:
             text = read_text(Path(program))
@@ -37,4 +42,4 @@ def command(program: str | None, address: str, device_id: int) -> None:
     arguments = ["--grpc-addr", address, "--device-id", str(device_id), "--election-id", f"{high},{low}"]
     sys.stdout.flush()
     # The shell takes over this process: its prompt, its signals, its exit status.
-    os.execv(sys.executable, [sys.executable, "-m", "p4runtime_sh", *arguments])  # noqa: S606
+    os.execv(python, [python, "-m", "p4runtime_sh", *arguments])  # noqa: S606

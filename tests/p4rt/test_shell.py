@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE_S, until
 
+from p4gen import packages
+from p4gen.cli import shell
+from p4gen.errors import MissingToolError
 from p4gen.switch.running import listens, scratch
 from p4gen.switch.unix import connect
 
@@ -82,12 +85,24 @@ exit
 """
 
 
+needs_shell = pytest.mark.skipif(packages.p4runtime_shell() is None, reason=packages.P4RUNTIME_SHELL)
+
+
+def test_without_p4runtime_shell_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(packages, "SHELL", tmp_path)
+    monkeypatch.setitem(sys.modules, "p4runtime_sh", None)
+    with pytest.raises(MissingToolError, match="p4runtime-shell is not installed: python3 -m venv ") as told:
+        shell.command.main(["--grpc-addr", "127.0.0.1:1"], standalone_mode=False)
+    assert told.value.exit_code == 3
+
+
 @pytest.fixture
 def place() -> Iterator[Path]:
     with scratch() as folder:
         yield folder
 
 
+@needs_shell
 @pytest.mark.long
 def test_the_shell_does_all_that_a_user_needs(place: Path) -> None:
     said = converse(place, SOURCE, SCRIPT, 2, bytes.fromhex("00000000050000"), frame(0, 7))
@@ -100,6 +115,7 @@ def test_the_shell_does_all_that_a_user_needs(place: Path) -> None:
     assert f"PACKET-IN [('{frame(0, 7).hex()}', [b'\\x02', b'\\x00'])]" in said
 
 
+@needs_shell
 @pytest.mark.long
 def test_the_shell_writes_and_reads_strings(place: Path) -> None:
     said = converse(place, SOURCE.with_name("translated.p4"), STRINGS, 1, bytes([0, 3, 0]), bytes(3))
