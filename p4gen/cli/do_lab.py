@@ -16,6 +16,7 @@ from p4gen.cli.options import (
     arguments_of,
     spec_fields,
 )
+from p4gen.families import flag_name
 from p4gen.groups.connections import connection_entries
 from p4gen.host.transport.clock import MS
 from p4gen.inputs import parsed
@@ -124,7 +125,7 @@ def _arguments(topology: Path, spec: ProgramSpec, options: dict[str, Any], seed:
             continue
         for each in value if isinstance(value, tuple) else (value,):
             if each is True:
-                found.append(f"--{name}")
+                found.append(flag_name(name))
             elif each is not None and each is not False:
-                found += [f"--{name}", f"{each}ps" if name == "timeout" else str(each)]
+                found += [flag_name(name), f"{each}ps" if name == "timeout" else str(each)]
     return tuple(found)

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from p4gen.choices import ENGINES
+from p4gen.cli.nccltests import table_options
 from p4gen.cli.options import (
     json_option,
     out_option,
@@ -37,6 +38,7 @@ def _collectives() -> Iterable[str]:
             "groups that have the switches in turns",
         ),
         ("leaf-spine --policy aro --plan trees.json --collective allreduce", "over the trees of a plan"),
+        ("star-4 --mode III --nccl-tests -b 1K -e 1M -f 4", "time and bandwidth by size, as nccl-tests prints them"),
         ("star-4 --mode III --exec 'python train.py'", "a program of one's own on every host"),
         ("star-4 --mode multiwrite", "a prompt: run allgather 64K; run dispatch tokens 32"),
         ("star-4 --mode scin --suite", "collectives that the switch starts"),
@@ -66,7 +68,9 @@ def _collectives() -> Iterable[str]:
     help="Hosts, in order of rank; several times for groups that call at the same time.  [the topology's ranks]",
 )
 @click.option(
-    "--repeat", type=click.IntRange(1, 99_999), help="Collectives, one after another.  [1; --measure: 10, BMv2: 3]"
+    "--repeat",
+    type=click.IntRange(1, 99_999),
+    help="Collectives, one after another.  [1; --measure, --nccl-tests: 10, BMv2: 3]",
 )
 @click.option(
     "--loss",
@@ -91,6 +95,7 @@ def _collectives() -> Iterable[str]:
 @click.option("--suite", is_flag=True, help="All collectives, under loss, and over a link that fails and comes back.")
 @click.option("--exec", metavar="COMMAND", help="Run a program on every host, as a rank, and end when all have ended.")
 @click.option("--measure", is_flag=True, help="AllReduce of 4K to --size compared with EPIC's Table 19.")
+@table_options
 @seed_option("data and faults.")
 @click.option("--timeout", metavar="TIME", help="Retransmission timer of queue pairs, 1ms to 60s.  [50ms; BMv2: 300ms]")
 @click.option(
@@ -119,8 +124,9 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     """Bring up a network of switches and hosts with a manager, under Mininet.
 
     TOPOLOGY is a YAML file, a built-in topology's name (`p4gen topo` lists them), or clos:LxSxH (leaves, spines, hosts
-    on each leaf). Without a scenario (--collective, --suite, --measure) there is a prompt, which takes commands from a
-    pipe, too. Needs root and Mininet; it leaves nothing behind, however it ends. Exit status 1 when a result is wrong.
+    on each leaf). Without a scenario (--collective, --suite, --measure, --nccl-tests) there is a prompt, which takes
+    commands from a pipe, too. Needs root and Mininet; it leaves nothing behind, however it ends. Exit status 1 when a
+    result is wrong.
 
     If switches do not take part in collectives (--mode themis), hosts run them over connections with each other: on a
     ring, or as an AlltoAll. Leaves run the program; other switches only route. In labs of --mode multiwrite they write

@@ -8,17 +8,18 @@ from typing import Any
 
 import click
 
+from p4gen.cli.nccltests import asked_range
 from p4gen.cli.options import (
     spec_fields,
     spec_from,
 )
 from p4gen.errors import InputError
-from p4gen.families import collective, families, serving
+from p4gen.families import collective, families, flag_name, serving
 from p4gen.groups.connections import connection_entries
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import MS
 from p4gen.inputs import drawn, parsed, quote
-from p4gen.labs.calls import CallOrder, LabMembers, check_memory, members_of
+from p4gen.labs.calls import CallOrder, LabMembers, calls_by_size, check_memory, members_of
 from p4gen.labs.job import Wanted
 from p4gen.labs.network import bandwidths, faults
 from p4gen.labs.network.impairments import check_withstood, links_at
@@ -41,8 +42,10 @@ _MEASURED = {"lanes": "256", "window": "32", "message": "8"}
 """Defaults of --measure: EPIC's packets of 1 KiB (§J), and enough in flight that a process finds
 many whenever it wakes up."""
 
+_WORK = {"collective": "scenario", "nccl_tests": "bandwidths", "exec": "programs"}
+"""What options are for, where it has another name."""
 _REPEAT = {targets.EMBEDDED: 10, targets.BMV2: 3}
-"""Calls of each size that --measure makes by default; 1 MB takes BMv2 some seconds."""
+"""Calls of each size that --measure and --nccl-tests make by default; 1 MB takes BMv2 some seconds."""
 
 
 def collectives() -> dict[str, list[str]]:
@@ -128,21 +131,23 @@ class LabRequest:
     def wanted(self, topology: TopologySpec) -> Wanted:
         """What to do, checked against the topology."""
         o = self.options
-        chosen = [name for name in ("collective", "suite", "measure", "exec") if o[name]]
+        collective = o["collective"] or str(Collective.ALLREDUCE)
+        sizes = asked_range(o, collective)
+        kind = "nccl_tests" if sizes else "collective"
+        chosen = [name for name in (kind, "suite", "measure", "exec") if o[name]]
         if len(chosen) > 1:
-            raise click.UsageError(f"--{chosen[0]} or --{chosen[1]}, not both")
-        what = {"collective": "scenario", "exec": "programs"}.get(chosen[0], chosen[0]) if chosen else "prompt"
+            raise click.UsageError(f"{flag_name(chosen[0])} or --{chosen[1]}, not both")
+        what = _WORK.get(chosen[0], chosen[0]) if chosen else "prompt"
         if what == "prompt":
             given = [f"--{name}" for name in _SCENARIO if o[name]]
             if given:
                 raise click.UsageError(f"{given[0]} goes with a scenario: give --collective, --suite or --measure, too")
-        if what == "measure" and len(o["ranks"]) > 1:
-            raise click.UsageError("--measure is about one group: give --ranks once")
+        if what in ("measure", "bandwidths") and len(o["ranks"]) > 1:
+            raise click.UsageError(f"{flag_name(chosen[0])} is about one group: give --ranks once")
         if what == "programs":
             self._check_programs(topology)
         if what == "suite" and (o["ranks"] or o["size"] or o["repeat"] or o["set"]):
             raise click.UsageError("--suite has its own sizes and ranks")
-        collective = o["collective"] or str(Collective.ALLREDUCE)
         if collective == Collective.BARRIER and o["size"]:
             raise click.UsageError("a barrier has no data: omit --size")
         ranks = [self._ranks(text, topology) for text in o["ranks"]]
@@ -155,7 +160,7 @@ class LabRequest:
             0 if collective == Collective.BARRIER else parsed("size", units.size, o["size"] or "1M"),
             o["root"] or 0,
             ranks[0] if ranks else (),
-            o["repeat"] or (_REPEAT[o["target"]] if what == "measure" else 1),
+            o["repeat"] or (_REPEAT[o["target"]] if what in ("measure", "bandwidths") else 1),
             tuple(self._impairments(topology)),
             tuple(_outage(text, topology) for text in o["fail"]),
             drawn(o["seed"]),
@@ -167,6 +172,7 @@ class LabRequest:
             o["fallback"],
             bandwidths.parse(o["bandwidth"], topology),
             o["exec"] or "",
+            sizes,
             duties,
         )
 
@@ -195,6 +201,8 @@ class LabRequest:
         if wanted.what == "measure":
             call = CallOrder(str(Collective.ALLREDUCE), max(figures_of(spec, wanted.size)[1]))
             check_memory(call, call.plan(spec, len(hosts)), len(hosts))
+        if wanted.what == "bandwidths":
+            calls_by_size(spec, wanted, len(hosts))
         if wanted.what != "scenario":
             return
         if wanted.others and not spec.takes_part:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol
 
 import numpy as np
 
 from p4gen.errors import InputError
+from p4gen.experiments.nccltests import BandwidthTable
 from p4gen.families import Facet, OwnSpec, family_of
 from p4gen.inputs import quote
 from p4gen.labs.hosts.ranks import Ranks
@@ -142,6 +143,17 @@ class CallOrder:
                 raise InputError(f"{name}: {error}") from None
         size = self.size if self.collective in family.sized else None
         return family.plan(spec, ranks, self.collective, size, values)
+
+
+def calls_by_size(spec: ProgramSpec, wanted: Wanted, ranks: int) -> tuple[BandwidthTable, list[CallOrder]]:
+    """The scenario's table of bandwidths, still empty, and the call of each of its sizes.
+
+    Raises ``InputError`` for what the program cannot serve, and if there is not enough memory.
+    """
+    table = BandwidthTable(spec, wanted.collective, ranks, wanted.root)
+    assert wanted.sizes is not None
+    sizes = table.sizes(*wanted.sizes)
+    return table, [CallOrder.wanted(spec, replace(wanted, size=size), ranks) for size in sizes]
 
 
 def size_text(size: int) -> str:

@@ -30,7 +30,7 @@ class Wanted:
     """
 
     what: str = "prompt"
-    """``prompt``, ``scenario``, ``suite``, ``measure`` or ``programs``."""
+    """``prompt``, ``scenario``, ``suite``, ``measure``, ``bandwidths`` or ``programs``."""
     collective: str = "allreduce"
     size: int = 1 << 20
     root: int = 0
@@ -55,6 +55,8 @@ class Wanted:
     """Links that have a bandwidth of their own, by name, in bit/s in each direction."""
     command: str = ""
     """The user's own program: what a shell runs on every host, instead of the lab's daemons."""
+    sizes: tuple[int, int, int] | None = None
+    """Of ``bandwidths``: the first size, the last one, and the factor between sizes."""
     duties: tuple[float, ...] = ()
     """The shares of time in which groups communicate: one for all, or one for each."""
 

@@ -10,14 +10,14 @@ from p4gen.labs.prompt import prompt
 from p4gen.labs.prompt.console import lab_console
 from p4gen.labs.prompt.served import serve
 from p4gen.labs.prompt.welcome import welcome
-from p4gen.labs.runs import measure, programs, scenario, suite
+from p4gen.labs.runs import bandwidths, measure, programs, scenario, suite
 from p4gen.labs.session import Lab
 from p4gen.manager.api import Code, ManagerError
 
 _ENDING_S = 5.0
 _WORK = {
     "prompt": prompt.work, "scenario": scenario.work, "suite": suite.work, "measure": measure.work,
-    "programs": programs.work,
+    "bandwidths": bandwidths.work, "programs": programs.work,
 }  # fmt: skip
 
 

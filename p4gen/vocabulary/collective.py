@@ -261,6 +261,11 @@ class CollectiveSpec(ServingSpec):
         return self.lanes if self.op is Op.DYNAMIC else self.lanes * self.dtype.number_format.per_lane
 
     @property
+    @override
+    def unit_bytes(self) -> int:
+        return self.dtype.number_format.bytes
+
+    @property
     def payload_bytes(self) -> int:
         """Bytes of payload in a data packet."""
         return self.lane_bits * self.lanes // 8

@@ -241,6 +241,11 @@ class ProgramSpec(BaseModel):
         return False
 
     @property
+    def unit_bytes(self) -> int:
+        """Bytes of which the data of a rank, or its part, is a multiple: those of a number, int32 if hosts compute."""
+        return 4
+
+    @property
     def uses_memory(self) -> bool:
         """Whether switches address the memory of ranks, so that groups need to know it."""
         return False

@@ -82,6 +82,27 @@ def test_measurement_stands_beside_the_paper(tmp_path: Path, machine: Traces) ->
         assert row["switch_us"] > 0
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("asked", "sizes"),
+    [
+        (("--collective", "reducescatter", *SMALL, "-b", "100", "-e", "20K", "-f", "25"), [64, 2496]),
+        # Ranks' memory has room for one call: data of several are not drawn ahead.
+        (("--collective", "allgather", "--mode", "multiwrite", "-b", "9K", "-e", "9K"), [8192]),
+        (("--collective", "alltoall", "--mode", "themis", "-b", "1000", "-e", "1000"), [960]),
+    ],
+    ids=["tree", "memory", "connections"],
+)
+def test_time_and_bandwidth_by_size(tmp_path: Path, machine: Traces, asked: tuple[str, ...], sizes: list[int]) -> None:
+    done = lab(tmp_path, "star-4", "--nccl-tests", *asked, "--repeat", "3", "--json", "--seed", "1")
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["passed"], report["problems"]) == (0, True, []), done.stdout + done.stderr
+    assert [(row["size"], row["wrong"]) for row in report["rows"]] == [(size, 0) for size in sizes]
+    for row in report["rows"]:
+        assert row["algbw"] == pytest.approx(row["size"] / row["us"] / 1e3)
+        assert row["busbw"] == pytest.approx(row["algbw"] * 3 / 4)
+
+
 def test_the_link_to_cut_is_one_of_the_tree() -> None:
     spine = load_topology("leaf-spine")
     spec = GroupSpec("g", ("h0", "h2"))

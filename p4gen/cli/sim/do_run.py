@@ -12,12 +12,16 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from p4gen.cli.files import write_text, writing
+from p4gen.cli.nccltests import asked_range
 from p4gen.cli.options import report_console, spec_fields, spec_from
 from p4gen.cli.sim.asked import asked_job
+from p4gen.cli.sim.nccl import tabulate
 from p4gen.cli.sim.plan import compared, planned
 from p4gen.cli.sim.report import show
 from p4gen.cli.sim.schedule import play_schedule
+from p4gen.experiments.nccltests import BandwidthTable
 from p4gen.families import family_of
+from p4gen.inputs import drawn
 from p4gen.net.collectives.simulation import SimResult, Simulation
 from p4gen.net.job import Job
 from p4gen.net.result import RunResult
@@ -26,6 +30,7 @@ from p4gen.net.views.capture import Capture
 from p4gen.net.views.ladder import Ladder
 from p4gen.net.views.notes import observe
 from p4gen.net.world.watching import Passage, Watcher
+from p4gen.vocabulary.topology import load_topology
 
 R = TypeVar("R", bound=RunResult)
 
@@ -43,6 +48,9 @@ def do(
 ) -> None:
     """Run the command with these options."""
     console = report_console(quiet=options["as_json"])
+    wanted = asked_range(options, options["collective"] or "")
+    if wanted is not None and (other := [each for each in (schedule, plan, capture, ladder) if each is not None]):
+        raise click.UsageError(f"--nccl-tests is many runs, without {other[0]}", ctx)
     if schedule is not None:
         passed, report = play_schedule(ctx, schedule, capture, ladder, console)
         if options["as_json"]:
@@ -51,6 +59,20 @@ def do(
     if topology is None:
         raise click.UsageError("Missing argument 'TOPOLOGY'.", ctx)
     spec = spec_from(spec_file, {name: options[name] for name in spec_fields()})
+    if wanted is not None:
+        if options["concurrent"] != 1:
+            raise click.UsageError("--concurrent does not go with --nccl-tests, which is about one group", ctx)
+        seed, collective = drawn(options["seed"]), options["collective"] or family_of(spec).facet(Runs).collectives[0]
+        table = BandwidthTable(spec, collective, len(load_topology(topology).rank_hosts), options["root"])
+
+        def sized(size: int) -> Job[Any, RunResult]:
+            return asked_job(topology, spec, {**options, "seed": seed, "size": str(size) if size else None})[0]
+
+        console.print(f"seed {seed}")
+        passed, report = tabulate(table, table.sizes(*wanted), options["repeat"], sized, console)
+        if options["as_json"]:
+            click.echo(json.dumps({"seed": seed} | report))
+        ctx.exit(0 if passed else 1)
     tree_plan = None
     job: Job[Any, RunResult]
     if plan is None:

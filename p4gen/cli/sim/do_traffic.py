@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,9 +15,12 @@ from rich.table import Table
 
 from p4gen.cli.defaults import TRAFFIC
 from p4gen.cli.files import write_text
+from p4gen.cli.nccltests import asked_range
 from p4gen.cli.options import report_console, spec_fields, spec_from
+from p4gen.cli.sim.nccl import tabulate
 from p4gen.cli.sim.report import show_end
 from p4gen.errors import Diagnostic, InputError, Option
+from p4gen.experiments.nccltests import BandwidthTable
 from p4gen.families import load_spec
 from p4gen.groups.connections import connection_limits
 from p4gen.host.transport.clock import SECOND, duration_text
@@ -30,7 +34,7 @@ from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig, by_positi
 from p4gen.net.traffic.traffic_simulation import TrafficResult, TrafficSimulation
 from p4gen.net.views.ladder import Ladder
 from p4gen.net.views.notes import observe
-from p4gen.vocabulary import units
+from p4gen.vocabulary import CollectiveSpec, units
 from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 _SHOWN: Final = 16
@@ -50,6 +54,14 @@ def do(
     config = _configuration(load_topology(topology), spec_file, options, sampled=series is not None)
     console = report_console(quiet=options["as_json"])
     console.print(f"seed {config.seed}")
+    wanted = asked_range(options, options["pattern"])
+    if wanted is not None:
+        if series is not None or ladder is not None:
+            raise click.UsageError("--nccl-tests is many runs, without --series and --ladder", ctx)
+        passed, report = _tabulated(config, wanted, console)
+        if options["as_json"]:
+            click.echo(json.dumps({"seed": config.seed} | report))
+        ctx.exit(0 if passed else 1)
     simulation = TrafficSimulation(config)
     drawing = None if ladder is None else _drawing(simulation)
     result = _run(simulation, console)
@@ -65,6 +77,19 @@ def do(
     if options["as_json"]:
         click.echo(json.dumps({"seed": config.seed, "passed": result.ok} | _json(result)))
     ctx.exit(0 if result.ok else 1)
+
+
+def _tabulated(config: TrafficConfig, wanted: tuple[int, int, int], console: Console) -> tuple[bool, dict[str, Any]]:
+    """The pattern for each size, in a table; hosts compute with int32."""
+    ranks = {len(each.hosts) for each in config.traffic}
+    if len(ranks) > 1:
+        raise click.UsageError("--nccl-tests needs groups of one size: give --hosts")
+    table = BandwidthTable(CollectiveSpec(), str(config.traffic[0].pattern), ranks.pop(), 0)
+
+    def sized(size: int) -> TrafficSimulation:
+        return TrafficSimulation(replace(config, traffic=tuple(replace(each, size=size) for each in config.traffic)))
+
+    return tabulate(table, table.sizes(*wanted), 1, sized, console)
 
 
 def _configuration(

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from p4gen.cli.nccltests import table_options
 from p4gen.cli.sim.options import simulation_options
 from p4gen.cli.sim.own import collective_names, own_options
 from p4gen.cli.verb import verb
@@ -20,11 +21,13 @@ from p4gen.cli.verb import verb
         ("leaf-spine --mode multiwrite --collective dispatch --loss 1%", "tokens to their experts, by MultiWrite"),
         ("star-8 --mode scin --collective allgather --loss 1%", "started by the switch, which reads operands: SCIN"),
         ("leaf-spine --plan plan.json --size 4M", "over a tree of `p4gen route tree`"),
+        ("star-8 --mode III --nccl-tests -b 1K -e 16M -f 4", "time and bandwidth by size, as nccl-tests prints them"),
         ("--schedule build/counterexample/schedule.yaml", "the events that `p4gen verify --out` has written"),
     ]
 )
 @simulation_options(always=False, more=collective_names())
 @own_options
+@table_options
 @click.option(
     "--schedule",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),

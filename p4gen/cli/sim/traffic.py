@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from p4gen.cli.defaults import TRAFFIC
+from p4gen.cli.nccltests import table_options
 from p4gen.cli.sim.options import simulation_options
 from p4gen.cli.values import LateChoice
 from p4gen.cli.verb import verb
@@ -32,6 +33,7 @@ def _patterns() -> Iterable[str]:
         ("clos:4x2x2 --pattern next --size 8M --dcqcn", "a ring of flows over the leaves"),
         ("clos:4x4x4 --pattern alltoall --size 4M --seed 1", "four groups at once, one host of each leaf"),
         ("leaf-spine --pattern flow --hosts h0,h4 --series flow.csv", "one flow, and its rate over time"),
+        ("leaf-spine --pattern alltoall --nccl-tests -b 4K -e 4M -f 4", "time and bandwidth by size"),
         ("leaf-spine --mode themis --hosts h0,h4 --loss 2%@leaf0-spine1 --ladder flow.svg", "what becomes of NACKs"),
     ]
 )
@@ -87,6 +89,7 @@ def _patterns() -> Iterable[str]:
 @click.option(
     "--interval", default=None, metavar="TIME", help=f"With --series: between two samples.  [{TRAFFIC['interval']}]"
 )
+@table_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
     """Run flows, AlltoAlls or rings between hosts; switches only forward, and spread packets as the program does.

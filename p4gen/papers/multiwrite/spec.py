@@ -166,6 +166,11 @@ class MultiwriteSpec(MemorySpec):
         return {name: str(getattr(self, name)) for name in fields}
 
     @property
+    @override
+    def unit_bytes(self) -> int:
+        return self.payload
+
+    @property
     def prunes(self) -> bool:
         """Whether copies that nobody wants are dropped in egress."""
         return self.replication is Replicate.PRUNE

@@ -200,6 +200,7 @@ class ScinSpec(MemorySpec):
         return 2 * self.payload if self.scaled else self.payload
 
     @property
+    @override
     def unit_bytes(self) -> int:
         """Bytes that calls count in: those of an element; if it has a scale, those of a block as 16-bit numbers."""
         return 2 * self.scale_block if self.scaled else self.element_bytes
