@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -63,6 +64,9 @@ class Communicator:
         self._station, self._member = station, member
         self._orders = ThreadPoolExecutor(1, f"{self.name} calls")
         """Makes the calls in order; those of quantised numbers are several calls of the group."""
+        self._waiting = 0
+        """Calls that wait in ``_orders``, or are being made there."""
+        self._lock = threading.Lock()
         self._results = ThreadPoolExecutor(1, f"{self.name} results")
         self._closed = False
         self._owned = owned
@@ -152,7 +156,7 @@ class Communicator:
         reduction = None if op is None else _known(Op, op, "op")
         array = np.zeros(0) if values is None else np.asarray(values)
         call = _Call(chosen, array, root, reduction, scale, timeout)
-        return self._later(lambda future: self._begin(future, call))
+        return self._later(lambda future: self._begin(future, call), waits=scale == "auto")
 
     def begin_exchange(self, send: Sequence[Array], receive: Sequence[Array]) -> Future[None]:
         """Send ``send[r]`` to each rank r, and fill ``receive[r]`` with what that rank sends: parts of any sizes, which
@@ -301,8 +305,8 @@ class Communicator:
 
         begun.add_done_callback(ended)
 
-    def _later(self, begin: Callable[[Future[T]], None]) -> Future[T]:
-        """A future that ``begin`` gets, after the calls before."""
+    def _later(self, begin: Callable[[Future[T]], None], *, waits: bool = False) -> Future[T]:
+        """A future that ``begin`` gets, after the calls before. ``waits``: ``begin`` waits for other ranks."""
         if self._closed:
             raise FailedError(f"this rank has left group {self.name}")
         future: Future[T] = Future()
@@ -314,7 +318,17 @@ class Communicator:
             except Exception as error:
                 future.set_exception(error)
 
-        self._orders.submit(run)
+        def run_there() -> None:
+            run()
+            with self._lock:
+                self._waiting -= 1
+
+        with self._lock:
+            if self._waiting or waits:
+                self._waiting += 1
+                self._orders.submit(run_there)
+            else:
+                run()
         return future
 
     @property

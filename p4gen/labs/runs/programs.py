@@ -75,7 +75,9 @@ def _configured(lab: Lab, host: str) -> HostAddresses:
 def _name_hosts(lab: Lab, found: Mapping[str, HostAddresses]) -> None:
     """Put the hosts' names into each host's own /etc/hosts: there is no name server, and who asks one waits for it."""
     file = lab.job.scratch / "hosts"
-    lines = [f"{ipv4_text(addresses.ip)} {host}\n" for host, addresses in found.items()]
+    texts = {host: ipv4_text(addresses.ip) for host, addresses in found.items()}
+    # PyTorch's store asks for the names of IPv4 addresses as IPv6 has them.
+    lines = [f"{text} {host}\n::ffff:{text} {host}.mapped\n" for host, text in texts.items()]
     file.write_text(_HOSTS.read_text(encoding="utf-8") + "".join(lines), encoding="utf-8")
     for host in found:
         command = [*lab.network.inside(host), "mount", "--bind", str(file), str(_HOSTS)]
