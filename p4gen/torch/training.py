@@ -24,7 +24,7 @@ import p4gen.torch  # noqa: F401 - registers the backend
 
 WIDTH: Final = 128
 LAYERS: Final = 4
-ROWS: Final = {"dp": 1024, "tp": 1024}
+ROWS: Final = {"dp": 2048, "tp": 1024}
 """Rows of a rank's batch; with tensor parallelism all ranks have the same one."""
 
 
