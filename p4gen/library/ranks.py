@@ -20,7 +20,6 @@ from p4gen.host.collectives.arrays import Array, array_type, divide, dtype_of
 from p4gen.host.collectives.plan import GroupConfig
 from p4gen.host.collectives.quantised import Blocks, Fixed, check_quantised
 from p4gen.library.stations import Station
-from p4gen.manager.ranks.calls import CallResult
 from p4gen.manager.ranks.member import Member
 from p4gen.manager.ranks.peers import Card, Peers
 from p4gen.vocabulary import DType, Op
@@ -28,8 +27,13 @@ from p4gen.vocabulary.message import Collective
 
 Scale = Literal["auto"] | float | None
 T = TypeVar("T")
+U = TypeVar("U")
 _LEAVING_S: Final = 10.0
 """Seconds for which a rank that leaves waits for the others."""
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 @dataclass(frozen=True)
@@ -171,7 +175,7 @@ class Communicator:
             _bytes(receive[self.rank])[:] = _bytes(np.ascontiguousarray(send[self.rank]))
             outgoing = {rank: _bytes(np.ascontiguousarray(part)) for rank, part in enumerate(send) if rank != self.rank}
             incoming = {rank: _bytes(room) for rank, room in enumerate(receive) if rank != self.rank}
-            peers.exchange(outgoing, incoming).add_done_callback(lambda done: _settle(future, done.result))
+            self._hand_over(peers.exchange(outgoing, incoming), future)
 
         return self._later(begin)
 
@@ -190,12 +194,12 @@ class Communicator:
     def begin_send(self, values: Array, to: int, tag: int = 0) -> Future[None]:
         """Begin to send; the future is done when the rank has the values."""
         self._check_other(to)
-        return self._connected().send(to, _bytes(np.ascontiguousarray(values)), tag)
+        return self._hand_over(self._connected().send(to, _bytes(np.ascontiguousarray(values)), tag), Future())
 
     def begin_receive(self, room: Array, source: int, tag: int = 0) -> Future[None]:
         """Begin to receive; the future is done when ``room`` has the message."""
         self._check_other(source)
-        return self._connected().receive(source, _bytes(room), tag)
+        return self._hand_over(self._connected().receive(source, _bytes(room), tag), Future())
 
     # --- the end ---
 
@@ -217,15 +221,16 @@ class Communicator:
         if self._closed:
             return
         self._closed = True
-        with contextlib.suppress(FailedError):  # others may have left already, and the group with them
-            if orderly:
+        if orderly:
+            with contextlib.suppress(FailedError):  # others may have left already, and the group with them
                 self._member.barrier(_LEAVING_S)
-        self._orders.shutdown(cancel_futures=True)
-        with contextlib.suppress(FailedError):
-            if orderly and self._owned:
-                self._station.leave(self._member, _LEAVING_S)
+                if self._owned:
+                    self._station.leave(self._member, _LEAVING_S)
+        with contextlib.suppress(FailedError):  # the loop has ended
+            self._station.loop.run_there(lambda: self._member.end(f"{self.ranks[self.rank]} has left"))
+        self._orders.shutdown()
         self._results.shutdown()
-        self._station.release()
+        self._station.release(self.name if self._owned and not orderly else "")
 
     # --- calls, in the thread that makes them ---
 
@@ -296,14 +301,20 @@ class Communicator:
         if self._program.hop_by_hop and call.collective not in (Collective.ALLREDUCE, Collective.BARRIER):
             self._member.begin(Collective.BARRIER)
         begun = self._member.begin(call.collective, call.values, call.root, call.op, call.timeout)
+        self._hand_over(begun, future, lambda result: after(result.value))
+
+    def _hand_over(self, done: Future[T], future: Future[U], after: Callable[[T], U] = _same) -> Future[U]:
+        """End ``future`` when ``done`` has ended, with what ``after`` makes of its result: in a thread of its own, as
+        the loop must not wait for it."""
 
         def settle() -> None:
-            _settle(future, lambda: after(begun.result().value))
+            try:
+                future.set_result(after(done.result()))
+            except Exception as error:
+                future.set_exception(error)
 
-        def ended(_: Future[CallResult]) -> None:
-            self._results.submit(settle)
-
-        begun.add_done_callback(ended)
+        done.add_done_callback(lambda _: self._results.submit(settle))
+        return future
 
     def _later(self, begin: Callable[[Future[T]], None], *, waits: bool = False) -> Future[T]:
         """A future that ``begin`` gets, after the calls before. ``waits``: ``begin`` waits for other ranks."""
@@ -361,6 +372,8 @@ class Communicator:
         return peers
 
     def _connected(self) -> Peers:
+        if self._closed or self._member.ended:
+            raise FailedError(self._member.ended or f"this rank has left group {self.name}")
         if self._peers is None:
             raise InputError(f"group {self.name} has no connections between ranks: the program has no AllGather")
         return self._peers
@@ -407,13 +420,6 @@ def join(
     except BaseException:
         station.release()
         raise
-
-
-def _settle(future: Future[T], result: Callable[[], T]) -> None:
-    try:
-        future.set_result(result())
-    except Exception as error:
-        future.set_exception(error)
 
 
 def _known(kind: Callable[[str], T], text: str, what: str) -> T:

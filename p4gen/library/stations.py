@@ -79,13 +79,17 @@ class Station:
             station._users += 1
             return station
 
-    def release(self) -> None:
-        """One user less."""
+    def release(self, group: str = "") -> None:
+        """One user less. If others stay, the group that this one has abandoned is destroyed; if not, the manager
+        notices that the host has gone, and says so to the other ranks."""
         with self._lock:
             self._users -= 1
             if not self._users:
                 del self._all[self._key]
                 self._opened.close()
+            elif group:
+                with contextlib.suppress(ManagerError):  # it has gone already
+                    self.manager.destroy_group(group)
 
     def ranks(self, given: Sequence[str] | None) -> tuple[str, ...]:
         """The hosts of a group; none if nobody says."""
@@ -118,12 +122,13 @@ class Station:
         ``ranks``, ``FailedError`` when it is not active within ``timeout`` seconds."""
         until = time.monotonic() + timeout
         member = self._host.member(group, timeout)
-        while member.rank is None or member.program is None:
-            if member.ended:
-                raise FailedError(member.ended)
+        while member.ended or member.rank is None or member.program is None:
             if time.monotonic() > until:
-                raise FailedError(f"group {group} is not active after {timeout:g} s: {member.reason or member.state}")
+                why = member.ended or member.reason or member.state
+                raise FailedError(f"group {group} is not active after {timeout:g} s: {why}")
             time.sleep(_LOOK_S)
+            if member.ended:  # an earlier group of this name
+                member = self._host.member(group, max(0.0, until - time.monotonic()))
         found = self.manager.group(group).spec.ranks
         if ranks and tuple(ranks) != found:
             raise InputError(f"group {group} has the ranks {' '.join(found)}, not {' '.join(ranks)}")

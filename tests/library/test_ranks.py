@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -44,7 +44,7 @@ class Place:
             self.cluster.manager.destroy(member.group)
         until(lambda: bool(member.ended))
 
-    def release(self) -> None:
+    def release(self, group: str = "") -> None:
         """The cluster ends by itself."""
 
 
@@ -253,6 +253,35 @@ def test_another_message_than_expected_is_an_error(size: int, tag: int, cause: s
         expected = cause if size == 4 else "the connection has failed"
         with pytest.raises(FailedError, match=expected):
             ranks.all[0].receive(np.zeros(size), 1, tag, timeout=PATIENCE_S)
+
+
+def test_a_rank_that_abandons_its_group_waits_for_nobody() -> None:
+    """Not even for a call whose exponents others have to agree on."""
+    with cluster_of("II") as cluster:
+        first = Ranks(cluster).all[0]
+        waiting = first.begin("allreduce", np.zeros(4, np.float32), scale="auto")
+        message = first.begin_receive(np.zeros(4), 1)
+        first.abandon()
+        for future in (waiting, message):
+            with pytest.raises(FailedError, match="h0 has left"):
+                future.result(PATIENCE_S)
+
+
+def test_what_is_called_when_a_message_has_come_may_make_calls(ranks: Ranks) -> None:
+    def act(rank: Communicator) -> int:
+        room = np.zeros(4, np.int32)
+        sent = rank.begin_send(np.ones(4, np.int32), (rank.rank + 1) % 4)
+        received = rank.begin_receive(room, (rank.rank - 1) % 4)
+        then: Future[int] = Future()
+        received.add_done_callback(
+            lambda _: rank.begin("allreduce", room).add_done_callback(
+                lambda total: then.set_result(int(cast(Any, total.result()).sum()))
+            )
+        )
+        sent.result(PATIENCE_S)
+        return then.result(PATIENCE_S)
+
+    assert ranks.together(act) == [16] * 4
 
 
 def test_all_leave_together_and_the_group_is_gone() -> None:

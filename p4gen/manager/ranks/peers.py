@@ -160,6 +160,7 @@ class Peers:
     def __init__(self, nic: RawNic, rank: int, gateway: int, cards: Sequence[Card], names: Sequence[str]) -> None:
         self._nic, self._rank = nic, rank
         self._connections: dict[tuple[int, Kind], _Connection] = {}
+        self._ended = ""
 
         def connect() -> None:
             mine = cards[rank]
@@ -174,18 +175,18 @@ class Peers:
 
     def send(self, to: int, data: memoryview, tag: int = 0) -> Future[None]:
         """Send a message to a rank. The future is done when the rank has it."""
-        return self._nic.loop.run_there(lambda: self._connections[to, Kind.MESSAGE].send(data, tag))
+        return self._nic.loop.run_there(lambda: self._end_at(to).send(data, tag))
 
     def receive(self, source: int, room: memoryview, tag: int = 0) -> Future[None]:
         """Receive a rank's next message, which must fill ``room``."""
-        return self._nic.loop.run_there(lambda: self._connections[source, Kind.MESSAGE].receive(room, tag))
+        return self._nic.loop.run_there(lambda: self._end_at(source).receive(room, tag))
 
     def exchange(self, send: Mapping[int, memoryview], receive: Mapping[int, memoryview]) -> Future[None]:
         """This rank's part of an exchange: what it sends to others and what it receives from them, by rank. Empty parts
         are left out at both ends. All ranks make the same exchanges in the same order."""
 
         def begin() -> Future[None]:
-            ends = {rank: end for (rank, kind), end in self._connections.items() if kind is Kind.EXCHANGE}
+            ends = {rank: self._end_at(rank, Kind.EXCHANGE) for rank in {*send, *receive}}
             # Each rank begins with its right neighbour, so that no rank is everybody's first.
             order = sorted(send, key=lambda other: (other < self._rank, other))
             arriving = [ends[source].receive(room, 0) for source, room in receive.items() if room]
@@ -194,10 +195,16 @@ class Peers:
         return self._nic.loop.run_there(begin)
 
     def end(self, reason: str) -> None:
-        """End all connections, on the loop; what waits fails with this reason."""
-        connections, self._connections = self._connections, {}
-        for connection in connections.values():
+        """End all connections, on the loop; what waits fails with this reason, and so does what is begun later."""
+        self._ended = reason
+        for connection in self._connections.values():
             connection.end(reason)
+        self._connections.clear()
+
+    def _end_at(self, rank: int, kind: Kind = Kind.MESSAGE) -> _Connection:
+        if self._ended:
+            raise FailedError(self._ended)
+        return self._connections[rank, kind]
 
 
 def _all_of(parts: Sequence[Future[None]]) -> Future[None]:
