@@ -44,7 +44,7 @@ dist.all_reduce(transposed)
 assert torch.equal(transposed, total.t())
 not_finite = torch.tensor([1.0, float("nan") if rank == 1 else 1.0])
 dist.all_reduce(not_finite)
-assert not_finite.isnan().all(), not_finite
+assert not_finite[1].isnan(), not_finite  # and what shares its exponent
 with pytest.raises(p4gen.InputError, match="inc has SUM, AVG, MIN and MAX"):
     dist.all_reduce(every[rank].clone(), dist.ReduceOp.PRODUCT)
 
