@@ -52,7 +52,8 @@ class Communicator:
     The six collectives, ``all_to_all``, ``send`` and ``receive`` wait for the result; the methods ``begin…`` return
     futures. A future's arguments must not be changed before it is done. All raise ``InputError`` for a call that the
     group cannot make, and ``FailedError`` when the group has ended, a connection has failed, or ``timeout`` seconds
-    have passed (None: no limit). While the manager moves a group to another tree, calls take longer, and do not fail.
+    have passed (None: no limit). Over connections between ranks that is a ``TimeoutError``, after which they cannot be
+    used. While the manager moves a group to another tree, calls take longer, and do not fail.
 
     Reductions take elements that the program on the switches adds. Floating-point numbers on a program that adds
     integers need a ``scale``: ``"auto"`` has all ranks agree on an exponent for each 256 numbers

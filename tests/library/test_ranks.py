@@ -117,6 +117,19 @@ def test_what_only_moves_data_takes_any_type(ranks: Ranks, kind: type) -> None:
         assert (found == every[3].reshape(1, 13)).all()
 
 
+def test_nothing_is_reduced_and_moved_too(ranks: Ranks) -> None:
+    """Shards of small models are empty at some ranks."""
+    nothing = np.zeros((0, 3), np.float32)
+    assert [found.shape for found in ranks.together(lambda r: r.all_reduce(nothing, scale="auto"))] == [(0, 3)] * 4
+    assert [found.shape for found in ranks.together(lambda r: r.all_reduce(nothing, scale=2.0))] == [(0, 3)] * 4
+    assert [found.shape for found in ranks.together(lambda r: r.reduce_scatter(nothing, scale="auto"))] == [(0,)] * 4
+    assert [found.shape for found in ranks.together(lambda r: r.all_gather(nothing))] == [(0,)] * 4
+    assert [found.shape for found in ranks.together(lambda r: r.broadcast(nothing, 1))] == [(0, 3)] * 4
+    assert [found.shape for found in ranks.together(lambda r: r.all_to_all(nothing))] == [(0,)] * 4
+    for found in ranks.together(lambda r: r.all_reduce(np.array(r.rank, np.float32), scale="auto")):
+        assert (found.shape, float(found)) == ((), 6.0)
+
+
 @pytest.mark.parametrize("size", [1, BLOCK, 5 * BLOCK + 4])
 def test_agreed_exponents_are_as_good_as_float32(ranks: Ranks, size: int) -> None:
     every = [drawn(rank, size, np.float32) * 10.0 ** (rank * 3 - 6) for rank in range(4)]
