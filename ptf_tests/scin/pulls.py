@@ -311,10 +311,11 @@ class PullTest(SwitchTest):
 
     def silence(self, call: Call, ticks: int, again: Sequence[Output]) -> None:
         """So many ticks behind something new, without anything new: ``again`` leaves at the first of them that has no
-        news, the second, the fourth and so on."""
+        news, the second, the fourth and so on, from the 128th on at every 128th."""
         for number in range(ticks):
             self.tick(call.context)
-            self.expect(again if number and number & (number - 1) == 0 else [])
+            acts = number and (number & (number - 1) == 0 or number % 128 == 0)
+            self.expect(again if acts else [])
 
     # --- what they get ---
 

@@ -158,13 +158,13 @@ class TickAcknowledgesNoFlag(PullTest):
 
 
 class FlagsAreRepeatedForGood(PullTest):
-    """After 4,096 ticks a flag is repeated at every 2,048th, at the 4,096th, too."""
+    """From the 128th tick on a flag is repeated at every 128th, at the 4,096th and behind it, too."""
 
     def runTest(self) -> None:
         context = self.served()
         call = self.begin(context, 0)
         self.took_flag(call, 1, 2)
-        for ticks, times in ((4095, 12), (2, 1), (2046, 0), (2, 1)):
+        for ticks, times in ((4095, 38), (2, 1), (126, 0), (2, 1)):
             for _ in range(ticks):
                 self.tick(context)
             self.expect([self.flag(call, 3)] * times)
@@ -227,7 +227,7 @@ class NothingIsWaitedFor(PullTest):
 
 
 class LostFlagIsRepeatedForEver(PullTest):
-    """A flag is not given up: from the 4,096th tick without an answer on, every 2,048th brings it again."""
+    """A flag is not given up: from the 128th tick without an answer on, every 128th brings it again."""
 
     def unfit(self) -> str | None:
         return "the last WRITE is the flag" if self.spec.ordered else None
@@ -241,7 +241,7 @@ class LostFlagIsRepeatedForEver(PullTest):
         self.expect(self.flags(call))
         self.took_flag(call, 1, 3)
         passed = -1
-        for number in (*(1 << power for power in range(13)), 6144, 8192):
+        for number in (1, 2, 4, 8, 16, 32, 64, *range(128, 4353, 128)):
             for _ in range(passed + 1, number):
                 self.tick(call.context)
             self.expect_nothing()

@@ -238,6 +238,14 @@ def test_scripted_losses(kind: str) -> None:
     assert sum(count for reason, count in result.drops.items() if "script" in reason) == 2
 
 
+@pytest.mark.parametrize("kind", ["UP_DATA", "DOWN_DATA"])
+@pytest.mark.parametrize("completion", COMPLETIONS)
+def test_many_attempts_in_a_row_may_be_lost(kind: str, completion: str) -> None:
+    """As bursts lose them: with doubled waits, 4,000 ticks had no thirteenth."""
+    faults = Faults(scripts=(Script.parse(f"drop 6-35 {kind} of rank 1"),))
+    passed(order(spec={"waves": 1, "wave": 1, "completion": completion}, repeat=1, faults=faults))
+
+
 @pytest.mark.parametrize("icrc", ["recompute", "set", "ignore"])
 def test_nics_check_the_icrc_that_programs_give(icrc: str) -> None:
     passed(order(spec={"icrc": icrc}))
