@@ -88,7 +88,7 @@ class LabRequest:
         if spec.takes_part and "groups" not in spec.model_fields_set:
             hosts = wanted.ranks or topology.rank_hosts
             sync, collectives = served(serving(spec), hosts)
-            request = GroupRequest(hosts, sync=sync, collectives=collectives)
+            request = GroupRequest(hosts, sync=sync, collectives=wanted.called(collectives))
             if sync is PsnSync.SUBGROUPS and (needed := contexts_needed(topology, [request])) > serving(spec).groups:
                 spec = spec_from(self.spec_file, default | given | {"groups": str(needed)})
         return spec

@@ -40,15 +40,15 @@ class Groups(Parties):
     def init(
         self, name: str, ranks: Sequence[str], root: str | None = None, packets: int = 0, *, number: int = 0
     ) -> GroupStatus:
-        """Create a group of these hosts, for all collectives that the program can serve. When this returns, all ranks
-        have joined. ``packets``: what the memory that ranks offer has room for, at least. ``number``:
-        which of the scenario's groups it is."""
+        """Create a group of these hosts, for what the program can serve of the collectives that are called
+        (``Wanted.called``). When this returns, all ranks have joined. ``packets``: what the memory that ranks offer has
+        room for, at least. ``number``: which of the scenario's groups it is."""
         self._lab.check_hosts(ranks)
         scenario = self._lab.job.wanted
         wanted = GroupSpec(name, tuple(ranks), root, fallback=scenario.fallback, duty=scenario.duty(number))
         sync, collectives = served(serving(self._lab.job.spec), ranks)
         # If it can serve none, the manager says why.
-        wanted = replace(wanted, sync=sync, collectives=collectives) if collectives else wanted
+        wanted = replace(wanted, sync=sync, collectives=scenario.called(collectives)) if collectives else wanted
         offers = self._lab.job.spec.uses_memory
         status = self._with_memory(wanted, packets) if offers else self._lab.manager.init_group(wanted)
         self.join(status)

@@ -11,6 +11,7 @@ from p4gen.records import from_plain, to_plain
 from p4gen.switch import targets
 from p4gen.switch.running import Program
 from p4gen.vocabulary import ProgramSpec
+from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.topology import Link, TopologySpec, load_topology
 
 JOIN_S = 120.0
@@ -59,6 +60,12 @@ class Wanted:
     """Of ``bandwidths``: the first size, the last one, and the factor between sizes."""
     duties: tuple[float, ...] = ()
     """The shares of time in which groups communicate: one for all, or one for each."""
+
+    def called(self, served: frozenset[Collective]) -> frozenset[Collective]:
+        """What groups are for, of the collectives that programs can serve: a scenario's own, and Barriers between its
+        calls; all of them if users say later what they call."""
+        called = (self.collective, Collective.BARRIER) if self.what in ("scenario", "measure") else ()
+        return frozenset(each for each in served if each in called) or served
 
     def duty(self, number: int) -> float:
         """That of the group of this number, from 0."""

@@ -17,7 +17,10 @@ from patience import PATIENCE_S
 from pydantic import TypeAdapter, ValidationError
 
 from p4gen.cli.app import cli
+from p4gen.cli.labrequest import LabRequest
+from p4gen.cli.options import spec_fields
 from p4gen.errors import FailedError, InputError, MissingToolError
+from p4gen.families import serving
 from p4gen.host.transport.clock import MS
 from p4gen.labs import calls, prerequisites, scratch
 from p4gen.labs.hosts.hosts import HostClient
@@ -106,6 +109,16 @@ def test_the_memory_that_there_is_bounds_a_call(monkeypatch: pytest.MonkeyPatch)
         calls.CallOrder.wanted(spec, Wanted(size=2 << 20), 4)
     monkeypatch.undo()
     assert calls.free_memory() > 0
+
+
+@pytest.mark.parametrize(
+    ("wanted", "contexts"), [(Wanted(), 9), (Wanted("measure"), 4), (Wanted("scenario", "reduce", root=1), 5)]
+)
+def test_programs_have_contexts_for_what_is_called(wanted: Wanted, contexts: int) -> None:
+    """Mode I has one for AllReduce and Barrier, and for each root of a Reduce or a Broadcast; four by default."""
+    options = dict.fromkeys(spec_fields()) | {"mode": "I", "measure": wanted.what == "measure", "target": "embedded"}
+    spec = LabRequest("star-4", None, options).spec(load_topology("star-4"), wanted)
+    assert serving(spec).groups == contexts
 
 
 def test_a_malformed_topology_is_told_with_its_place(tmp_path: Path) -> None:
