@@ -132,10 +132,15 @@ def divide(values: Array, ranks: int) -> list[Array]:
 
 def dtype_of(values: Array) -> DType:
     """The dtype as control messages name it. Raises ``InputError`` for a dtype without a wire code."""
+    return _named(values.dtype)
+
+
+@functools.cache
+def _named(numpy: np.dtype[Any]) -> DType:
     for dtype in DType:
-        if values.dtype.name == dtype.number_format.numpy and values.dtype.isnative:
+        if numpy.name == dtype.number_format.numpy and numpy.isnative:
             return dtype
-    raise InputError(f"elements are {values.dtype}; collectives work on {' and '.join(DType)}")
+    raise InputError(f"elements are {numpy}; collectives work on {' and '.join(DType)}")
 
 
 def check_root(root: int, ranks: int) -> None:
@@ -149,6 +154,7 @@ def _padded(elements: int, packet: int, size: int) -> int:
     return -(-elements // lanes) * lanes
 
 
+@functools.cache
 def _bits(size: int) -> np.dtype[Any]:
     """Unsigned integers with the bits of elements of ``size`` bytes. NumPy swaps the bytes of its own types only."""
     return np.dtype(f"u{size}")

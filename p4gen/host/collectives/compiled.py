@@ -64,12 +64,14 @@ class Channel:
         return run
 
     def begin(self, run: PhaseRun) -> None:
-        """Start a phase, which ``prepare`` has returned: send its messages, up to the window."""
+        """Start a phase, the oldest that ``prepare`` has returned and that has not ended: send its messages, up to the
+        window."""
+        assert run is self._runs[0]
         if self.pair.broken is not None:
             self._owner.channel_failed(self.pair.broken)
             return
         run.begun = True
-        channels.begin(self._world.place, self._record, self._places()[self._runs.index(run)])
+        channels.begin(self._world.place, self._record, int(self._row["run"]))
 
     def stop(self) -> None:
         """Send nothing more."""
@@ -86,8 +88,8 @@ class Channel:
     def end(self) -> None:
         """The oldest run is complete."""
         self.stop()
-        self.count()
         run = self._runs.popleft()
+        self._count(int(self._row["run"]), run)
         channels.give_run(self._world.place, self._record)
         self._owner.run_ended(run)
 
@@ -102,15 +104,19 @@ class Channel:
     def count(self) -> None:
         """Take over the counts of all runs."""
         for place, run in zip(self._places(), self._runs, strict=True):
-            row, invocation = self._world.runs[place], run.invocation
-            sent, received = int(row["sent"]), int(row["received"])
-            invocation.messages_sent += sent - run.sent
-            invocation.messages_received += received - run.received
-            run.posted, run.rooms, run.left = int(row["posted"]), int(row["rooms"]), int(row["left"])
-            run.sent, run.received = sent, received
-            if row["last_result"] != NONE:
-                last = int(row["last_result"])
-                invocation.last_result = max(last, invocation.last_result or last)
+            self._count(place, run)
+
+    def _count(self, place: int, run: PhaseRun) -> None:
+        """Take over a run's counts from its record."""
+        row, invocation = self._world.runs[place], run.invocation
+        sent, received = int(row["sent"]), int(row["received"])
+        invocation.messages_sent += sent - run.sent
+        invocation.messages_received += received - run.received
+        run.posted, run.rooms, run.left = int(row["posted"]), int(row["rooms"]), int(row["left"])
+        run.sent, run.received = sent, received
+        if row["last_result"] != NONE:
+            last = int(row["last_result"])
+            invocation.last_result = max(last, invocation.last_result or last)
 
     def find_memory(self) -> None:
         """Set the addresses of runs, and of the messages and receives that are posted for them."""

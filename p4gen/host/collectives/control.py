@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +14,8 @@ from p4gen.vocabulary import DType, Numbers, Op
 from p4gen.vocabulary.message import MAX_PACKETS, MAX_RANKS, MESSAGE, Collective
 from p4gen.vocabulary.reductions import numbers_of
 
+_KNOWN: Final = 256
+"""Messages whose immediate values are kept: ranks repeat the same calls."""
 _BY_CODE: Final = {collective.code: collective for collective in Collective}
 
 
@@ -32,6 +35,7 @@ class Control:
         if not 0 <= self.root < MAX_RANKS:
             raise ValueError(f"root {self.root} is not in 0 to {MAX_RANKS - 1}")
 
+    @functools.lru_cache(_KNOWN)  # noqa: B019 - these are small, and few
     def encode(self) -> int:
         """The immediate value, 32 bits."""
         numbers = Numbers(self.op, self.dtype).code
