@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -260,6 +261,43 @@ def test_a_deadline_says_what_is_missing(cluster_iii: Cluster) -> None:
     cluster.manager.hold_ready.set()
     for future in [member.begin(Collective.BARRIER) for member in ranks[1:]]:
         future.result(PATIENCE_S)
+
+
+def test_calls_with_other_patience_fail_in_their_own_time(cluster: Cluster) -> None:
+    (first, *_) = activate(cluster)
+    values = np.arange(8, dtype=np.int32)
+    patient, impatient, last = (first.begin(Collective.ALLREDUCE, values, deadline=t) for t in (0.3, 0.05, 0.1))
+    with pytest.raises(FailedError, match=r"0\.05 s"):
+        impatient.result(PATIENCE_S)
+    with pytest.raises(FailedError, match=r"0\.1 s"):
+        last.result(PATIENCE_S)
+    with pytest.raises(FailedError, match=r"0\.3 s"):
+        patient.result(PATIENCE_S)
+    ended = threading.Event()
+    first.begin(Collective.ALLREDUCE, values, deadline=0.01).add_done_callback(lambda _: ended.set())
+    assert ended.wait(PATIENCE_S)
+
+
+def test_a_call_may_be_made_where_the_one_before_ends(cluster: Cluster) -> None:
+    """On the host's loop, in the middle of what compiled code has asked for."""
+    ranks, calls = activate(cluster), 8
+    values = np.arange(8, dtype=np.int32)
+    left = [calls - 1] * len(ranks)
+    results: list[Future[CallResult]] = [Future() for _ in ranks]
+
+    def again(number: int, ended: Future[CallResult]) -> None:
+        if left[number]:
+            left[number] -= 1
+            begun = ranks[number].begin(Collective.ALLREDUCE, ended.result().value)
+            begun.add_done_callback(partial(again, number))
+        else:
+            results[number].set_result(ended.result())
+
+    for number, member in enumerate(ranks):
+        member.begin(Collective.ALLREDUCE, values).add_done_callback(partial(again, number))
+    for future in results:
+        assert same(future, values * 4**calls)
+    assert [member.completed for member in ranks] == [calls] * len(ranks)
 
 
 def test_a_group_that_goes_fails_its_calls(cluster: Cluster) -> None:

@@ -51,7 +51,7 @@ class RealTimeLoop:
     comparable.
 
     ``now`` is updated once per turn and by ``refresh``. Timers are late by up to a millisecond plus the length of a
-    turn. Only ``call_soon_threadsafe`` and ``stop`` may be called from other threads.
+    turn. Only ``call``, ``call_soon_threadsafe`` and ``stop`` may be called from other threads.
     """
 
     def __init__(self) -> None:
@@ -113,6 +113,13 @@ class RealTimeLoop:
                 return
             self._woken = True
         self._wake()
+
+    def call(self, action: Action, arg: Any = None) -> None:
+        """Call ``action(arg)`` on the loop: at once if the caller is there, otherwise as ``call_soon_threadsafe``."""
+        if self.inside:
+            action(arg)
+        else:
+            self.call_soon_threadsafe(action, arg)
 
     def run_there(self, action: Callable[[], T]) -> T:
         """Run ``action`` on the loop, from another thread, and wait for its result. Raises what it raises, and

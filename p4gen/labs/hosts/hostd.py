@@ -82,9 +82,11 @@ class Daemon:
     def prepare(self, request: Request) -> dict[str, Any]:
         """Draw the data of a batch of calls."""
         batch, group, spec = from_plain(Batch, request["batch"]), request["group"], self.job.spec
+        size = self.ranks.size(group)
+        plans = {call: call.plan(spec, size) for call in set(batch.calls)}
         calls = []
         for number, call in enumerate(batch.calls, batch.first):
-            drawn = call.plan(spec, self.ranks.size(group)).draw(np.random.default_rng([batch.seed, number]))
+            drawn = plans[call].draw(np.random.default_rng([batch.seed, number]))
             calls.append(self.ranks.prepared(group, drawn, call.size))
         self._tasks[group] = BatchTask(group, self.ranks, calls, batch)
         return {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -44,8 +45,8 @@ class Answer:
 
 
 class BatchTask:
-    """A host's part in a batch (``p4gen.net.job.Task``), in real time: a thread makes each call when the one before has
-    ended, and any other may wait for the end."""
+    """A host's part in a batch (``p4gen.net.job.Task``), in real time. Each call is made on the host's loop, where the
+    one before ends, and any other thread may wait for the end."""
 
     STATE: ClassVar[tuple[str, ...]] = ()
 
@@ -54,11 +55,13 @@ class BatchTask:
         self._ranks, self._calls, self._batch = ranks, calls, batch
         self._results: list[CallResult] = []
         self._problem = ""
+        self._until = 0.0
         self._over = threading.Event()
 
     def start(self) -> None:
-        """Begin to make the calls, in a thread of their own."""
-        threading.Thread(target=self._make_all, name=f"calls of {self.name}", daemon=True).start()
+        """Begin to make the calls."""
+        self._until = time.monotonic() + self._batch.deadline
+        self._next(None)
 
     @property
     def done(self) -> bool:
@@ -90,11 +93,15 @@ class BatchTask:
             for call, r in zip(self._calls, self._results, strict=True)
         ]
 
-    def _make_all(self) -> None:
-        until = time.monotonic() + self._batch.deadline
+    def _next(self, ended: Future[CallResult] | None) -> None:
+        """Make the next call, after one that has ended."""
         try:
-            for call in self._calls:
-                self._results.append(call.begin(max(0.0, round(until - time.monotonic(), 1))).result())
+            if ended is not None:
+                self._results.append(ended.result())
+            if len(self._results) < len(self._calls):
+                left = max(0.0, round(self._until - time.monotonic(), 1))
+                self._calls[len(self._results)].begin(left).add_done_callback(self._next)
+                return
         except Exception as error:
             name = self._batch.calls[len(self._results)].collective
             reason = error.reason if isinstance(error, P4genError) else f"{type(error).__name__}: {error}"

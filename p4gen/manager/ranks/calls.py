@@ -40,6 +40,10 @@ class RankCall:
     values: Array
     root: int
     op: Op | None
+    patience: float | None = None
+    """Seconds after which it has failed; None: it waits for ever."""
+    until: int | None = None
+    """When these have passed, ps; None before it is waiting."""
     future: Future[CallResult] = field(default_factory=Future)
     begun: int = 0
     asked: bool = False
@@ -48,6 +52,20 @@ class RankCall:
     """The last invocation of the call."""
     started: int | None = None
     """The time at which it began in an earlier generation."""
+    checked: GroupConfig | None = field(default=None, repr=False)
+    """The configuration that it has been checked against."""
+
+    def check(self, config: GroupConfig) -> None:
+        """Raises ``InputError`` for a call that would be refused at every rank."""
+        if config is self.checked:
+            return
+        if self.collective is not Collective.BARRIER:
+            config.kind(dtype_of(self.values), self.op)
+        if self.collective in ROOTED:
+            check_root(self.root, config.size)
+        if self.collective is Collective.REDUCE_SCATTER:
+            divide(self.values, config.size)
+        self.checked = config
 
     def make(self, communicator: Collectives) -> Invocation:
         """Make the call in one generation of the group."""
@@ -57,14 +75,3 @@ class RankCall:
         """End the call with an error, unless it has ended."""
         if not self.future.done():
             self.future.set_exception(FailedError(reason))
-
-
-def check_call(config: GroupConfig, collective: Collective, values: Array, root: int, op: Op | None) -> None:
-    """Raises ``InputError`` for a call that would be refused at every rank."""
-    if collective is Collective.BARRIER:
-        return
-    config.kind(dtype_of(values), op)
-    if collective in ROOTED:
-        check_root(root, config.size)
-    if collective is Collective.REDUCE_SCATTER:
-        divide(values, config.size)

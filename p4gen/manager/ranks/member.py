@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
@@ -23,7 +22,7 @@ from p4gen.host.collectives.striped import StripedCommunicator
 from p4gen.host.transport.clock import SECOND
 from p4gen.host.transport.rc import QueuePair
 from p4gen.manager.api import Code, HostManager, ManagerError, RankConfig, RankReport
-from p4gen.manager.ranks.calls import ROOTED, CallResult, RankCall, check_call
+from p4gen.manager.ranks.calls import ROOTED, CallResult, RankCall
 from p4gen.manager.ranks.follower import KEPT, Follower
 from p4gen.manager.ranks.ranks import TIMEOUT, group_config, ring_config, tree_configs
 from p4gen.vocabulary import Op
@@ -37,7 +36,8 @@ AHEAD: Final = KEPT // 2
 
 
 class Member(Follower):
-    """A rank of a group; created by ``Host.member``. Methods may be called from all threads but the loop's.
+    """A rank of a group; created by ``Host.member``. Methods may be called from all threads; on the loop's, those that
+    wait may not.
 
     All ranks make the same calls in the same order. A call waits as long as the group is broken. With a ``deadline``
     (seconds) it fails with the reason but keeps its position: other ranks may have completed it, so it is executed when
@@ -65,6 +65,8 @@ class Member(Follower):
         """Calls that the communicator is executing, in order; None is a Barrier that was added between them."""
         self._unconfirmed = 0
         """Calls on the ring that other ranks may not have begun."""
+        self._looks_at: int | None = None
+        """When it looks for calls that are overdue next; None without calls that have a deadline."""
         self._failure = ""
         """Why calls cannot complete in this generation."""
         self._asking = False
@@ -111,13 +113,11 @@ class Member(Follower):
         future. The future raises ``FailedError`` for all other errors.
         """
         copy: Array = np.array(np.zeros(0) if values is None else values)
+        call = RankCall(collective, copy, root, op, deadline)
         if self._config is not None:
-            check_call(self._config, collective, copy, root, op)
-        call = RankCall(collective, copy, root, op)
+            call.check(self._config)
         call.future.set_running_or_notify_cancel()  # other ranks count on the call: it cannot be cancelled
-        self._loop.call_soon_threadsafe(self._add, call)
-        if deadline is not None:
-            self._loop.call_soon_threadsafe(self._limit, (weakref.ref(call), deadline))
+        self._loop.call(self._add, call)
         return call.future
 
     @property
@@ -158,6 +158,7 @@ class Member(Follower):
             call.fail(f"{call.collective} of group {self.group}: {self._ended}")
             return
         self._queue.append(call)
+        self._limit(call)
         self._watch_counters()
         if self._failure:
             call.fail(f"{call.collective} of group {self.group}: {self._failure}")
@@ -166,15 +167,26 @@ class Member(Follower):
         elif self._running:
             self._make(call)
 
-    def _limit(self, which: tuple[weakref.ref[RankCall], float]) -> None:
-        seconds = which[1]
-        self._loop.at(self._loop.now + int(seconds * SECOND), self._overdue, which)
+    def _limit(self, call: RankCall) -> None:
+        """Have a call fail when it is overdue. It keeps its position."""
+        if call.patience is not None:
+            call.until = self._loop.now + int(call.patience * SECOND)
+            if self._looks_at is None or call.until < self._looks_at:
+                self._looks_at = call.until
+                self._loop.at(call.until, self._look, call.until)
 
-    def _overdue(self, which: tuple[weakref.ref[RankCall], float]) -> None:
-        reference, seconds = which
-        call = reference()
-        if call is not None:
-            call.fail(f"{call.collective} of group {self.group} has not ended in {seconds:g} s: {self._why()}")
+    def _look(self, at: int) -> None:
+        """Fail the calls that are overdue."""
+        if at != self._looks_at:
+            return  # it has looked since, for a call with less patience
+        for call in [*self._queue]:
+            if call.until is not None and call.until <= self._loop.now:
+                why = f"has not ended in {call.patience:g} s: {self._why()}"
+                call.fail(f"{call.collective} of group {self.group} {why}")
+        waiting = [call.until for call in self._queue if call.until is not None and not call.future.done()]
+        self._looks_at = min(waiting, default=None)
+        if self._looks_at is not None:
+            self._loop.at(self._looks_at, self._look, self._looks_at)
 
     def _make(self, call: RankCall) -> None:
         assert self._communicator is not None
@@ -185,7 +197,7 @@ class Member(Follower):
         self._under_way.append(call)
         try:
             assert self._config is not None
-            check_call(self._config, call.collective, call.values, call.root, call.op)
+            call.check(self._config)
             call.invocation = call.make(self._communicator)
         except InputError as error:
             self._under_way.pop()
