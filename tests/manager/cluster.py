@@ -129,6 +129,10 @@ class Switches:
                 if ticked(context, placed.edge):
                     yield key.switch, tick(placed, TICK_S)
 
+    def _due(self) -> Sequence[tuple[str, bytes]]:
+        """The ticks of a round, each with its switch."""
+        return self._ticks
+
     def _run(self) -> None:
         poll = select.poll()
         for descriptor in self._by_descriptor:
@@ -143,7 +147,7 @@ class Switches:
             with self._lock:
                 if time.monotonic() >= next_tick:
                     next_tick = time.monotonic() + TICK_S
-                    for switch, frame in self._ticks:
+                    for switch, frame in self._due():
                         arrived[switch].append((PORT, frame))
                 inbox += arrived.items()
                 while inbox:

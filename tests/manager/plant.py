@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from typing_extensions import override
+
+from p4gen.groups.ticks import tick
 from p4gen.host.raw import RawNic
 from p4gen.host.transport.clock import MS
 from p4gen.host.transport.realtime import RealTimeLoop
@@ -12,12 +15,12 @@ from p4gen.manager.api import HostInfo
 from p4gen.manager.ranks.host import Host
 from p4gen.vocabulary import ServingSpec
 
-from .cluster import SocketPort, Switches, socket_ports
+from .cluster import TICK_S, SocketPort, Switches, socket_ports
 from .rig import Rig
 
 
 class RigSwitches(Switches):
-    """The switches of a rig, with links that can be cut."""
+    """The switches of a rig, with links that can be cut, and ticks for the edges that the manager names."""
 
     def __init__(self, rig: Rig, spec: ServingSpec, ports: dict[tuple[str, int], SocketPort]) -> None:
         super().__init__(rig.topology, spec, ports)
@@ -30,6 +33,11 @@ class RigSwitches(Switches):
     def _handle(self, switch: str, frames: list[tuple[int, bytes]]) -> dict[str, list[tuple[int, bytes]]]:
         onwards = super()._handle(switch, frames)
         return {far: there for far, there in onwards.items() if frozenset((switch, far)) not in self.cut}
+
+    @override
+    def _due(self) -> Sequence[tuple[str, bytes]]:
+        agents = [*self._rig.agents.items()]
+        return [(name, tick(edge, TICK_S)) for name, agent in agents for edge in agent.ticking]
 
     def set_link(self, one: str, other: str, *, up: bool) -> None:
         """Cut a link between switches, or mend it: packets first, then the manager hears of it from one end."""
