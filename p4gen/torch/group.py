@@ -176,11 +176,7 @@ class IncGroup(ProcessGroup):
 
         def finish(value: Array | None) -> None:
             if value is not None:
-                found = torch.from_numpy(value).reshape(output.shape)
-                if average:
-                    whole = not (found.is_floating_point() or found.is_complex())
-                    found = torch.div(found, self.ranks.size, rounding_mode="trunc" if whole else None)
-                output.copy_(found)
+                _store(output, _mean(value, self.ranks.size) if average else value)
 
         return IncWork(done, finish, [output])
 
@@ -309,6 +305,12 @@ class IncGroup(ProcessGroup):
         return IncWork(done, finish, outputs if whole is None else whole)
 
 
+def _mean(total: Array, ranks: int) -> Array:
+    """A sum divided by the number of ranks, integers towards zero, as torch's AVG is."""
+    parts = total / ranks
+    return (parts if np.issubdtype(total.dtype, np.inexact) else np.trunc(parts)).astype(total.dtype)
+
+
 def _op_of(opts: Any) -> Any:
     return getattr(opts, "reduceOp", ReduceOp.SUM) if opts is not None else ReduceOp.SUM
 
@@ -347,7 +349,17 @@ def _bytes(tensor: torch.Tensor) -> Array:
 def _fill(tensor: torch.Tensor, value: Array) -> None:
     """Give a tensor its elements, from bytes."""
     if value.size:
-        tensor.copy_(torch.from_numpy(value).view(tensor.dtype).reshape(tensor.shape))
+        _store(tensor.view(torch.uint8) if tensor.is_contiguous() and tensor.dim() else tensor, value)
+
+
+def _store(tensor: torch.Tensor, value: Array) -> None:
+    """Give a tensor its elements. NumPy copies them where it can, as torch would start threads for it, which take the
+    processor from those that move packets."""
+    found = torch.from_numpy(value)
+    if tensor.is_contiguous() and tensor.dtype == found.dtype:
+        np.copyto(tensor.detach().reshape(-1).numpy(), value.reshape(-1))
+    else:
+        tensor.copy_((found.view(tensor.dtype) if found.dtype == torch.uint8 else found).reshape(tensor.shape))
 
 
 def _fill_all(tensors: Tensors, value: Array) -> None:
