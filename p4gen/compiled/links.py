@@ -8,7 +8,8 @@ from p4gen.compiled.cached import compiled
 from p4gen.compiled.draws import uniform
 from p4gen.compiled.events import at
 from p4gen.compiled.frames import address, ask, give
-from p4gen.compiled.machine import copy, load32, store8
+from p4gen.compiled.heaps import heap
+from p4gen.compiled.machine import load32, store8
 from p4gen.compiled.memory import ARRIVED, INBOX, NONE, WAITING, Ask, Event
 from p4gen.compiled.records import arrived_address, arrived_at, buffer_at, direction_at, length_at, switch_at
 from p4gen.host.transport.clock import SECOND, US
@@ -16,7 +17,7 @@ from p4gen.host.transport.wire import MIN_FRAME, OVERHEAD
 from p4gen.rocev2.codes import ECN_CE, ETHERTYPE_IPV4
 from p4gen.rocev2.layouts import ROCE
 
-_SIZE = ARRIVED.itemsize
+_make_room, drop_first = heap(ARRIVED)
 _ETHER_TYPE, _CHECKSUM = (ROCE.bytes(name).start for name in ("ethernet.ether_type", "ipv4.checksum"))
 _ECN = ROCE.at("ipv4.ecn")
 _RECEIVE, _WAKE = int(Event.RECEIVE), int(Event.WAKE)
@@ -150,15 +151,8 @@ def enter(world: int, number: int, port: int, frame: int, arrival: int) -> None:
         return
     switch.number += 1
     base = number * INBOX
-    place = switch.waiting
+    entry = arrived_at(world, base + _make_room(arrived_address(world, base), switch.waiting, arrival))
     switch.waiting += 1
-    while place > 0:
-        above = (place - 1) >> 1
-        if arrived_at(world, base + above).time <= arrival:
-            break
-        copy(arrived_address(world, base + place), arrived_address(world, base + above), _SIZE)
-        place = above
-    entry = arrived_at(world, base + place)
     entry.time = arrival
     entry.number = switch.number
     entry.port = port

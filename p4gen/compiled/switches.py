@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from p4gen.compiled.cached import compiled
-from p4gen.compiled.events import at, before
+from p4gen.compiled.events import at
 from p4gen.compiled.frames import address, ask, give, take
-from p4gen.compiled.links import bytes_of, enter, transmit
+from p4gen.compiled.links import bytes_of, drop_first, enter, transmit
 from p4gen.compiled.machine import copy, load64, store_little
 from p4gen.compiled.memory import ARRIVED, INBOX, NONE, Ask, Event
 from p4gen.compiled.programs import run_batch
@@ -37,24 +37,10 @@ _LOW = 0xFFFFFFFF
 @compiled
 def _take_first(world: int, number: int, to: int) -> None:
     """Move the first packet of an inbox to a place of ``World.work``."""
-    switch = switch_at(world, number)
-    base = number * INBOX
-    copy(work_address(world, to), arrived_address(world, base), _SIZE)
+    switch, inbox = switch_at(world, number), arrived_address(world, number * INBOX)
+    copy(work_address(world, to), inbox, _SIZE)
+    drop_first(inbox, switch.waiting)
     switch.waiting -= 1
-    count = switch.waiting
-    last = arrived_at(world, base + count)
-    place = 0
-    while True:
-        first = 2 * place + 1
-        if first >= count:
-            break
-        if first + 1 < count and before(arrived_at(world, base + first + 1), arrived_at(world, base + first)):
-            first += 1
-        if before(last, arrived_at(world, base + first)):
-            break
-        copy(arrived_address(world, base + place), arrived_address(world, base + first), _SIZE)
-        place = first
-    copy(arrived_address(world, base + place), arrived_address(world, base + count), _SIZE)
 
 
 @compiled
