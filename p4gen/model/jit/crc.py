@@ -2,7 +2,7 @@
 
 CRC-32 uses carry-less multiplication if the machine has it (V. Gopal et al., "Fast CRC Computation for Generic
 Polynomials Using PCLMULQDQ Instruction", Intel 2009, for the reflected polynomial), and slices of eight bytes otherwise
-and for the remainder.
+and for less than 16 bytes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ _BARRETT = (0x1DB710641, 0x1F7011641)
 _PARAMS = [("ptr readonly", "p"), ("i64", "n")]
 _N = Value("%n", 64)
 _V = "<2 x i64>"
+_BYTES = "<16 x i8>"
+_SHIFTS = bytes([0x80] * 16) + bytes(range(16)) + bytes([0x80] * 16)
+"""From byte i on: what moves 16 bytes by 16 - i places towards the end, or 16 + i: by i towards the start."""
 
 
 def _tables(polynomial: int, count: int) -> list[list[int]]:
@@ -88,8 +91,13 @@ def crc32(*, carryless: bool, continued: bool = False) -> str:
     _counted(fn, at, _N, 8, slice_of_eight)
     _counted(fn, at, _N, 1, octet_alone)
     fn.ret(fn.resize(fn.op("xor", fn.load(state, 32), const(-1, 32)), 64))
-    declared = f"declare {_V} @llvm.x86.pclmulqdq({_V}, {_V}, i8 immarg)\n" if carryless else ""
-    return _constant("crc32_table", _tables(0xEDB88320, 8), 32) + declared + fn.text()
+    return _constant("crc32_table", _tables(0xEDB88320, 8), 32) + (_FOLDING if carryless else "") + fn.text()
+
+
+_FOLDING = f"""declare {_V} @llvm.x86.pclmulqdq({_V}, {_V}, i8 immarg)
+declare {_BYTES} @llvm.x86.ssse3.pshuf.b.128({_BYTES}, {_BYTES})
+@crc32_shifts = private unnamed_addr constant [{len(_SHIFTS)} x i8] [{", ".join(f"i8 {octet}" for octet in _SHIFTS)}]
+"""
 
 
 def _clmul(fn: Function, a: str, b: str, halves: int) -> str:
@@ -134,8 +142,27 @@ def _moved(fn: Function, value: str, size: int) -> str:
     return _xor(fn, _clmul(fn, value, factors, 0), _clmul(fn, value, factors, 0x11))
 
 
+def _append(fn: Function, value: str) -> str:
+    """Append what is behind the last complete block of 16 bytes, which may be nothing, to the value of all blocks."""
+    size = fn.op("and", _N, const(15, 64))
+    octets = fn.ins(f"bitcast {_V} {value} to {_BYTES}")
+    at, last = fn.offset("@crc32_shifts", size), fn.offset("%p", fn.op("sub", _N, const(16, 64)))
+    up, down, tail = (
+        fn.ins(f"load {_BYTES}, ptr {fn.pointer(place)}, align 1")
+        for place in (Address(at), Address(at, 16), Address(last))
+    )
+    first, rest = (
+        fn.ins(f"call {_BYTES} @llvm.x86.ssse3.pshuf.b.128({_BYTES} {octets}, {_BYTES} {shift})")
+        for shift in (up, down)
+    )
+    free = fn.ins(f"icmp slt {_BYTES} {down}, zeroinitializer")
+    last_block = fn.ins(f"select <16 x i1> {free}, {_BYTES} {tail}, {_BYTES} {rest}")
+    first, last_block = (fn.ins(f"bitcast {_BYTES} {each} to {_V}") for each in (first, last_block))
+    return _xor(fn, _moved(fn, first, 16), last_block)
+
+
 def _fold(fn: Function, state: Address, at: Address) -> None:
-    """Process all complete blocks of 16 bytes; there is at least one.
+    """Process all bytes; there are at least 16.
 
     Blocks are processed in rows of four, which do not wait for each other. Where their number is no multiple of four,
     the first row begins with zeros, which change nothing.
@@ -171,7 +198,9 @@ def _fold(fn: Function, state: Address, at: Address) -> None:
             put(i, _xor(fn, _moved(fn, get(i), 64), _load(fn, position, 16 * i)))
 
     _counted(fn, at, _N, 64, row)
+    fn.store(_N, at)
     value = _xor(fn, _moved(fn, get(0), 48), _moved(fn, get(1), 32), _moved(fn, get(2), 16), get(3))
+    value = _append(fn, value)
     low = _pair((0xFFFFFFFF, 0xFFFFFFFF))
     value = _xor(fn, _shift_right(fn, value, 64), _clmul(fn, value, _over(16), 0x10))
     masked = fn.ins(f"and {_V} {value}, {low}")
