@@ -51,11 +51,22 @@ def reduced(op: Op, arrays: Sequence[Array], *, saturating: bool) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, found.size, _BLOCK):
             block = slice(start, start + _BLOCK)
-            total = functools.reduce(function, [each[block].astype(form.exact) for each in flat])
-            if saturating and form.integer:
+            parts = [each[block] for each in flat]
+            exact = found.dtype if form.integer and _stays_in_range(op, dtype, parts) else np.dtype(form.exact)
+            total = functools.reduce(function, (part.astype(exact, copy=False) for part in parts))
+            if saturating and form.integer and exact != found.dtype:
                 total = total.clip(form.least, form.greatest)
-            found.reshape(-1)[block] = total.astype(found.dtype)
+            found.reshape(-1)[block] = total.astype(found.dtype, copy=False)
     return found
+
+
+def _stays_in_range(op: Op, dtype: DType, parts: Sequence[Array]) -> bool:
+    """Whether no reduction of some of the integers overflows: it saves a conversion of all of them."""
+    if not op.overflows:
+        return True
+    bounds = ((min, np.min), (max, np.max))
+    least, greatest = (sum(limit(0, int(of(part))) for part in parts) for limit, of in bounds)
+    return dtype.number_format.least <= least and greatest <= dtype.number_format.greatest
 
 
 def folded(op: Op, tree: Tree, arrays: Sequence[Array]) -> Array:
@@ -111,14 +122,15 @@ def to_wire(values: Array, packet: int) -> memoryview:
 
 def room_for(like: Array, packet: int) -> memoryview:
     """A buffer for an array like ``like``, in whole packets of ``packet`` bytes."""
-    return np.full(like.itemsize * _padded(like.size, packet, like.itemsize), 0, np.uint8).data
+    return np.zeros(like.itemsize * _padded(like.size, packet, like.itemsize), np.uint8).data
 
 
 def from_wire(room: memoryview, dtype: DType, shape: tuple[int, ...]) -> Array:
-    """The array in a received buffer."""
-    size = dtype.number_format.bytes
-    wire = np.frombuffer(room, _bits(size).newbyteorder(">"))[: math.prod(shape)]
-    return wire.astype(_bits(size)).view(array_type(dtype)).reshape(shape)
+    """The array in a received buffer. It takes the buffer's place: its bytes become those of the array."""
+    kind = _bits(dtype.number_format.bytes)
+    found = np.frombuffer(room, kind)
+    found[:] = found.view(kind.newbyteorder(">"))
+    return found[: math.prod(shape)].view(array_type(dtype)).reshape(shape)
 
 
 def divide(values: Array, ranks: int) -> list[Array]:
