@@ -7,6 +7,7 @@ import io
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -15,8 +16,10 @@ from p4gen.bench import bm
 from p4gen.bench.measure import BATCHED, BMV2, INTERP, Rate, Results, measure
 from p4gen.bench.measure import C as LOOP
 from p4gen.bench.report import beside, plot, ratios_to, sentences, table, write_csv
-from p4gen.bench.workload import Bursts, Workload, bursts
+from p4gen.bench.roofline import compiler
+from p4gen.bench.workload import Bursts, Workload, benchmark_of, bursts, workloads
 from p4gen.errors import InputError
+from p4gen.families import load_spec
 from p4gen.model import Model
 from p4gen.p4.compile import compile_text
 from p4gen.papers.epic.bench import roofline
@@ -80,19 +83,42 @@ def test_a_program_without_room_is_refused() -> None:
         bursts(EpicSpec.model_validate(SMALL), 1 << 40, 1)
 
 
-@pytest.mark.skipif(roofline.compiler() is None, reason="no C compiler")
-@pytest.mark.parametrize("lanes", [8, 64])
-def test_the_c_loop_sends_what_the_program_sends(lanes: int, tmp_path: Path) -> None:
-    work = small(lanes=lanes)
-    model = work.configure(Model(compile_text(work.text, "bench.p4").program, engine="jit", cache=""))
-    loop = roofline.Roofline(work, tmp_path)
-    assert loop.packets(loop.run()) == model.process_batch(work.batch).packets()
+@pytest.mark.skipif(compiler() is None, reason="no C compiler")
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *({"mode": mode, "lanes": lanes, "window": 2, "groups": 1} for mode in ("I", "II", "III") for lanes in (8, 64)),
+        {"family": "themis"},
+        {"family": "multiwrite", "edges": 5},
+        {"family": "scin", "edges": 4, "lanes": 8},
+    ],
+    ids=lambda fields: "-".join(map(str, fields.values())),
+)
+def test_c_loops_send_what_programs_send(fields: dict[str, Any], tmp_path: Path) -> None:
+    spec = load_spec(None, fields)
+    compared = 0
+    for work in workloads(spec, 3000, 1):
+        loop = benchmark_of(spec).by_hand(work, tmp_path)
+        if isinstance(loop, str):
+            continue
+        model = work.configure(Model(compile_text(work.text, "bench.p4").program, engine="jit", cache=""))
+        assert loop.packets(loop.run()) == model.process_batch(work.batch).packets()
+        compared += 1
+    assert compared
 
 
-def test_the_c_loop_is_for_one_kind_of_program() -> None:
+def test_c_loops_say_what_they_are_not_written_for(tmp_path: Path) -> None:
     assert "saturating sums of int32" in str(roofline.why_not(small(op="max")))
-    assert "mode II and one pipeline" in str(roofline.why_not(small(mode="III")))
-    assert "mode II and one pipeline" in str(roofline.why_not(small(pipelines=2, groups=2)))
+    assert "one pipeline" in str(roofline.why_not(small(pipelines=2, groups=2)))
+    for fields, why in (
+        ({"family": "themis", "mode": "themis-s"}, "mode themis with a queue"),
+        ({"family": "themis"}, "written for requests"),
+        ({"family": "multiwrite", "receivers": 64}, "bitmaps of 32 bits"),
+        ({"family": "scin", "dtype": "float32"}, "saturating sums of int32"),
+        ({"family": "scin", "completion": "ordered"}, "strict completion"),
+    ):
+        spec = load_spec(None, fields)
+        assert why in str(benchmark_of(spec).by_hand(workloads(spec, 64, 1)[-1], tmp_path))
 
 
 def results(program: str = "modeii", times: int = 1) -> Results:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
-from p4gen.bench.workload import Benchmark, Workload, dropped
+from p4gen.bench.workload import Benchmark, ByHand, Workload, dropped
 from p4gen.errors import InputError
 from p4gen.papers.multiwrite.control import WriteContext, WriteEdge
+from p4gen.papers.multiwrite.roofline import loop, why_not
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.papers.multiwrite.traffic.frames import Star, answer, write
 from p4gen.program import compose, render
@@ -21,6 +24,13 @@ _CONTEXTS: Final = 8
 """Sources that write in turn, each behind an edge of its own."""
 _FEW: Final = 4
 Frame = tuple[int, bytes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writes(Workload):
+    """The load of writes and ACKs; the port of an edge is its number less 1."""
+
+    contexts: tuple[WriteContext, ...]
 
 
 def _burst(
@@ -41,7 +51,7 @@ def _burst(
         yield edge.edge - 1, answer(context, edge, number).sealed().to_bytes()
 
 
-def _workload(spec: MultiwriteSpec, text: str, packets: int, few: int, rng: random.Random) -> Workload:
+def _workload(spec: MultiwriteSpec, text: str, packets: int, few: int, rng: random.Random) -> Writes:
     star = Star(spec)
     contexts = [star.context(number, 1 + number % spec.edges) for number in range(min(spec.contexts, _CONTEXTS))]
     sent: list[dict[int, int]] = [{} for _ in contexts]
@@ -53,7 +63,9 @@ def _workload(spec: MultiwriteSpec, text: str, packets: int, few: int, rng: rand
         first += spec.slots // 2
     counter = dropped(spec, "StartCursor_not_needed" if spec.holds else "CheckRange_waits")
     load = f"writes to {few} of {spec.edges - 1} edges, and their ACKs"
-    return Workload(spec, load, text, star.config(contexts), (), tuple(frames[:packets]), counter)
+    return Writes(
+        spec, load, text, star.config(contexts), (), tuple(frames[:packets]), counter, contexts=tuple(contexts)
+    )
 
 
 def _workloads(spec: MultiwriteSpec, packets: int, seed: int) -> tuple[Workload, ...]:
@@ -64,4 +76,9 @@ def _workloads(spec: MultiwriteSpec, packets: int, seed: int) -> tuple[Workload,
     return tuple(_workload(spec, text, packets, few, rng) for few in numbers)
 
 
-FACET: Benchmark[MultiwriteSpec] = Benchmark(_workloads)
+def _by_hand(work: Workload, folder: Path) -> ByHand | str:
+    assert isinstance(work, Writes)
+    return why_not(work.spec) or loop(work, folder, work.contexts)
+
+
+FACET: Benchmark[MultiwriteSpec] = Benchmark(_workloads, _by_hand)

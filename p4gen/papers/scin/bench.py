@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import count, islice
+from pathlib import Path
 from typing import Final
 
-from p4gen.bench.workload import Benchmark, Workload, dropped
+from p4gen.bench.workload import Benchmark, ByHand, Workload, dropped
 from p4gen.papers.scin.control import Pattern, PullContext, Role
 from p4gen.papers.scin.headers import BUFFERS
+from p4gen.papers.scin.roofline import loop, why_not
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.papers.scin.traffic.draws import scales
 from p4gen.papers.scin.traffic.frames import Star, answer, arrival, response
@@ -25,6 +28,13 @@ _CONTEXTS: Final = 8
 _TIMES: Final = 4
 """How often a call uses a slot."""
 Frame = tuple[int, bytes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calls(Workload):
+    """The load of AllReduces of the same ranks in several contexts."""
+
+    contexts: tuple[PullContext, ...]
 
 
 def _opcode(spec: ScinSpec, index: int) -> Opcode:
@@ -70,15 +80,16 @@ def _passes(spec: ScinSpec, ranks: int) -> float:
     return 1 + (2 + waves * (2 if spec.releases_early else 1)) / own
 
 
-def _workload(spec: ScinSpec, text: str, packets: int, ranks: int, rng: random.Random) -> Workload:
+def _workload(spec: ScinSpec, text: str, packets: int, ranks: int, rng: random.Random) -> Calls:
     star, everybody = Star(spec), Pattern((1 << ranks) - 1, (1 << ranks) - 1)
     contexts = [star.context(number, everybody) for number in range(min(spec.contexts, _CONTEXTS))]
     frames = (frame for number in count() for context in contexts for frame in _call(spec, context, number, rng))
     counter = dropped(spec, "ReplicateData_absorbed")
     load = f"AllReduces of {ranks} ranks, {_TIMES * spec.slots} packets each"
-    return Workload(
-        spec, load, text, star.config(contexts), (), tuple(islice(frames, packets)), counter, _passes(spec, ranks)
-    )
+    return Calls(
+        spec, load, text, star.config(contexts), (), tuple(islice(frames, packets)), counter, _passes(spec, ranks),
+        contexts=tuple(contexts),
+    )  # fmt: skip
 
 
 def _workloads(spec: ScinSpec, packets: int, seed: int) -> tuple[Workload, ...]:
@@ -86,4 +97,9 @@ def _workloads(spec: ScinSpec, packets: int, seed: int) -> tuple[Workload, ...]:
     return tuple(_workload(spec, text, packets, ranks, rng) for ranks in sorted({2, spec.edges}))
 
 
-FACET: Benchmark[ScinSpec] = Benchmark(_workloads)
+def _by_hand(work: Workload, folder: Path) -> ByHand | str:
+    assert isinstance(work, Calls)
+    return why_not(work.spec) or loop(work, folder, work.contexts)
+
+
+FACET: Benchmark[ScinSpec] = Benchmark(_workloads, _by_hand)

@@ -10,9 +10,10 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Final
 
-from p4gen.bench.workload import Benchmark, Workload, dropped
+from p4gen.bench.workload import Benchmark, ByHand, Workload, dropped
 from p4gen.errors import InputError
 from p4gen.groups import NextHop, Route, SwitchConfig
 from p4gen.groups.config import routing
@@ -30,6 +31,7 @@ from p4gen.papers.themis.control import (
     path_set_entries,
     spray_entry,
 )
+from p4gen.papers.themis.roofline import loop, why_not
 from p4gen.papers.themis.spec import ThemisSpec
 from p4gen.program import compose, render
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, IPv4, ipv4
@@ -73,11 +75,14 @@ class _Leaf:
         ends = [(Peer(_AWAY, 0x100 + n), Peer(_HOST, 0x200 + n)) for n in range(count)]
         return [Connection(*(pair if self.delivered else pair[::-1]), answer_port=52000) for pair in ends]
 
+    @property
+    def hops(self) -> list[NextHop]:
+        """By the numbers of ports."""
+        return [NextHop(port, port, 0x02BB00 + port, 0x02CC00 + port) for port in range(_FIRST_SPINE + self.spines)]
+
     def config(self) -> SwitchConfig:
-        spines = range(_FIRST_SPINE, _FIRST_SPINE + self.spines)
-        hops = [NextHop(port, port, 0x02BB00 + port, 0x02CC00 + port) for port in (0, *spines)]
         routes = [Route("10.0.0.1/32", 0), Route("10.1.0.0/16", _FIRST_SPINE, self.spines)]
-        return SwitchConfig((*routing(routes, hops), *self._entries()), (), clone_sessions(self.spec))
+        return SwitchConfig((*routing(routes, self.hops), *self._entries()), (), clone_sessions(self.spec))
 
     def _entries(self) -> Iterator[Entry]:
         if not self.spec.by_psn:
@@ -103,7 +108,7 @@ class _Leaf:
         packet = RocePacket(Ethernet(_MAC, _MAC + 1), ip, UDP(connection.answer_port), bth, aeth=AETH(_NAK, 1))
         return 0, packet.sealed().to_bytes()
 
-    def requests(self, load: str, packets: int, rng: random.Random) -> Workload:
+    def requests(self, load: str, packets: int, rng: random.Random) -> Requests:
         """Requests of all connections in turn, in order of their PSNs."""
         frames, connections = [], self.connections
         for number in range(packets):
@@ -111,7 +116,7 @@ class _Leaf:
             to = _NOWHERE if number % _MARKED == _MARKED - 1 else None
             frames.append(self.request(connection, number // len(connections), rng.randbytes(_PAYLOAD), to))
         counter = dropped(self.spec, "Forward_no_route")
-        return Workload(self.spec, load, self.text, self.config(), (), tuple(frames), counter)
+        return Requests(self.spec, load, self.text, self.config(), (), tuple(frames), counter, leaf=self)
 
     def nacks(self, load: str, packets: int, situations: Iterator[Situation]) -> Workload:
         """NACKs of all connections in turn; each has a situation of its own."""
@@ -135,6 +140,13 @@ class _Leaf:
         model = work.configure(Model(compile_text(self.text, f"{self.spec.program}.p4").program, engine="jit"))
         model.process_batch(Batch.of(work.packets))
         return [count.packets for count in model.counters(_VERDICTS)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requests(Workload):
+    """The load of requests alone, on the leaf switch of their source or of their destination."""
+
+    leaf: _Leaf
 
 
 @dataclass(frozen=True)
@@ -209,4 +221,12 @@ def _workloads(spec: ThemisSpec, packets: int, seed: int) -> tuple[Workload, ...
     return tuple(loads)
 
 
-FACET: Benchmark[ThemisSpec] = Benchmark(_workloads)
+def _by_hand(work: Workload, folder: Path) -> ByHand | str:
+    if not isinstance(work, Requests):
+        return "the C loop is written for requests"
+    leaf = work.leaf
+    reason = why_not(leaf.spec)
+    return reason or loop(work, folder, leaf.connections, leaf.hops, delivered=leaf.delivered)
+
+
+FACET: Benchmark[ThemisSpec] = Benchmark(_workloads, _by_hand)
