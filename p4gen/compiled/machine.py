@@ -159,5 +159,5 @@ def crc_from(_typing: Any, address: Any, crc: Any, start: Any, size: Any) -> Any
 @functools.cache
 def crc32() -> native.Code:
     """The code of ``crc32_from``, which ``crc_from`` calls."""
-    text = crc.crc32(carryless=native.machine().carryless, continued=True)
+    text = crc.crc32(carryless=native.machine().carryless)
     return native.load(text, native.cache_directory())[0]

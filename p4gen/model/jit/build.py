@@ -38,6 +38,8 @@ MAX_INLINED = 2_000_000
 """Number of IR nodes to which one program may be expanded."""
 
 
+_FEW = 16
+"""Members of a value that is copied member by member, at most."""
 _SMALL = 96
 """Bytes of the largest value whose parts may live in registers."""
 
@@ -257,12 +259,29 @@ class Gen:
         self.fn.store(self.fn.resize(value, 8 * size), at, min(size, 8))
 
     def copy(self, to: Address, source: Address, of: t.Type) -> None:
-        """Copy a value from one address to another."""
-        if is_memory(of):
+        """Copy a value from one address to another: a small one member by member, because a processor waits for what it
+        has stored in parts before it loads it at once."""
+        parts = self._scalars(of)
+        if parts is not None:
+            for offset, size in parts:
+                self.fn.store(self.fn.load(source.plus(offset), 8 * size, min(size, 8)), to.plus(offset), min(size, 8))
+        elif is_memory(of):
             shape = self.types.shape(of)
             self.fn.copy(self.fn.pointer(to), self.fn.pointer(source), shape.size, shape.align)
         else:
             self.store(self.load(source, of), to, of)
+
+    def _scalars(self, of: t.Type) -> list[tuple[int, int]] | None:
+        """Where the members of a header or struct are, and their sizes; None if they are many, or no scalars."""
+        kind = t.strip(of)
+        if not isinstance(kind, t.Fields) or len(kind.fields) > _FEW:
+            return None
+        shape, found = self.types.shape(of), [(0, 1)] if isinstance(kind, t.Header) else []
+        for offset, member in zip(shape.parts, members(kind), strict=True):
+            if is_memory(member):
+                return None
+            found.append((offset, container_of(scalar_width(member))))
+        return None if shape.marks is not None else found
 
     def clear(self, at: Address, of: t.Type) -> None:
         """Store the zero value of a type: all bytes 0."""

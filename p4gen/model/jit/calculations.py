@@ -179,9 +179,9 @@ def _by_groups(g: Gen, found: list[Group], buffer: Address) -> Value:
     return fn.op("lshr", fn.op("add", fn.load(at, 64), const(7, 64)), const(3, 64))
 
 
-def calculate(g: Gen, helper: str, data: ir.Expr, *, payload: bool = False, valid_only: bool = True) -> Value:
+def calculate(g: Gen, helper: str, fields: ir.Expr, *, payload: bool = False, valid_only: bool = True) -> Value:
     """The algorithm's result, 64 bits."""
-    fn, found = g.fn, grouped(parts(g, data, valid_only))
+    fn, found = g.fn, grouped(parts(g, fields, valid_only))
     if helper == "hash_csum16" and not payload:
         return _summed(g, found)
     buffer, size = _input(g, found)
@@ -190,10 +190,14 @@ def calculate(g: Gen, helper: str, data: ir.Expr, *, payload: bool = False, vali
         return fn.call(helper, 64, f"ptr {at}", f"i64 {size.ref}")
     begin = fn.op("lshr", fn.op("add", g.context(AT), const(7, 64)), const(3, 64))
     rest = fn.op("sub", g.context(SIZE), begin)
+    data = fn.offset(fn.load_pointer(Address(FRAME, DATA)), begin)
+    if helper == "hash_crc32":
+        before = fn.call(helper, 64, f"ptr {at}", f"i64 {size.ref}")
+        return fn.call("crc32_from", 64, f"i64 {before.ref}", f"ptr {data}", f"i64 {rest.ref}")
     whole = fn.op("add", size, rest)
     joined = fn.ins(f"call ptr @malloc(i64 {fn.op('add', whole, const(16, 64)).ref})")
     fn.copy(joined, at, size)
-    fn.copy(fn.offset(joined, size), fn.offset(fn.load_pointer(Address(FRAME, DATA)), begin), rest)
+    fn.copy(fn.offset(joined, size), data, rest)
     result = fn.call(helper, 64, f"ptr {joined}", f"i64 {whole.ref}")
     fn.do(f"call void @free(ptr {joined})")
     return result

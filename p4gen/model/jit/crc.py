@@ -55,14 +55,11 @@ def _counted(fn: Function, at: Address, limit: Value, step: int, body: Callable[
 # --- CRC-32 ---
 
 
-def crc32(*, carryless: bool, continued: bool = False) -> str:
-    """The function for CRC-32 (ISO-HDLC). If ``continued``, it is called ``crc32_from``, and its first parameter is the
-    CRC of what comes before the bytes."""
-    fn = Function("hash_crc32", _PARAMS, "i64", "noinline")
-    before = const(0, 32)
-    if continued:
-        fn = Function("crc32_from", [("i64", "before"), *_PARAMS], "i64", "noinline")
-        before = fn.resize(Value("%before", 64), 32)
+def crc32(*, carryless: bool) -> str:
+    """The function for CRC-32 (ISO-HDLC), and ``crc32_from``, whose first parameter is the CRC of what comes before the
+    bytes."""
+    fn = Function("crc32_from", [("i64", "before"), *_PARAMS], "i64", "noinline")
+    before = fn.resize(Value("%before", 64), 32)
     state, at = fn.local(32), fn.local(64)
     fn.store(fn.op("xor", before, const(-1, 32)), state)
     fn.store(const(0, 64), at)
@@ -91,7 +88,10 @@ def crc32(*, carryless: bool, continued: bool = False) -> str:
     _counted(fn, at, _N, 8, slice_of_eight)
     _counted(fn, at, _N, 1, octet_alone)
     fn.ret(fn.resize(fn.op("xor", fn.load(state, 32), const(-1, 32)), 64))
-    return _constant("crc32_table", _tables(0xEDB88320, 8), 32) + (_FOLDING if carryless else "") + fn.text()
+    alone = Function("hash_crc32", _PARAMS, "i64")
+    alone.ret(alone.call("crc32_from", 64, "i64 0", "ptr %p", f"i64 {_N.ref}"))
+    table = _constant("crc32_table", _tables(0xEDB88320, 8), 32)
+    return table + (_FOLDING if carryless else "") + fn.text() + alone.text()
 
 
 _FOLDING = f"""declare {_V} @llvm.x86.pclmulqdq({_V}, {_V}, i8 immarg)
@@ -142,9 +142,8 @@ def _moved(fn: Function, value: str, size: int) -> str:
     return _xor(fn, _clmul(fn, value, factors, 0), _clmul(fn, value, factors, 0x11))
 
 
-def _append(fn: Function, value: str) -> str:
-    """Append what is behind the last complete block of 16 bytes, which may be nothing, to the value of all blocks."""
-    size = fn.op("and", _N, const(15, 64))
+def _append(fn: Function, value: str, size: Value) -> str:
+    """Append the ``size`` bytes behind the last complete block of 16, fewer than that, to the value of all blocks."""
     octets = fn.ins(f"bitcast {_V} {value} to {_BYTES}")
     at, last = fn.offset("@crc32_shifts", size), fn.offset("%p", fn.op("sub", _N, const(16, 64)))
     up, down, tail = (
@@ -200,7 +199,11 @@ def _fold(fn: Function, state: Address, at: Address) -> None:
     _counted(fn, at, _N, 64, row)
     fn.store(_N, at)
     value = _xor(fn, _moved(fn, get(0), 48), _moved(fn, get(1), 32), _moved(fn, get(2), 16), get(3))
-    value = _append(fn, value)
+    rest = fn.op("and", _N, const(15, 64))
+    put(0, value)
+    with fn.when(fn.compare("ne", rest, const(0, 64))):
+        put(0, _append(fn, get(0), rest))
+    value = get(0)
     low = _pair((0xFFFFFFFF, 0xFFFFFFFF))
     value = _xor(fn, _shift_right(fn, value, 64), _clmul(fn, value, _over(16), 0x10))
     masked = fn.ins(f"and {_V} {value}, {low}")
