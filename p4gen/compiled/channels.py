@@ -15,10 +15,11 @@ _RUNS = int(Pool.RUNS)
 
 @compiled
 def prepare(
-    world: int, number: int, send: int, send_length: int, receive: int, receive_length: int, control: int, waits: bool,
-    added: bool,
+    world: int, number: int, send: int, send_length: int, receive: int, receive_length: int, width: int, control: int,
+    waits: bool, added: bool,
 ) -> int:  # fmt: skip
-    """A new run of a pair: of what it sends and receives, ``NONE`` is the address of nothing. Posts receives for it as
+    """A new run of a pair: of what it sends and receives, in elements of ``width`` bytes, ``NONE`` is
+    the address of nothing. Posts receives for it as
     far as is useful before it begins. Returns the number of its record."""
     pair = pair_at(world, number)
     place = take_record(world, _RUNS)
@@ -27,6 +28,7 @@ def prepare(
     run.send_length = send_length
     run.receive = receive
     run.receive_length = receive_length
+    run.width = width
     length = receive_length if send == NONE else send_length
     run.messages = 1 + (length + pair.part - 1) // pair.part
     run.control = control
@@ -103,7 +105,7 @@ def _post_rooms(world: int, number: int) -> None:
             pair.rooming = run.next_room
         pair.open += 1
         start, size = _stretch(message, pair.part, run.receive_length)
-        post_receive(world, number, run.receive + start, size)
+        post_receive(world, number, run.receive + start, size, run.width)
 
 
 @compiled
@@ -120,7 +122,7 @@ def _post_sends(world: int, number: int) -> None:
         message = run.posted
         run.posted += 1
         start, size = _stretch(message, pair.part, run.send_length)
-        post_send(world, number, run.send + start, size, message == 0, run.control, NONE, 0, False)
+        post_send(world, number, run.send + start, size, run.width, message == 0, run.control, NONE, 0, False)
 
 
 @compiled

@@ -111,9 +111,20 @@ _SWITCH_NUMBER: Final = column_at(SWITCH, "number") - _OF_SWITCH
 _TURN, _LAST_TURN, _ANSWERING, _LAST_ANSWERING = (
     column_at(HOST, name) for name in ("turn", "last_turn", "answering", "last_answering")
 )
-_CURRENT, _NEXT_TURN, _NEXT_ANSWERING, _ROOM, _SIZE, _FILLED, _TAKEN_ROOM, _TAKEN_SIZE = (
+_CURRENT, _NEXT_TURN, _NEXT_ANSWERING, _ROOM, _SIZE, _WIDTH, _FILLED, _TAKEN_ROOM, _TAKEN_SIZE, _TAKEN_WIDTH = (
     column_at(PAIR, name)
-    for name in ("current", "next_turn", "next_answering", "room", "size", "filled", "taken_room", "taken_size")
+    for name in (
+        "current",
+        "next_turn",
+        "next_answering",
+        "room",
+        "size",
+        "width",
+        "filled",
+        "taken_room",
+        "taken_size",
+        "taken_width",
+    )
 )
 _EVENT_NUMBER, _KIND, _WHO, _ARG = (column_at(EVENT, name) for name in ("number", "kind", "who", "arg"))
 _ARRIVED_NUMBER, _ARRIVED_FRAME = (column_at(ARRIVED, name) for name in ("number", "frame"))
@@ -246,9 +257,11 @@ def _write_pair(world: int, to: int, number: int) -> int:
         store64(record + _NEXT_ANSWERING, NONE)
     if pair.inside == NONE:
         store64(record + _SIZE, 0)
+        store64(record + _WIDTH, 0)
         store64(record + _FILLED, 0)
     if not pair.has_receive:
         store64(record + _TAKEN_SIZE, 0)
+        store64(record + _TAKEN_WIDTH, 0)
     return _put(to, cell_address(world, pair.cell), _CELL_BYTES)
 
 

@@ -15,6 +15,8 @@ from p4gen.model.jit import crc, native
 
 _I64, _I32 = ir.IntType(64), ir.IntType(32)
 _BYTE = ir.IntType(8).as_pointer()
+PIECE = 32
+"""Bytes whose order ``turn16`` and ``turn32`` change."""
 
 
 def machine_code(made: Callable[..., Any]) -> Callable[..., Any]:
@@ -94,6 +96,30 @@ def copy(_typing: Any, to: Any, source: Any, size: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
+
+
+def _turned(width: int) -> Callable[..., Any]:
+    """A function of two addresses: it copies 32 bytes of elements of ``width`` bytes, whose order turns around."""
+    order = [i - i % width + width - 1 - i % width for i in range(PIECE)]
+
+    @machine_code
+    def turn(_typing: Any, to: Any, source: Any) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            octets, places = ir.VectorType(ir.IntType(8), PIECE), ir.VectorType(_I32, PIECE)
+            found = builder.load(_pointer(builder, args[1], octets))
+            found.align = 1
+            put = builder.store(
+                builder.shuffle_vector(found, found, ir.Constant(places, order)), _pointer(builder, args[0], octets)
+            )
+            put.align = 1
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64), generate
+
+    return turn
+
+
+turn16, turn32 = _turned(2), _turned(4)
 
 
 @machine_code

@@ -190,7 +190,8 @@ PAIR: Final = record(
     "retries", "rnr_retries", "quiet_until", "deadline", "timer_set", "rated", "free_at",
     "sent", "resent", "timeouts", "naks", "rnr_naks", "ghosts", "cnps", "bytes",
     # the responder
-    "expected", "msn", "nak_sent", "inside", "room", "size", "filled", "has_receive", "taken_room", "taken_size",
+    "expected", "msn", "nak_sent", "inside", "room", "size", "width", "filled", "has_receive", "taken_room",
+    "taken_size", "taken_width",
     "posted", "receive", "last_receive", "kept", "last_kept", "seen", "hole", "last_hole", "waits_since",
     "answer", "last_answer", "ack_due", "cnp_interval", "next_cnp", "cnp_due",
     "received", "duplicates", "out_of_order", "naks_sent", "rnr_naks_sent", "cnps_sent",
@@ -206,16 +207,17 @@ RATE: Final = record(
 """The rate of a connection (``p4gen.compiled.rates``). ``due``: when everything sent would have left at a planned
 rate; ``stage``: increases by the timer since the last cut, ``byte_steps`` those by bytes."""
 MESSAGE: Final = record(
-    "first", "end", "data", "length", "has_immediate", "immediate", "rkey", "remote", "solicited", "operation",
+    "first", "end", "data", "length", "width", "has_immediate", "immediate", "rkey", "remote", "solicited", "operation",
     "swap_or_add", "compare", "following",
 )  # fmt: skip
-"""``operation`` is the opcode of the request of a READ or an atomic operation."""
+"""``width``, here and of receives: bytes of an element, which is sent in network order and is in the machine's order in
+memory; 1: bytes are sent as they are. ``operation`` is the opcode of the request of a READ or an atomic operation."""
 RUN: Final = record(
-    "send", "send_length", "receive", "receive_length", "messages", "control", "waits", "added", "begun", "rooms",
-    "received", "posted", "sent", "left", "last_result", "next_receiving", "next_room", "moved", "following",
+    "send", "send_length", "receive", "receive_length", "width", "messages", "control", "waits", "added", "begun",
+    "rooms", "received", "posted", "sent", "left", "last_result", "next_receiving", "next_room", "moved", "following",
 )  # fmt: skip
 """``moved`` is the number that a run gets when its world is frozen."""
-RECEIVE: Final = record("room", "size", "following")
+RECEIVE: Final = record("room", "size", "width", "following")
 ANSWER: Final = record("psn", "syndrome", "msn", "following")
 LINK: Final = record("value", "due", "following")
 KEPT: Final = record("seq", "opcode", "asks", "frame", "before", "following")

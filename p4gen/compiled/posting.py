@@ -14,11 +14,13 @@ _RECEIVES = int(Pool.RECEIVES)
 
 @compiled
 def post_send(
-    world: int, number: int, data: int, length: int, has_immediate: bool, immediate: int, rkey: int, remote: int,
-    solicited: bool,
+    world: int, number: int, data: int, length: int, width: int, has_immediate: bool, immediate: int, rkey: int,
+    remote: int, solicited: bool,
 ) -> None:  # fmt: skip
-    """Queue a SEND of ``length`` bytes at the address ``data``, or with an ``rkey`` a WRITE."""
+    """Queue a SEND of ``length`` bytes at the address ``data``, elements of ``width`` bytes, or with an ``rkey`` a
+    WRITE."""
     message = message_at(world, _add(world, number, data, length))
+    message.width = width
     message.has_immediate = has_immediate
     message.immediate = immediate
     message.rkey = rkey
@@ -36,6 +38,7 @@ def post_operation(
     """Queue a READ or an atomic operation, ``operation`` is the opcode of its request: the response fills ``length``
     bytes at the address ``data``."""
     message = message_at(world, _add(world, number, data, length))
+    message.width = 1
     message.has_immediate = False
     message.immediate = 0
     message.rkey = rkey
@@ -69,13 +72,14 @@ def _add(world: int, number: int, data: int, length: int) -> int:
 
 
 @compiled
-def post_receive(world: int, number: int, room: int, size: int) -> None:
-    """Add a buffer of ``size`` bytes at the address ``room`` for a message."""
+def post_receive(world: int, number: int, room: int, size: int, width: int) -> None:
+    """Add a buffer of ``size`` bytes at the address ``room`` for a message of elements of ``width`` bytes."""
     pair = pair_at(world, number)
     place = take_record(world, _RECEIVES)
     entry = receive_at(world, place)
     entry.room = room
     entry.size = size
+    entry.width = width
     entry.following = NONE
     if pair.receive == NONE:
         pair.receive = place

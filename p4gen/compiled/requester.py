@@ -11,6 +11,7 @@ import numpy as np
 
 from p4gen.compiled.cached import compiled
 from p4gen.compiled.channels import on_sent
+from p4gen.compiled.elements import copy_elements
 from p4gen.compiled.events import at
 from p4gen.compiled.frames import address, ask
 from p4gen.compiled.lists import add, drop_before, holds
@@ -188,7 +189,7 @@ def _frame(world: int, number: int, place: int, seq: int, again: bool) -> int:
         store32(body, message.immediate)
         body += _IMMEDIATE
     if size > 0:
-        copy(body, message.data + start, size)
+        copy_elements(body, message.data + start, size, message.width)
     seal(world, frame, crc)
     return frame
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from p4gen.compiled.cached import compiled
 from p4gen.compiled.channels import on_received
+from p4gen.compiled.elements import copy_elements
 from p4gen.compiled.frames import address, ask, give
-from p4gen.compiled.machine import copy, load32
+from p4gen.compiled.machine import load32
 from p4gen.compiled.memory import NONE, Ask, Pool
 from p4gen.compiled.missing import ask_ahead, ask_for_oldest, send_nak
 from p4gen.compiled.pairs import HALF, ICRC_SIZE, MASK, acknowledge, answer
@@ -193,13 +194,14 @@ def _accept(world: int, number: int, opcode: int, frame: int) -> bool:
         if is_send:
             if not _take_receive(world, number):
                 return False
-            pair.room, pair.size = pair.taken_room, pair.taken_size
+            pair.room, pair.size, pair.width = pair.taken_room, pair.taken_size, pair.taken_width
         else:
             room = ask(world, _WRITE, number, frame, size)
             if room < 0:
                 return _refuse(world, number, -room)
             pair.room = room
             pair.size = load32(address(world, frame) + BODY_AT + 12)
+            pair.width = 1
     if ends and immediate and not pair.has_receive and not _take_receive(world, number):
         return False
     if size > 0:
@@ -207,7 +209,7 @@ def _accept(world: int, number: int, opcode: int, frame: int) -> bool:
         pair.filled += size
         if pair.filled > pair.size:
             return _overrun(world, number)
-        copy(pair.room + filled, address(world, frame) + body, size)
+        copy_elements(pair.room + filled, address(world, frame) + body, size, pair.width)
     pair.received += 1
     pair.expected += 1
     if not ends:
@@ -250,7 +252,7 @@ def _take_receive(world: int, number: int) -> bool:
         answer(world, number, (pair.received_psn + pair.expected) & MASK, pair.rnr_syndrome, NONE)
         return False
     entry = receive_at(world, place)
-    pair.taken_room, pair.taken_size = entry.room, entry.size
+    pair.taken_room, pair.taken_size, pair.taken_width = entry.room, entry.size, entry.width
     pair.receive = entry.following
     give_record(world, _RECEIVES, place)
     pair.posted -= 1

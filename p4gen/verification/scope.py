@@ -16,7 +16,7 @@ from p4gen.errors import InputError
 from p4gen.families import load_collective
 from p4gen.groups.ranks import recovery_of
 from p4gen.groups.ticks import tick
-from p4gen.host.collectives.arrays import Array, array_type, reduced, to_wire
+from p4gen.host.collectives.arrays import Array, array_type, data_of, reduced
 from p4gen.host.collectives.commlib import Communicator
 from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.host.transport.nic import Nic
@@ -316,7 +316,7 @@ def _arriving(call: Call, spec: CollectiveSpec, values: Sequence[Array], rank: i
             sent = [values[call.root]]
         case _:
             return b""
-    return bytes(to_wire(reduced(call.kind(spec)[0], sent, saturating=spec.saturating), spec.payload_bytes))
+    return bytes(data_of(reduced(call.kind(spec)[0], sent, saturating=spec.saturating), spec.payload_bytes))
 
 
 def _own_psns(placement: Placement) -> dict[str, dict[int, int]]:

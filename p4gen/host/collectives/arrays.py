@@ -126,11 +126,24 @@ def room_for(like: Array, packet: int) -> memoryview:
 
 
 def from_wire(room: memoryview, dtype: DType, shape: tuple[int, ...]) -> Array:
-    """The array in a received buffer. It takes the buffer's place: its bytes become those of the array."""
-    kind = _bits(dtype.number_format.bytes)
-    found = np.frombuffer(room, kind)
-    found[:] = found.view(kind.newbyteorder(">"))
-    return found[: math.prod(shape)].view(array_type(dtype)).reshape(shape)
+    """The array in bytes as they are on the wire."""
+    size = dtype.number_format.bytes
+    wire = np.frombuffer(room, _bits(size).newbyteorder(">"))[: math.prod(shape)]
+    return wire.astype(_bits(size)).view(array_type(dtype)).reshape(shape)
+
+
+def data_of(values: Array, packet: int) -> memoryview:
+    """The bytes of an array, padded with zeros to whole packets of ``packet`` bytes: its own memory, if nothing has to
+    be padded."""
+    flat, size = np.ascontiguousarray(values).reshape(-1), _padded(values.size, packet, values.itemsize)
+    if size > flat.size:
+        flat = np.concatenate([flat, np.zeros(size - flat.size, flat.dtype)])
+    return flat.view(np.uint8).data.toreadonly()
+
+
+def array_in(room: memoryview, dtype: DType, shape: tuple[int, ...]) -> Array:
+    """The array in a buffer that it has been received in."""
+    return np.frombuffer(room, array_type(dtype))[: math.prod(shape)].reshape(shape)
 
 
 def divide(values: Array, ranks: int) -> list[Array]:

@@ -16,7 +16,7 @@ class Collectives(ABC):
 
     All ranks of the group make the same calls in the same order. A call returns at once; calls run one after the other.
     It raises ``InputError``, before any packet is sent, when the group cannot make it. Without ``op``, the group's own
-    is meant.
+    is meant. Values must stay as they are until the call has ended.
     """
 
     @property

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from p4gen.host.collectives.arrays import Array, check_root, combine, divide, dtype_of, from_wire, room_for, to_wire
+from p4gen.host.collectives.arrays import Array, array_in, check_root, combine, data_of, divide, dtype_of, room_for
 from p4gen.host.collectives.channel import PhaseRun
 from p4gen.host.collectives.collectives import Collectives
 from p4gen.host.collectives.invocation import Invocation
@@ -65,7 +65,7 @@ class Assembly:
 
     def value(self, overflow: Overflow | None) -> Array | None:
         """The result; None if the rank gets none."""
-        parts = [self.own if room is None else from_wire(room, self.dtype, self.shape) for room in self.rooms]
+        parts = [self.own if room is None else array_in(room, self.dtype, self.shape) for room in self.rooms]
         whole = [part for part in parts if part is not None]
         if len(whole) > 1:
             return np.concatenate(whole)
@@ -124,7 +124,7 @@ class Communicator(Collectives):
     def all_reduce(self, values: Array, op: Op | None = None) -> Invocation:
         op, dtype = self._kind(values, op)
         out = self._room(values)
-        part = Part(0, self._wire(values), out)
+        part = Part(0, self._data(values), out)
         return self._start(Collective.ALLREDUCE, [part], op, dtype, Assembly((out,), dtype, values.shape))
 
     @override
@@ -141,7 +141,7 @@ class Communicator(Collectives):
         op, dtype = self._kind(values, op)
         check_root(root, self.config.size)
         if self.config.rank != root:
-            part = Part(root, self._wire(values), None)
+            part = Part(root, self._data(values), None)
             return self._start(Collective.REDUCE, [part], op, dtype, Assembly((), dtype, ()))
         out = self._room(values)
         outcome = Assembly((out,), dtype, values.shape, values.copy(), op)
@@ -153,7 +153,7 @@ class Communicator(Collectives):
         check_root(root, self.config.size)
         if self.config.rank == root:
             outcome = Assembly((None,), dtype, values.shape, values.copy())
-            return self._start(Collective.BROADCAST, [Part(root, self._wire(values), None)], op, dtype, outcome)
+            return self._start(Collective.BROADCAST, [Part(root, self._data(values), None)], op, dtype, outcome)
         out = self._room(values)
         outcome = Assembly((out,), dtype, values.shape)
         return self._start(Collective.BROADCAST, [Part(root, None, out)], op, dtype, outcome)
@@ -166,7 +166,7 @@ class Communicator(Collectives):
         own = parts[self.config.rank]
         out = self._room(own)
         plan = [
-            Part(root, None, out) if root == self.config.rank else Part(root, self._wire(part), None)
+            Part(root, None, out) if root == self.config.rank else Part(root, self._data(part), None)
             for root, part in enumerate(parts)
         ]
         outcome = Assembly((out,), dtype, own.shape, own.copy(), op)
@@ -178,7 +178,7 @@ class Communicator(Collectives):
         op, dtype = self._kind(values, None)
         mine = self.config.rank
         rooms = tuple(None if root == mine else self._room(values) for root in range(self.config.size))
-        plan = [Part(root, self._wire(values) if room is None else None, room) for root, room in enumerate(rooms)]
+        plan = [Part(root, self._data(values) if room is None else None, room) for root, room in enumerate(rooms)]
         return self._start(
             Collective.ALLGATHER, plan, op, dtype, Assembly(rooms, dtype, (values.size,), values.reshape(-1).copy())
         )
@@ -204,8 +204,8 @@ class Communicator(Collectives):
         """Op and dtype of a call. Raises ``InputError`` when the program on the tree does not support them."""
         return self.config.kind(dtype_of(values), op)
 
-    def _wire(self, values: Array) -> memoryview:
-        return to_wire(values, self.config.packet)
+    def _data(self, values: Array) -> memoryview:
+        return data_of(values, self.config.packet)
 
     def _room(self, like: Array) -> memoryview:
         return room_for(like, self.config.packet)

@@ -57,8 +57,8 @@ class Channel:
         run = PhaseRun(phase, invocation, 1 + -(-size // self._size))
         waits = phase.receive is not None and self._row["ahead"] != NONE
         channels.prepare(
-            self._world.place, self._record, *_memory(phase.send), *_memory(phase.receive), run.control, waits,
-            phase.added,
+            self._world.place, self._record, *_memory(phase.send), *_memory(phase.receive),
+            phase.control.dtype.number_format.bytes, run.control, waits, phase.added,
         )  # fmt: skip
         self._runs.append(run)
         return run

@@ -153,7 +153,7 @@ class Phase:
     channel: ChannelKey
     control: Control
     send: memoryview | None
-    """None when this rank only receives."""
+    """Elements in the machine's order, as in ``receive``; None when this rank only receives."""
     receive: memoryview | None
     """None when it only sends."""
     added: bool = False

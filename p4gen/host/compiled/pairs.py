@@ -293,8 +293,8 @@ class CompiledPair:
         self._sends.append(wr)
         immediate = wr.immediate or 0
         posting.post_send(
-            self.world.place, self.record, address_of(data), data.nbytes, wr.immediate is not None, immediate, rkey,
-            remote, wr.solicited,
+            self.world.place, self.record, address_of(data), data.nbytes, 1, wr.immediate is not None, immediate,
+            rkey, remote, wr.solicited,
         )  # fmt: skip
 
     def post_recv(self, wr: RecvWr) -> None:
@@ -304,7 +304,7 @@ class CompiledPair:
             return
         room = memoryview(wr.buffer)
         self._receives.append(wr)
-        posting.post_receive(self.world.place, self.record, address_of(room), room.nbytes)
+        posting.post_receive(self.world.place, self.record, address_of(room), room.nbytes, 1)
 
     def set_sq_psn(self, psn: int) -> None:
         """Give the next packet the PSN ``psn``. Raises ``ValueError`` (``QueuePair.set_sq_psn``)."""

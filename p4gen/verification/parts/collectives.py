@@ -24,7 +24,7 @@ class Rank:
     results: tuple[Array | None, ...]
     """None for a call that gives this rank no result."""
     arriving: tuple[bytes, ...]
-    """The data that the network brings to this rank for each call, as on the wire; empty where it is not one stream."""
+    """The data that the network brings to this rank for each call, as in memory; empty where it is not one stream."""
 
 
 class CheckedRank(RankTask):

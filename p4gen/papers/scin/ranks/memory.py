@@ -125,7 +125,7 @@ class Layout:
     def _read(self, memory: bytes | bytearray | memoryview, packets: int, count: int) -> Array:
         spec = self.spec
         if not spec.scaled:
-            return from_wire(memoryview(bytearray(memory)), DType(spec.dtype), (packets * spec.lanes,))[:count]
+            return from_wire(memoryview(memory), DType(spec.dtype), (packets * spec.lanes,))[:count]
         if not packets:
             return np.zeros(0, self.type)
         waves = -(-packets // spec.wave)
