@@ -9,9 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from p4gen.compiled.elements import copy_elements
 from p4gen.errors import InputError, MissingToolError
 from p4gen.host.collectives.arrays import (
+    array_in,
     array_type,
+    data_of,
     dtype_of,
     folded,
     from_wire,
@@ -44,6 +47,28 @@ def test_arrays_come_back_as_they_went(dtype: DType) -> None:
     assert got.dtype == sent.dtype
     assert np.array_equal(got, sent)
     assert dtype_of(got) is dtype
+
+
+@pytest.mark.parametrize("dtype", list(DType))
+def test_what_is_sent_is_the_arrays_memory_unless_it_has_to_be_padded(dtype: DType) -> None:
+    whole = values(dtype, *range(64))
+    assert np.shares_memory(np.frombuffer(data_of(whole, PACKET), np.uint8), whole)
+    sent = values(dtype, *range(35)).reshape(5, 7)
+    data = data_of(sent, PACKET)
+    assert len(data) == len(room_for(sent, PACKET))
+    assert not any(data[sent.nbytes :])
+    for array in (sent, sent.T):
+        assert np.array_equal(array_in(data_of(array, PACKET), dtype, array.shape), array)
+
+
+@pytest.mark.parametrize("width", [1, 2, 4])
+@pytest.mark.parametrize("size", [0, 4, 28, 32, 36, 256, 1020])
+def test_nics_turn_the_bytes_of_elements_around(width: int, size: int) -> None:
+    source = np.random.default_rng(size).integers(0, 256, size + 1, np.uint8)
+    to = np.zeros(size + 1, np.uint8)
+    copy_elements(to.ctypes.data + 1, source.ctypes.data + 1, size, width)
+    assert to[1:].tobytes() == source[1:].view(f"u{width}").byteswap().tobytes()
+    assert to[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -109,3 +134,15 @@ def test_arrays_of_other_types_are_refused() -> None:
             InputError, match="collectives work on int32 and uint32 and float32 and float16 and bfloat16"
         ):
             dtype_of(wrong)
+
+
+@pytest.mark.parametrize("limit", [(1 << 31) // 5, (1 << 31) // 5 + 1, (1 << 31) - 1])
+def test_sums_are_exact_whether_they_may_overflow_or_not(limit: int) -> None:
+    """Blocks in which no sum can leave the range are added without a wider type."""
+    arrays = list(np.random.default_rng(limit).integers(-limit, limit, (5, 70_000), np.int32))
+    for array in arrays:
+        array[40_000] = limit
+    exact = np.sum(arrays, axis=0, dtype=np.int64)
+    assert np.array_equal(reduced(Op.SUM, arrays, saturating=True), exact.clip(-(1 << 31), (1 << 31) - 1))
+    assert np.array_equal(reduced(Op.SUM, arrays, saturating=False), exact.astype(np.int32))
+    assert np.array_equal(reduced(Op.MIN, arrays, saturating=True), np.min(arrays, axis=0))
