@@ -112,12 +112,23 @@ def _lanes(pieces: Sequence[Piece], first: int) -> int:
     return count
 
 
+_WIDE = 128
+"""Bits from which on an integer's bytes are turned around as a vector."""
+
+
 def swap_bytes(g: Gen, value: Value) -> Value:
     """The bytes of ``value``, whole ones, in the opposite order."""
     width = value.width
     assert width % 8 == 0
     if width == 8:
         return value
+    if width >= _WIDE and width % WORD == 0:
+        # LLVM would turn the words of a wide integer around one by one.
+        count, fn = width // 8, g.fn
+        octets = fn.ins(f"bitcast i{width} {value.ref} to <{count} x i8>")
+        order = ", ".join(f"i32 {i}" for i in reversed(range(count)))
+        turned = fn.ins(f"shufflevector <{count} x i8> {octets}, <{count} x i8> poison, <{count} x i32> <{order}>")
+        return Value(fn.ins(f"bitcast <{count} x i8> {turned} to i{width}"), width)
     wide = width if width % 16 == 0 else width + 8
     name = g.module.need(f"llvm.bswap.i{wide}")
     swapped = g.fn.call(name, wide, f"i{wide} {g.fn.resize(value, wide).ref}")
