@@ -156,7 +156,7 @@ class Communicator:
         timeout: float | None = None,
     ) -> Future[Array | None]:
         """Begin ``allreduce``, ``reduce``, ``broadcast``, ``reducescatter``, ``allgather`` or ``barrier``. The
-        future's result is this rank's, None if there is none."""
+        future's result is this rank's, None if there is none. ``values`` must stay as they are until it is done."""
         chosen = _known(Collective, collective, "collective")
         reduction = None if op is None else _known(Op, op, "op")
         array = np.zeros(0) if values is None else np.asarray(values)
