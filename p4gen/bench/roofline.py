@@ -23,7 +23,7 @@ EDGE: Final = np.dtype([
 ])  # fmt: skip
 """``struct edge``."""
 _FOLDER: Final = Path(__file__).parent
-_MORE: Final = 64
+_MORE, _LONGER = 4096, 64
 """Frames that a loop sends beyond two for each packet, and bytes by which they are longer than the longest packet: at
 most."""
 
@@ -65,7 +65,7 @@ class Roofline:
         self._batch, self._config = work.batch, config
         self._state = np.zeros(self._code.state_size(), np.uint8)
         most = 2 * len(self._batch) + _MORE
-        size = max(len(packet) for _, packet in work.packets) + _MORE
+        size = max(len(packet) for _, packet in work.packets) + _LONGER
         self._sent = np.empty(most * size, np.uint8), np.empty(most, np.int64), np.empty(most, np.int32)
         self.reset()
 
