@@ -336,30 +336,46 @@ def _numbers(tensor: torch.Tensor) -> Array:
     dense = _dense(tensor)
     if dense.is_complex():
         raise InputError(f"inc does not reduce {tensor.dtype}: use torch.view_as_real")
-    found: Array = (dense.float() if dense.dtype in (torch.float16, torch.bfloat16) else dense).numpy()
+    if dense.dtype in (torch.float16, torch.bfloat16):
+        dense = dense.float()
+    kind: np.dtype[Any] = torch.empty(0, dtype=dense.dtype).numpy().dtype
+    found: Array = _bytes(dense).view(kind).reshape(tuple(dense.shape))
     return found
+
+
+class _Memory:
+    """The memory of a contiguous tensor, for NumPy, which keeps the tensor. ``Tensor.numpy`` would forbid that the
+    tensor's storage is resized later, as FullyShardedDataParallel does."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._tensor = tensor
+        shape = (tensor.nbytes,)
+        self.__array_interface__ = {"data": (tensor.data_ptr(), False), "shape": shape, "typestr": "|u1", "version": 3}
 
 
 def _bytes(tensor: torch.Tensor) -> Array:
     """The bytes of a tensor, in its memory if that is contiguous."""
-    found: Array = _dense(tensor).reshape(-1).view(torch.uint8).numpy()
-    return found
+    return np.asarray(_Memory(_dense(tensor))) if tensor.nbytes else np.empty(0, np.uint8)
 
 
 def _fill(tensor: torch.Tensor, value: Array) -> None:
-    """Give a tensor its elements, from bytes."""
-    if value.size:
-        _store(tensor.view(torch.uint8) if tensor.is_contiguous() and tensor.dim() else tensor, value)
+    """Give a tensor its elements, from bytes. NumPy copies them if it can, as torch would start threads for it, which
+    take the processor from those that move packets."""
+    if not value.size:
+        return
+    if tensor.is_contiguous():
+        np.copyto(_bytes(tensor), value)
+    else:
+        tensor.copy_(torch.from_numpy(value).view(tensor.dtype).reshape(tensor.shape))
 
 
 def _store(tensor: torch.Tensor, value: Array) -> None:
-    """Give a tensor its elements. NumPy copies them where it can, as torch would start threads for it, which take the
-    processor from those that move packets."""
+    """Give a tensor its elements, from numbers."""
     found = torch.from_numpy(value)
-    if tensor.is_contiguous() and tensor.dtype == found.dtype:
-        np.copyto(tensor.detach().reshape(-1).numpy(), value.reshape(-1))
+    if tensor.dtype == found.dtype:
+        _fill(tensor, np.ascontiguousarray(value).reshape(-1).view(np.uint8))
     else:
-        tensor.copy_((found.view(tensor.dtype) if found.dtype == torch.uint8 else found).reshape(tensor.shape))
+        tensor.copy_(found.reshape(tensor.shape))
 
 
 def _fill_all(tensors: Tensors, value: Array) -> None:
