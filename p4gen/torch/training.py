@@ -24,8 +24,9 @@ import p4gen.torch  # noqa: F401 - registers the backend
 
 WIDTH: Final = 128
 LAYERS: Final = 4
-ROWS: Final = {"dp": 2048, "tp": 1024}
-"""Rows of a rank's batch; with tensor parallelism all ranks have the same one."""
+ROWS: Final = {"dp": 8192, "tp": 1024}
+"""Rows of a rank's batch; with tensor parallelism all ranks have the same one. As in EPIC's testbed, data parallelism
+computes long for each gradient."""
 
 
 class Block(nn.Module):
