@@ -11,7 +11,10 @@ names of hosts and groups.
 
 from __future__ import annotations
 
-import torch.distributed as dist
+try:
+    import torch.distributed as dist
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("p4gen.torch needs PyTorch: pip install 'p4gen[torch]'", name=error.name) from None
 
 from p4gen.torch.group import IncGroup, Options, TransferCounts, create
 
