@@ -208,8 +208,8 @@ def test_only_nics_that_say_that_they_take_packets_out_of_order_are_sprayed(tmp_
     rig.kill()
     with rig.again() as manager:  # the store has what hosts have said
         link(rig, manager, "spine0", up=True)
-        rig.wait(lambda: rig.settled() and len(manager.connections()[0].paths) == 4)
-        assert manager.connections()[0].state is ConnectionState.SPRAYED
+        wanted = (4, ConnectionState.SPRAYED)
+        rig.wait(lambda: rig.settled() and (len((c := manager.connections()[0]).paths), c.state) == wanted)
         assert "h3 does not say" in manager.connections()[1].reason
 
 
