@@ -68,10 +68,8 @@ def create(given: Any, options: Options | None) -> IncGroup:
     if rank == 0:
         store.set("p4gen/group", f"torch-{uuid.uuid4().hex[:12]}")
     hosts = [store.get(f"p4gen/host/{other}").decode() for other in range(size)]
-    if not all(hosts):
-        raise InputError(
-            f"P4GEN_HOST is not set at ranks {', '.join(str(r) for r, host in enumerate(hosts) if not host)}"
-        )
+    if "" in hosts:
+        raise InputError(f"P4GEN_HOST is not set at rank {hosts.index('')}")
     if len(set(hosts)) < size:
         raise InputError(f"a host has one rank of a group, and these are the ranks' hosts: {', '.join(hosts)}")
     group = join(store.get("p4gen/group").decode(), ranks=hosts, timeout=timeout)

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 from rich.console import Console
 
-from p4gen.labs.calls import CallOrder, calls_by_size
+from p4gen.labs.calls import calls_by_size
 from p4gen.labs.network.outages import fail_links
-from p4gen.labs.runs.run import Run, RunOutcome
+from p4gen.labs.runs.timed import timed
 from p4gen.labs.session import Lab
-
-_WARM_UP: Final = 2
-"""Calls of each size that are made before those whose time is in the table."""
-_AHEAD: Final = 32 << 20
-"""Bytes of data that are drawn before the calls, if ranks look only at the results that calls return."""
 
 
 def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
@@ -33,7 +27,7 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     threading.Thread(target=fail_links, args=(lab, wanted.outages, console), daemon=True).start()
     problems: list[str] = []
     for call in calls:
-        outcomes = list(_runs(lab, call, hosts))
+        outcomes = list(timed(lab, call, hosts))
         problems += (problem for outcome in outcomes for problem in outcome.problems)
         measured = outcomes[-1].calls
         if measured:
@@ -45,18 +39,6 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     return 1 if problems else 0, {
         "passed": not problems, "seed": wanted.seed, "problems": problems, **table.to_dict(),
     }  # fmt: skip
-
-
-def _runs(lab: Lab, call: CallOrder, hosts: tuple[str, ...]) -> Iterator[RunOutcome]:
-    """What has become of a size's calls: of those to warm up, and if all of them were right, of those to measure."""
-    wanted = lab.job.wanted
-    group = lab.parties.of(hosts, call)
-    ahead = 0 if lab.job.spec.uses_memory else _AHEAD
-    for seed, number in ((wanted.seed, _WARM_UP), (wanted.seed + 1, wanted.repeat)):
-        outcome = Run(lab, group, [call] * number, seed=seed, deadline=wanted.deadline, ahead=ahead).result()
-        yield outcome
-        if not outcome.ok:
-            return
 
 
 def _print(console: Console, *lines: str) -> None:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from rich.console import Console
 
 from p4gen.labs.calls import CallOrder, size_text
 from p4gen.labs.runs.figures import figures_of
 from p4gen.labs.runs.report import rate, table
-from p4gen.labs.runs.run import Run
+from p4gen.labs.runs.timed import timed
 from p4gen.labs.runs.usage import total
 from p4gen.labs.session import Lab
 from p4gen.vocabulary.message import Collective
-
-_WARM_UP: Final = 2
-_AHEAD: Final = 32 << 20
-"""Bytes of data that are drawn before the measured calls."""
 
 
 def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
@@ -29,11 +25,9 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     problems: list[str] = []
     for size, paper in figures.items():
         call = CallOrder.of(lab.job.spec, len(hosts), Collective.ALLREDUCE, size, {})
-        group = lab.parties.of(hosts, call)
-        Run(lab, group, [call] * _WARM_UP, seed=wanted.seed, deadline=wanted.deadline).result()
-        calls = [call] * wanted.repeat
-        outcome = Run(lab, group, calls, seed=wanted.seed + 1, deadline=wanted.deadline, ahead=_AHEAD).result()
-        problems += outcome.problems
+        outcomes = list(timed(lab, call, hosts))
+        problems += (problem for each in outcomes for problem in each.problems)
+        outcome = outcomes[-1]
         if not outcome.calls:
             continue
         rates = [call.throughput for call in outcome.calls]
