@@ -18,6 +18,7 @@ from p4gen.errors import FailedError
 from p4gen.families import WrittenSpec
 from p4gen.groups.connections import Tally
 from p4gen.groups.group import Memory, PlacedEdge, SwitchConfig
+from p4gen.host.transport.nicinfo import OUR_NIC, NicInfo
 from p4gen.manager.groups.memberships import (
     GroupState,
     GroupStatus,
@@ -51,6 +52,7 @@ __all__ = [
     "ManagerError",
     "Membership",
     "Memory",
+    "NicInfo",
     "RankChannel",
     "RankConfig",
     "RankReport",
@@ -102,6 +104,8 @@ class HostInfo:
     out_of_order: bool = False
     """Whether its NIC takes packets out of order. A NIC that goes back N discards them, so its connections are not
     sprayed."""
+    nic: NicInfo = OUR_NIC
+    """What its NIC can do. A host that registers again may have another NIC, or offer other queue pairs."""
 
 
 # --- connections ---

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
+from p4gen.host.transport.nicinfo import OUR_NIC, NicInfo
 from p4gen.manager.api import Code, HostAddresses, HostInfo, ManagerError, SwitchInfo
 from p4gen.plan.placement.placer import Names, switch_of
 from p4gen.plan.placement.planner import View
@@ -39,6 +40,8 @@ class Fabric:
         """Registered hosts, with their numbers."""
         self.out_of_order: set[str] = set()
         """Hosts whose NICs take packets out of order."""
+        self.nics: dict[str, NicInfo] = {}
+        """The NICs of hosts whose NIC is not p4gen's own."""
         self.switch_numbers: dict[str, int] = {}
         self.ports_down: set[tuple[str, int]] = set()
         self.silent: dict[str, str] = {}
@@ -83,13 +86,20 @@ class Fabric:
             raise ManagerError(Code.INVALID, f"there is no host '{name}' in topology {self.given.name}")
         if name in self.switches:
             raise ManagerError(Code.INVALID, f"{name} is registered as a switch")
+        wrong = list(host.nic.problems())
+        if wrong:
+            raise ManagerError(Code.INVALID, "\n".join(f"the NIC of {name}: {problem}" for problem in wrong))
         new = name not in self.hosts
         if new:
             self.hosts[name] = _next(self.hosts, self.given.hosts if self.given else None, name)
             self._view = None
-        before = name in self.out_of_order
+        before = name in self.out_of_order, self.nics.pop(name, OUR_NIC)
         (self.out_of_order.add if host.out_of_order else self.out_of_order.discard)(name)
-        return new or before is not host.out_of_order
+        if host.nic != OUR_NIC:
+            self.nics[name] = host.nic
+        if before[1] != host.nic:
+            self._view = None
+        return new or before != (host.out_of_order, host.nic)
 
     def _check(self, info: SwitchInfo) -> None:
         def refuse(code: Code, reason: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from p4gen.host.collectives.plan import PsnSync
-from p4gen.host.transport.verbs import Peer
+from p4gen.host.transport.verbs import Peer, Recovery
 from p4gen.manager.api import (
     ConnectionSpec,
     ConnectionState,
@@ -18,6 +18,7 @@ from p4gen.manager.api import (
     HostInfo,
     LinkPort,
     Membership,
+    NicInfo,
     RankChannel,
     RankConfig,
     RankReport,
@@ -52,7 +53,11 @@ switches = st.builds(
     SwitchInfo, names, names, program_specs, names, st.binary(max_size=20), large, small,
     st.lists(link_ports, max_size=3).map(tuple),
 )  # fmt: skip
-hosts = st.builds(HostInfo, names, st.booleans())
+nics = st.builds(
+    NicInfo, st.sampled_from(Recovery), st.lists(small, max_size=3).map(tuple), small, small,
+    st.lists(st.tuples(small, small), max_size=3).map(tuple),
+)  # fmt: skip
+hosts = st.builds(HostInfo, names, st.booleans(), nics)
 addresses = st.builds(HostAddresses, macs, ips, macs)
 group_specs = st.builds(
     GroupSpec, names, st.lists(names, max_size=4).map(tuple), st.none() | names, syncs,

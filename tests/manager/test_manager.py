@@ -17,6 +17,7 @@ from p4gen.manager.api import (
     LinkPort,
     ManagerError,
     Membership,
+    NicInfo,
     RankReport,
 )
 from p4gen.manager.watch import Watch
@@ -315,6 +316,13 @@ def test_registering_with_a_topology() -> None:
     with rig.manager as manager:
         assert manager.register_host(HostInfo("h1")).ip == 0x0A000002
         refused(Code.INVALID, manager.register_host, HostInfo("h9"))
+        assert refused(
+            Code.INVALID, manager.register_host, HostInfo("h1", nic=NicInfo(mtus=(1000,), queue_pairs=((1, 9), (8, 9))))
+        ).splitlines() == [
+            "the NIC of h1: path MTU 1000 is not one of 256, 512, 1024, 2048, 4096",
+            "the NIC of h1: queue pairs 1 to 8 are not from 2 to 16777215",
+            "the NIC of h1: queue pair 8 is offered twice",
+        ]
         refused(Code.INVALID, manager.register_switch, replace(rig.info("s0"), name="s9"))
         assert "link at port 2; its program has 2 ports" in refused(
             Code.INVALID, manager.register_switch, replace(rig.info("s1"), spec=small(ports=2))

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4gen.host.collectives.plan import PsnSync
-from p4gen.host.transport.verbs import Peer
+from p4gen.host.transport.verbs import Peer, Recovery
 from p4gen.manager import api
-from p4gen.manager.api import Code, GroupSpec, GroupState, ManagerError
+from p4gen.manager.api import Code, GroupSpec, GroupState, HostInfo, ManagerError
 from p4gen.manager.remote.messages import from_message, to_message
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.protos import incmanager as pb
@@ -93,8 +93,8 @@ def test_every_kind_of_the_api_is_carried() -> None:
         "RankChannel": {"key": "collective", "peer": "peer_qp"},
     }
     kinds = [
-        "LinkPort", "SwitchInfo", "HostInfo", "HostAddresses", "GroupSpec", "RankChannel", "RankTree", "RankConfig",
-        "Membership", "GroupTree", "GroupStatus", "RankReport", "SwitchStatus", "Status",
+        "LinkPort", "SwitchInfo", "NicInfo", "HostInfo", "HostAddresses", "GroupSpec", "RankChannel", "RankTree",
+        "RankConfig", "Membership", "GroupTree", "GroupStatus", "RankReport", "SwitchStatus", "Status",
     ]  # fmt: skip
     for kind in kinds:
         there = {field.name for field in getattr(pb, kind).DESCRIPTOR.fields}
@@ -103,10 +103,15 @@ def test_every_kind_of_the_api_is_carried() -> None:
 
 
 @pytest.mark.parametrize(
-    ("theirs", "ours"), [(pb.Collective, Collective), (pb.PsnSync, PsnSync), (pb.GroupState, GroupState)]
+    ("theirs", "ours"),
+    [(pb.Collective, Collective), (pb.PsnSync, PsnSync), (pb.GroupState, GroupState), (pb.Recovery, Recovery)],
 )
 def test_enumerations_have_the_same_names(theirs: Any, ours: Any) -> None:
     assert [name for name, _ in theirs.items() if not name.endswith("_UNSPECIFIED")] == [value.name for value in ours]
+
+
+def test_a_host_that_says_nothing_of_its_nic_has_ours() -> None:
+    assert from_message(HostInfo, pb.HostInfo(name="h0", out_of_order=True)) == HostInfo("h0", True)
 
 
 def test_defaults_of_a_group() -> None:

@@ -14,8 +14,8 @@ from placement.networks import spec_for, topologies
 
 from p4gen.errors import InputError
 from p4gen.host.collectives.plan import PsnSync
-from p4gen.host.transport.verbs import Peer
-from p4gen.manager.api import GroupSpec, GroupState, HostInfo, LinkPort, SwitchInfo
+from p4gen.host.transport.verbs import Peer, Recovery
+from p4gen.manager.api import GroupSpec, GroupState, HostInfo, LinkPort, NicInfo, SwitchInfo
 from p4gen.manager.store.encoding import decode, encode
 from p4gen.manager.store.schema import APPLICATION
 from p4gen.manager.store.store import Store, StoredGroup, StoreError
@@ -36,6 +36,9 @@ def placed(*, sync: PsnSync = PsnSync.SUBGROUPS, trees: int = 1) -> PlacedTrees:
     request = GroupRequest(topology.rank_hosts, sync=sync)
     groups = place(topology, small("III", groups=64), [request] * trees).groups
     return PlacedTrees(groups, tuple(5e9 / number for number in range(1, trees + 1)) if trees > 1 else ())
+
+
+RXE = NicInfo(Recovery.GO_BACK_N, (256, 1024), 129, 128, ((17, 33), (40, 41)))
 
 
 def stored(name: str = "g", state: GroupState = GroupState.ACTIVE) -> StoredGroup:
@@ -64,7 +67,7 @@ def test_everything_comes_back(tmp_path: Path, trees: int) -> None:
         store.put_switch(5, INFO)
         store.put_host(HostInfo("h0"), 2)
         store.put_host(HostInfo("h0", out_of_order=True), 2)
-        store.put_host(HostInfo("h1"), 3)
+        store.put_host(HostInfo("h1", nic=RXE), 3)
         store.put_ports_down([("s0", 1)])
         store.put_group(stored())
         store.put_placement("g", 3, group, 7, 1000)
@@ -76,6 +79,7 @@ def test_everything_comes_back(tmp_path: Path, trees: int) -> None:
     found = store.load()
     assert found.switches == {"s0": (5, INFO)}
     assert (found.hosts, found.out_of_order, found.ports_down) == ({"h0": 2, "h1": 3}, {"h0"}, {("s0", 1)})
+    assert found.nics == {"h1": RXE}
     assert (found.next_tree, found.next_qp, found.topology) == (7, 1000, 99)
     assert found.groups["g"] == replace(stored(), placements={3: group}, agreed={3: 42})
     assert list(found.histories["s0"].seen(Kind.SLOT, 1, 9)) == [(0, 8), (16, 24)]
@@ -159,9 +163,9 @@ def test_files_of_others(tmp_path: Path) -> None:
     assert refused("foreign") == "an SQLite file, but not one of p4gen's manager"
     Store(tmp_path / "new").close()
     with sqlite3.connect(tmp_path / "new") as db:
-        db.execute("PRAGMA user_version = 7")
+        db.execute("PRAGMA user_version = 8")
     db.close()
-    assert refused("new") == "its schema is 7, this p4gen's is 6"
+    assert refused("new") == "its schema is 8, this p4gen's is 7"
     assert refused("no/such/folder") == "unable to open database file"
     first = Store(tmp_path / "used")
     assert refused("used") == "another manager is using it"

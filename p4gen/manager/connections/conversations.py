@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from p4gen.plan.placement.connections import QPNS
+from p4gen.host.transport.nicinfo import QPNS
 from p4gen.rocev2.cm import PATH_MTUS, RELIABLE, Datagram, Kind, Message, gid_of
 
 LIFETIME: Final = 120.0

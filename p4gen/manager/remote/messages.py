@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 from p4gen.errors import InputError
 from p4gen.families import parse_spec
 from p4gen.host.collectives.plan import PsnSync
+from p4gen.host.transport.verbs import Recovery
 from p4gen.manager.api import (
     Code,
     ConnectionState,
@@ -25,6 +26,7 @@ from p4gen.manager.api import (
     GroupStatus,
     GroupTree,
     ManagerError,
+    NicInfo,
     RankChannel,
 )
 from p4gen.protos import incmanager as pb
@@ -37,7 +39,7 @@ Message = Any
 """A message of ``incmanager.proto``. Protobuf's own types are of no use to type checkers."""
 
 _ENUMS: Final[Mapping[str, type[Enum]]] = {
-    kind.__name__: kind for kind in (Collective, PsnSync, GroupState, ConnectionState)
+    kind.__name__: kind for kind in (Collective, PsnSync, GroupState, ConnectionState, Recovery)
 }
 
 
@@ -69,6 +71,8 @@ def _outward(value: Any) -> dict[str, Any]:
             raise ManagerError(Code.INVALID, f"group {value.name} has no collectives")
         case GroupStatus() | GroupTree():
             found["tree"] = [{"name": name, "parent": parent} for name, parent in value.tree.items()]
+        case NicInfo():
+            found["queue_pairs"] = [{"first": first, "end": end} for first, end in value.queue_pairs]
         case RankChannel():
             (collective, root), peer = found.pop("key"), found.pop("peer")
             udp = peer.pop("udp_src_port")
@@ -112,6 +116,8 @@ def _inward(message: Message) -> dict[str, Any]:
             del found["collectives"]  # all of them
         case "GroupStatus" | "GroupTree":
             found["tree"] = {node["name"]: node.get("parent") for node in found["tree"]}
+        case "NicInfo":
+            found["queue_pairs"] = [(span["first"], span["end"]) for span in found["queue_pairs"]]
         case "RankChannel":
             found["key"] = found.get("collective"), found["root"]
             found["peer"] = {name: found[f"peer_{name}"] for name in ("mac", "ip", "qp")}

@@ -87,7 +87,7 @@ class Ledger:
             for name, (number, info) in stored.switches.items():
                 fabric.switch_numbers[name] = number
                 fabric.add_switch(info)
-            fabric.hosts, fabric.out_of_order = stored.hosts, stored.out_of_order
+            fabric.hosts, fabric.out_of_order, fabric.nics = stored.hosts, stored.out_of_order, stored.nics
             fabric.ports_down = stored.ports_down
         self.histories.update(stored.histories)
         self._next_tree, self._next_qp = stored.next_tree, stored.next_qp

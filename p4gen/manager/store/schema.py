@@ -6,7 +6,7 @@ from typing import Final
 
 APPLICATION: Final = 0x70346765
 """SQLite's application_id of our files."""
-SCHEMA: Final = 6
+SCHEMA: Final = 7
 
 CONNECTIONS: Final = """
 CREATE TABLE connections (
@@ -38,7 +38,11 @@ OUT_OF_ORDER: Final = """
 CREATE TABLE out_of_order (host TEXT PRIMARY KEY REFERENCES hosts ON DELETE CASCADE) STRICT;
 """
 """Added by schema 6: hosts whose NICs take packets out of order."""
-ADDED: Final = {2: CONNECTIONS, 3: HANDSHAKES, 4: RINGS, 5: TREES, 6: OUT_OF_ORDER}
+NICS: Final = """
+CREATE TABLE nics (host TEXT PRIMARY KEY REFERENCES hosts ON DELETE CASCADE, info TEXT NOT NULL) STRICT;
+"""
+"""Added by schema 7: what other NICs than p4gen's own can do."""
+ADDED: Final = {2: CONNECTIONS, 3: HANDSHAKES, 4: RINGS, 5: TREES, 6: OUT_OF_ORDER, 7: NICS}
 TABLES: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
 CREATE TABLE switches (name TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, info TEXT NOT NULL) STRICT;

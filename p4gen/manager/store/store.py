@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from p4gen.errors import InputError
+from p4gen.host.transport.nicinfo import OUR_NIC
 from p4gen.manager.api import (
     Code,
     ConnectionSpec,
@@ -24,6 +25,7 @@ from p4gen.manager.api import (
     GroupState,
     HostInfo,
     ManagerError,
+    NicInfo,
     SwitchInfo,
 )
 from p4gen.manager.connections.conversations import Conversation
@@ -98,6 +100,8 @@ class Stored:
     hosts: dict[str, int]
     out_of_order: set[str]
     """Hosts whose NICs take packets out of order."""
+    nics: dict[str, NicInfo]
+    """The NICs of hosts whose NIC is not p4gen's own."""
     ports_down: set[tuple[str, int]]
     groups: dict[str, StoredGroup]
     histories: dict[str, History]
@@ -212,6 +216,9 @@ class Store:
         self._db.execute("DELETE FROM out_of_order WHERE host = ?", (host.name,))
         if host.out_of_order:
             self._db.execute("INSERT INTO out_of_order VALUES (?)", (host.name,))
+        self._db.execute("DELETE FROM nics WHERE host = ?", (host.name,))
+        if host.nic != OUR_NIC:
+            self._db.execute("INSERT INTO nics VALUES (?, ?)", (host.name, json.dumps(encode(host.nic))))
 
     def put_ports_down(self, ports: Iterable[tuple[str, int]]) -> None:
         """Store all ports whose link is down."""
@@ -352,6 +359,7 @@ class Store:
             },
             dict(rows("SELECT name, number FROM hosts ORDER BY number").fetchall()),
             {host for (host,) in rows("SELECT host FROM out_of_order")},
+            {host: decode(NicInfo, json.loads(info)) for host, info in rows("SELECT host, info FROM nics")},
             set(rows("SELECT switch, port FROM ports_down").fetchall()),
             groups,
             histories,
@@ -394,6 +402,7 @@ class Store:
             "rings",
             "trees",
             "out_of_order",
+            "nics",
         )
         return {table: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}  # noqa: S608
 

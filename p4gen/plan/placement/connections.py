@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from p4gen.errors import InputError
 from p4gen.groups.connections import (
@@ -16,17 +15,13 @@ from p4gen.groups.connections import (
     connection_limits,
 )
 from p4gen.groups.group import Endpoint
+from p4gen.host.transport.nicinfo import MTUS, QPNS
 from p4gen.plan.placement.placer import Names, switch_of
 from p4gen.plan.placement.planner import View
 from p4gen.plan.placement.pools import EPOCHS, History, Kind, Spans, gaps
 from p4gen.plan.placement.request import Code, ConnectionSpec, ManagerError
 from p4gen.plan.placement.tiers import choosing_tiers, connection_tiers, path_choice
 from p4gen.plan.placement.tree import no_path
-
-MTUS: Final = (256, 512, 1024, 2048, 4096)
-"""Path MTUs of RoCE."""
-QPNS: Final = range(2, 1 << 24)
-"""Numbers of ordinary QPs; 0 and 1 are for management."""
 
 
 class NoEpochError(ManagerError):
