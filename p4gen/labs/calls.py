@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol
+from typing import Any, ClassVar, Final, Generic, Protocol
 
 import numpy as np
 
 from p4gen.errors import InputError
 from p4gen.experiments.nccltests import BandwidthTable
 from p4gen.families import Facet, OwnSpec, family_of
+from p4gen.host.transport.realtime import Station
 from p4gen.inputs import quote
 from p4gen.labs.hosts.ranks import Ranks
 from p4gen.labs.job import Wanted
@@ -19,9 +20,6 @@ from p4gen.manager.ranks.host import Host
 from p4gen.net.runs import FamilyOption
 from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.topology import TopologySpec
-
-if TYPE_CHECKING:
-    from p4gen.host.raw import RawNic
 
 
 class Plan(Protocol):
@@ -78,7 +76,7 @@ class LabMembers(Facet, Generic[OwnSpec]):
     """From program, number of ranks, collective, bytes, and the options' values. Raises ``InputError``."""
     samples: Callable[[OwnSpec, int, int], Sequence[Asked]]
     """Calls of every kind, from program, number of ranks, and about how many bytes; the first is one of that size."""
-    ranks: Callable[[OwnSpec, Host, RawNic], Ranks]
+    ranks: Callable[[OwnSpec, Host, Station], Ranks]
     """What a host is in its groups."""
     steps: Sequence[Step]
     """The steps of the suite, in order. Each restores the lab's state."""

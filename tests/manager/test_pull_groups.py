@@ -232,8 +232,9 @@ def test_a_forged_flag_is_told_and_a_late_one_ignored(cluster: Cluster) -> None:
     right(begin(members, drawn("allreduce", 1)))
     member = rank_of(members[1])._members
     sync = next(iter(member.values())).pairs[0]
-    flags, psn = members[1].memory, sync.responder.psn(sync.responder.expected)
     nic = cluster.nics["h1"]
+    responder = nic.nic.pairs[sync.number].responder
+    flags, psn = members[1].memory, responder.psn(responder.expected)
 
     def flag(at: int, call: int) -> bytes:
         peer = sync.peer

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from p4gen.errors import InputError
 from p4gen.host.transport.clock import US
+from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Completion, Recovery, SendWr
 from p4gen.net.world.faults import Faults, Impairment, Outage
 from p4gen.net.world.watching import Passage
@@ -163,7 +164,7 @@ def test_a_completed_write_is_at_all_its_destinations() -> None:
     checked = 0
 
     def follow(member: Member) -> None:
-        writer, posted = member._writer, []
+        writer, posted = cast(QueuePair, member._writer), []
         post, complete = writer.post_send, writer.complete
 
         def post_send(wr: SendWr) -> None:

@@ -16,8 +16,8 @@ import numpy as np
 from p4gen.errors import FailedError
 from p4gen.host.collectives.arrays import Array, divide
 from p4gen.host.collectives.plan import Connection
-from p4gen.host.transport.nic import Nic
-from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.nic import VerbsNic
+from p4gen.host.transport.rc import VerbsPair
 from p4gen.host.transport.verbs import Completion, RecvWr, SendWr, Status
 
 
@@ -69,10 +69,12 @@ class AllToAll:
 
     STATE: ClassVar = ("current", "_sent", "_arrived", "_posted")
 
-    def __init__(self, nic: Nic, config: AllToAllConfig, on_done: Callable[[Exchange], None] | None = None) -> None:
+    def __init__(
+        self, nic: VerbsNic, config: AllToAllConfig, on_done: Callable[[Exchange], None] | None = None
+    ) -> None:
         self.config = config
         self.current: Exchange | None = None
-        self.pairs: dict[int, QueuePair] = {
+        self.pairs: dict[int, VerbsPair] = {
             peer: nic.create_pair(each.qp, each.peer, each.qp_config, self._completed)
             for peer, each in config.peers.items()
         }

@@ -1,4 +1,4 @@
-"""The phases that a channel runs, and the object that it runs them for (``p4gen.host.collectives.compiled``).
+"""The phases that a channel runs, and the object that it runs them for (``compiled``, ``verbs``).
 
 Message 0 of a phase is its control message, the others have M packets each.
 """

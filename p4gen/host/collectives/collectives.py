@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.invocation import Invocation
-from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.rc import VerbsPair
 from p4gen.vocabulary import Op
 from p4gen.vocabulary.message import Collective
 
@@ -21,7 +21,7 @@ class Collectives(ABC):
 
     @property
     @abstractmethod
-    def pairs(self) -> list[QueuePair]:
+    def pairs(self) -> list[VerbsPair]:
         """The queue pairs of this rank, in the order of the configuration; they carry all calls."""
         ...
 

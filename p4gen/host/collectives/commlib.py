@@ -8,13 +8,14 @@ with the data (§3.3.2). All ranks call the same collectives in the same order.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 from typing_extensions import override
 
+from p4gen.errors import InputError
 from p4gen.host.collectives.arrays import Array, array_in, check_root, combine, data_of, divide, dtype_of, room_for
 from p4gen.host.collectives.channel import PhaseRun
 from p4gen.host.collectives.collectives import Collectives
@@ -30,11 +31,15 @@ from p4gen.host.collectives.plan import (
     PsnSync,
     Step,
 )
-from p4gen.host.transport.nic import Nic
-from p4gen.host.transport.rc import QueuePair
+from p4gen.host.collectives.verbs import VerbsChannel
+from p4gen.host.transport.nic import VerbsNic
+from p4gen.host.transport.rc import QueuePair, VerbsPair
 from p4gen.host.transport.verbs import Status
 from p4gen.vocabulary import DType, Op, Overflow
 from p4gen.vocabulary.message import Collective
+
+if TYPE_CHECKING:
+    from p4gen.host.collectives.compiled import Channel
 
 __all__ = [
     "SYMMETRIC",
@@ -88,12 +93,11 @@ class Communicator(Collectives):
 
     STATE: ClassVar = ("_queue", "_step", "_left", "_broken")
 
-    def __init__(self, nic: Nic, config: GroupConfig, on_done: Callable[[Invocation], None] | None = None) -> None:
-        # Numba takes a while to load, and whoever only describes a group does not need it.
-        from p4gen.host.collectives.compiled import Channel  # noqa: PLC0415
-
+    def __init__(self, nic: VerbsNic, config: GroupConfig, on_done: Callable[[Invocation], None] | None = None) -> None:
+        if config.sync is PsnSync.REFINED and not nic.compiled:
+            raise InputError("refined synchronisation sets PSNs of connections, which verbs cannot do")
         self.config = config
-        self.channels = {key: Channel(nic, config, key, self) for key in config.channels}
+        self.channels = _channels(nic, config, self)
         self._nic = nic
         self._on_done = on_done
         self._planner = Planner(config)
@@ -105,12 +109,12 @@ class Communicator(Collectives):
 
     @property
     def pair(self) -> QueuePair:
-        """The queue pair of AllReduce and Barrier; the only one with refined synchronisation."""
-        return self.channels[SYMMETRIC].pair
+        """The queue pair of AllReduce and Barrier, of our NIC; the only one with refined synchronisation."""
+        return cast("QueuePair", self.channels[SYMMETRIC].pair)
 
     @property
     @override
-    def pairs(self) -> list[QueuePair]:
+    def pairs(self) -> list[VerbsPair]:
         return [channel.pair for channel in self.channels.values()]
 
     def parts(self) -> dict[str, object]:
@@ -262,7 +266,7 @@ class Communicator(Collectives):
             return
         self._left -= 1
         if step.move_idle:
-            pair = self.channels[run.phase.channel].pair
+            pair = self.pair
             if run.phase.send is None:
                 pair.set_sq_psn(pair.responder.psn(pair.responder.expected))
             else:
@@ -287,3 +291,13 @@ class Communicator(Collectives):
         job.invocation.end(self._nic.clock.now, value, error)
         if self._on_done is not None:
             self._on_done(job.invocation)
+
+
+def _channels(nic: VerbsNic, config: GroupConfig, owner: Communicator) -> Mapping[ChannelKey, Channel | VerbsChannel]:
+    """The channels of a group, in machine code if the NIC has it."""
+    if not nic.compiled:
+        return {key: VerbsChannel(nic, config, key, owner) for key in config.channels}
+    # Numba takes a while to load, and whoever only describes a group does not need it.
+    from p4gen.host.collectives.compiled import Channel  # noqa: PLC0415
+
+    return {key: Channel(nic, config, key, owner) for key in config.channels}

@@ -20,7 +20,7 @@ from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.plan import ChannelKey, Flow, GroupConfig, Phase, PsnSync
 from p4gen.host.compiled.pairs import CompiledPair
 from p4gen.host.compiled.records import address_of
-from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.nic import VerbsNic
 from p4gen.host.transport.verbs import Completion, Status
 
 
@@ -29,7 +29,7 @@ class Channel:
 
     STATE: ClassVar[tuple[str, ...]] = ("_runs",)
 
-    def __init__(self, nic: Nic, config: GroupConfig, key: ChannelKey, owner: Owner) -> None:
+    def __init__(self, nic: VerbsNic, config: GroupConfig, key: ChannelKey, owner: Owner) -> None:
         connection = config.channels[key]
         pair = nic.create_pair(connection.qp, connection.peer, connection.qp_config, self._completed)
         assert isinstance(pair, CompiledPair)

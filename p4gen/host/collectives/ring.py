@@ -20,8 +20,8 @@ from p4gen.host.collectives.arrays import Array, check_root, combine, divide, dt
 from p4gen.host.collectives.collectives import Collectives
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.plan import Connection
-from p4gen.host.transport.nic import Nic
-from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.nic import VerbsNic
+from p4gen.host.transport.rc import VerbsPair
 from p4gen.host.transport.verbs import Completion, RecvWr, SendWr, Status
 from p4gen.vocabulary import Op, Overflow
 from p4gen.vocabulary.message import Collective
@@ -128,7 +128,7 @@ class Ring(Collectives):
 
     STATE: ClassVar = ("_queue", "_expected", "_numbers", "_broken")
 
-    def __init__(self, nic: Nic, config: RingConfig, on_done: Callable[[Invocation], None] | None = None) -> None:
+    def __init__(self, nic: VerbsNic, config: RingConfig, on_done: Callable[[Invocation], None] | None = None) -> None:
         self.config = config
         self._nic = nic
         self._on_done = on_done
@@ -138,17 +138,17 @@ class Ring(Collectives):
         self._numbers = 0
         self._broken: Status | None = None
 
-    def _pair(self, connection: Connection) -> QueuePair:
+    def _pair(self, connection: Connection) -> VerbsPair:
         return self._nic.create_pair(connection.qp, connection.peer, connection.qp_config, self._completed)
 
     @property
     @override
-    def pairs(self) -> list[QueuePair]:
+    def pairs(self) -> list[VerbsPair]:
         """The queue pairs: to the left, to the right, those of the star."""
         return self._pairs
 
     @property
-    def pair(self) -> QueuePair:
+    def pair(self) -> VerbsPair:
         """The connection on which data is sent."""
         return self.pairs[_RIGHT]
 

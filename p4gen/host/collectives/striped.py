@@ -22,8 +22,8 @@ from p4gen.host.collectives.collectives import Collectives
 from p4gen.host.collectives.commlib import Communicator
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.plan import GroupConfig
-from p4gen.host.transport.nic import Nic
-from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.nic import VerbsNic
+from p4gen.host.transport.rc import VerbsPair
 from p4gen.host.transport.verbs import Status
 from p4gen.vocabulary import Op
 from p4gen.vocabulary.message import Collective
@@ -71,7 +71,7 @@ class StripedCommunicator(Collectives):
 
     def __init__(
         self,
-        nic: Nic,
+        nic: VerbsNic,
         configs: Sequence[GroupConfig],
         rates: Sequence[float],
         on_done: Callable[[Invocation], None] | None = None,
@@ -85,7 +85,7 @@ class StripedCommunicator(Collectives):
 
     @property
     @override
-    def pairs(self) -> list[QueuePair]:
+    def pairs(self) -> list[VerbsPair]:
         return [pair for communicator in self.communicators for pair in communicator.pairs]
 
     # --- the six collectives ---

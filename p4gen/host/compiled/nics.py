@@ -13,7 +13,7 @@ from p4gen.host.compiled.records import Frames
 from p4gen.host.transport.clock import Clock
 from p4gen.host.transport.memory import ProtectionDomain
 from p4gen.host.transport.nic import Line
-from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.rc import VerbsPair
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig
 from p4gen.host.transport.wire import DEST_QP, DST_ADDR, Reader
 
@@ -23,6 +23,7 @@ class CompiledNic:
     of a network leads from the NIC, or its frames are collected."""
 
     STATE: ClassVar[tuple[str, ...]] = ()
+    compiled: bool = True
 
     line: Line
 
@@ -73,11 +74,11 @@ class CompiledNic:
         cell["key"], cell["value"] = (self.number << 24 | number) + 1, pair.record + 1
         return pair
 
-    def destroy_pair(self, pair: QueuePair) -> None:
+    def destroy_pair(self, pair: VerbsPair) -> None:
         """Destroy a queue pair. Packets for it are dropped from now on."""
+        assert isinstance(pair, CompiledPair)
         del self.pairs[pair.number]
         self.frames.world.table["value"][self._place(pair.number)] = 0
-        assert isinstance(pair, CompiledPair)
         pair.channel = None
         pair.be_silent()
 

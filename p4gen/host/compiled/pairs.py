@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Protocol, cast
 
 import numpy as np
@@ -272,6 +273,11 @@ class CompiledPair:
         """The error that broke the pair; None while it works."""
         number = int(self.row["broken"])
         return STATUSES[number - 1] if number else None
+
+    def counts(self) -> Mapping[str, int]:
+        """What has been ``sent``, ``resent``, and so on (``VerbsPair.counts``)."""
+        stats = self.requester.stats
+        return {name: getattr(stats, name) for name in ("sent", "resent", "timeouts", "naks", "cnps")}
 
     def post_send(self, wr: SendWr) -> None:
         """Post a SEND, a WRITE, a READ or an atomic operation. It completes when it is acknowledged, or its response is

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,25 @@ class MemoryRegion:
     remote_write: bool = True
     remote_read: bool = True
     remote_atomic: bool = True
+
+
+class Domain(Protocol):
+    """The memory of a NIC that remote ends may use."""
+
+    def register(
+        self,
+        buffer: bytearray | memoryview,
+        *,
+        remote_write: bool = True,
+        remote_read: bool = True,
+        remote_atomic: bool = True,
+    ) -> MemoryRegion:
+        """Register ``buffer``, with what remote ends may do with it. Raises ``ValueError`` when it is read-only."""
+        ...
+
+    def deregister(self, region: MemoryRegion) -> None:
+        """Remove a region: remote ends cannot use it any more."""
+        ...
 
 
 class ProtectionDomain:

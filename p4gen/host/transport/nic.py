@@ -1,5 +1,7 @@
-"""NICs, as applications see them: queue pairs that share a line. Answers are sent first; then the queue pairs take
-turns."""
+"""NICs, as applications see them: ``VerbsNic`` is what every NIC with verbs offers, ``Nic`` is ours.
+
+The queue pairs of our NIC share a line. Answers are sent first; then the queue pairs take turns.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from p4gen.host.transport.clock import Clock
-from p4gen.host.transport.memory import ProtectionDomain
-from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.memory import Domain, ProtectionDomain
+from p4gen.host.transport.rc import QueuePair, VerbsPair
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig
 
 BURST: Final = 8
@@ -25,20 +27,26 @@ class Line(Protocol):
         ...
 
 
-class Nic(Protocol):
-    """A NIC with one port (``p4gen.host.compiled.nics``)."""
+class VerbsNic(Protocol):
+    """A NIC with one port, ours or a device of the host."""
 
-    mac: int
-    ip: int
     clock: Clock
-    domain: ProtectionDomain
-    line: Line
     checks_icrc: bool
     """Whether frames with a wrong ICRC are dropped, as by default. Programs of ``icrc ignore`` change packets but not
-    their ICRC, so NICs beside them must not check it; they then accept corrupt data."""
+    their ICRC, so NICs beside them must not check it; they then accept corrupt data. Devices always check."""
 
     @property
-    def pairs(self) -> Mapping[int, QueuePair]:
+    def compiled(self) -> bool:
+        """Whether machine code runs the phases of collectives on its queue pairs."""
+        ...
+
+    @property
+    def domain(self) -> Domain:
+        """The memory that peers may use."""
+        ...
+
+    @property
+    def pairs(self) -> Mapping[int, VerbsPair]:
         """The queue pairs, by their numbers."""
         ...
 
@@ -49,12 +57,32 @@ class Nic(Protocol):
 
     def create_pair(
         self, number: int, peer: Peer, config: QpConfig, on_completion: Callable[[Completion], None]
-    ) -> QueuePair:
+    ) -> VerbsPair:
         """Create a connected queue pair. ``number`` has 24 bits; raises ``ValueError`` when it is in use."""
         ...
 
-    def destroy_pair(self, pair: QueuePair) -> None:
+    def destroy_pair(self, pair: VerbsPair) -> None:
         """Destroy a queue pair. Packets for it are dropped from now on."""
+        ...
+
+
+class Nic(VerbsNic, Protocol):
+    """Our NIC (``p4gen.host.compiled.nics``)."""
+
+    mac: int
+    ip: int
+    domain: ProtectionDomain
+    line: Line
+
+    @property
+    def pairs(self) -> Mapping[int, QueuePair]:
+        """The queue pairs, by their numbers."""
+        ...
+
+    def create_pair(
+        self, number: int, peer: Peer, config: QpConfig, on_completion: Callable[[Completion], None]
+    ) -> QueuePair:
+        """Create a connected queue pair. ``number`` has 24 bits; raises ``ValueError`` when it is in use."""
         ...
 
     def receive(self, frame: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from p4gen.host.transport.clock import Clock
@@ -109,8 +110,8 @@ class ReceiveStats(Protocol):
     cnps: int
 
 
-class QueuePair(Protocol):
-    """One end of a connection, ready to send.
+class VerbsPair(Protocol):
+    """One end of a connection, ready to send, on any NIC with verbs.
 
     The application is called for every completion, in order. After a fatal error the pair is ``broken``: all work
     requests are flushed, and so are those posted later.
@@ -120,22 +121,15 @@ class QueuePair(Protocol):
     peer: Peer
     config: QpConfig
     clock: Clock
-    domain: ProtectionDomain
-    """The memory that the peer may use."""
 
     @property
     def broken(self) -> Status | None:
         """The error that broke the pair; None while it works."""
         ...
 
-    @property
-    def requester(self) -> Sending:
-        """The sending half."""
-        ...
-
-    @property
-    def responder(self) -> Receiving:
-        """The receiving half."""
+    def counts(self) -> Mapping[str, int]:
+        """The packets that it has ``sent`` and ``resent``, its ``timeouts``, and the ``naks`` and ``cnps`` received; 0
+        for what the NIC does not count for each pair."""
         ...
 
     def post_send(self, wr: SendWr) -> None:
@@ -145,6 +139,27 @@ class QueuePair(Protocol):
 
     def post_recv(self, wr: RecvWr) -> None:
         """Post a buffer for a message."""
+        ...
+
+    def fail(self, status: Status) -> None:
+        """Break the pair: its oldest send ends with ``status``, everything else is flushed."""
+        ...
+
+
+class QueuePair(VerbsPair, Protocol):
+    """A queue pair of our NIC: its state can be read, and its PSNs can be set."""
+
+    domain: ProtectionDomain
+    """The memory that the peer may use."""
+
+    @property
+    def requester(self) -> Sending:
+        """The sending half."""
+        ...
+
+    @property
+    def responder(self) -> Receiving:
+        """The receiving half."""
         ...
 
     def set_sq_psn(self, psn: int) -> None:
@@ -163,8 +178,4 @@ class QueuePair(Protocol):
 
     def complete(self, completion: Completion) -> None:
         """Give a completion to the application."""
-        ...
-
-    def fail(self, status: Status) -> None:
-        """Break the pair: its oldest send ends with ``status``, everything else is flushed."""
         ...

@@ -21,6 +21,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from p4gen.errors import FailedError
 from p4gen.host.transport.clock import MS, NS, SECOND, TURNS, Action
+from p4gen.host.transport.nic import VerbsNic
 
 T = TypeVar("T")
 _POLLED: Final = select.EPOLLIN
@@ -266,3 +267,17 @@ class RealTimeLoop:
     def _run_quietly(self) -> None:
         with contextlib.suppress(Exception):
             self.run()  # threads that wait for the loop are notified through ``add_stop`` and read ``problem``
+
+
+class Station(Protocol):
+    """A NIC in real time: ``p4gen.host.raw.RawNic`` is one."""
+
+    loop: RealTimeLoop
+
+    @property
+    def nic(self) -> VerbsNic:
+        """The NIC; everything on it happens on the loop."""
+        ...
+
+    def close(self) -> None:
+        """Remove the NIC from the loop. Call it on the loop, or after the loop has ended."""

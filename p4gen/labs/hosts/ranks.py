@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from typing_extensions import override
 
@@ -24,7 +24,8 @@ from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.ring import Ring, RingConfig
 from p4gen.host.transport.clock import SECOND
-from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.nic import VerbsNic
+from p4gen.host.transport.realtime import Station
 from p4gen.manager.api import GroupState
 from p4gen.manager.ranks.calls import CallResult
 from p4gen.manager.ranks.host import Host
@@ -36,9 +37,6 @@ from p4gen.net.collectives.values import invoke
 from p4gen.records import from_plain, to_plain
 from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.message import Collective
-
-if TYPE_CHECKING:
-    from p4gen.host.raw import RawNic
 
 COUNTERS: Final = ("sent", "resent", "timeouts", "naks", "cnps")
 """Counters of queue pairs."""
@@ -100,7 +98,7 @@ class DrawnArrays:
 class GroupRanks(Ranks):
     """Ranks of groups whose switches take part in CommLib's collectives."""
 
-    def __init__(self, _spec: ProgramSpec, host: Host, _nic: RawNic) -> None:
+    def __init__(self, _spec: ProgramSpec, host: Host, _nic: Station) -> None:
         self._host = host
 
     @override
@@ -164,7 +162,7 @@ class CheckedRank(MemoryRank, Protocol):
         ...
 
 
-MakeRank = Callable[[Any, int, int, int, Nic, Callable[[], None]], CheckedRank]
+MakeRank = Callable[[Any, int, int, int, VerbsNic, Callable[[], None]], CheckedRank]
 """From program, rank, number of ranks, packets of each that memory has room for, NIC, and what to call when a call may
 have ended."""
 
@@ -172,7 +170,7 @@ have ended."""
 class MemoryRanks(GroupRanks):
     """Ranks of groups whose switches address their memory, which is offered before the manager creates the group."""
 
-    def __init__(self, make: MakeRank, spec: ProgramSpec, host: Host, nic: RawNic) -> None:
+    def __init__(self, make: MakeRank, spec: ProgramSpec, host: Host, nic: Station) -> None:
         super().__init__(spec, host, nic)
         self._make, self._spec = make, spec
 
@@ -199,7 +197,7 @@ class MemoryRanks(GroupRanks):
 class ConnectionEnds(Ranks):
     """Ranks of rings and AlltoAlls, whose connections the host itself has. Switches only forward."""
 
-    def __init__(self, _spec: ProgramSpec, _host: Host, nic: RawNic) -> None:
+    def __init__(self, _spec: ProgramSpec, _host: Host, nic: Station) -> None:
         self._nic = nic
         self._members: dict[str, Ring | AllToAll] = {}
         self._waiting: dict[str, Future[CallResult]] = {}
@@ -268,7 +266,7 @@ class ConnectionEnds(Ranks):
         for name, member in list(self._members.items()):
             counts: Counter[str] = Counter(dict.fromkeys(COUNTERS, 0))
             for pair in member.pairs.values() if isinstance(member, AllToAll) else member.pairs:
-                counts.update({each: getattr(pair.requester.stats, each) for each in COUNTERS})
+                counts.update(pair.counts())
             found[name] = {"rank": member.config.rank, **counts}
         return found
 

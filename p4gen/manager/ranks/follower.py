@@ -12,21 +12,18 @@ import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from p4gen.errors import FailedError
 from p4gen.host.transport.clock import MS, SECOND
-from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.rc import VerbsPair
+from p4gen.host.transport.realtime import Station
 from p4gen.manager.api import Code, GroupState, HostManager, ManagerError, Membership, RankConfig, RankReport
 from p4gen.manager.ranks.ranks import RING_QPS
-
-if TYPE_CHECKING:
-    from p4gen.host.raw import RawNic
 
 KEPT: Final = 8
 """Number of completed calls whose inputs a rank keeps; no rank is further ahead of another."""
 REPORT_EVERY: Final = SECOND // 2
-_COUNTED: Final = ("sent", "resent", "timeouts", "naks", "cnps")
 _RETRY_S: Final = 0.5
 _RETRY: Final = 100 * MS
 _NOT_OURS: Final = frozenset({"not_udp_over_ipv4", "not_rocev2", "truncated"})
@@ -36,7 +33,7 @@ _NOT_OURS: Final = frozenset({"not_udp_over_ipv4", "not_rocev2", "truncated"})
 class Follower(ABC):
     """A rank of a group. Everything but ``report`` and ``rank`` happens on the loop."""
 
-    def __init__(self, group: str, nic: RawNic, manager: HostManager, submit: Callable[[RankReport], None]) -> None:
+    def __init__(self, group: str, nic: Station, manager: HostManager, submit: Callable[[RankReport], None]) -> None:
         self.group = group
         self.state = GroupState.INSTALLING
         self.reason = ""
@@ -112,7 +109,7 @@ class Follower(ABC):
         """Fail all calls that are not completed, and forget them and the kept inputs."""
 
     @abstractmethod
-    def _pairs(self) -> Iterable[QueuePair]:
+    def _pairs(self) -> Iterable[VerbsPair]:
         """The queue pairs of the current generation."""
 
     @abstractmethod
@@ -233,9 +230,8 @@ class Follower(ABC):
             self._watch_counters()
 
 
-def _counted(pairs: Iterable[QueuePair]) -> Counter[str]:
+def _counted(pairs: Iterable[VerbsPair]) -> Counter[str]:
     found: Counter[str] = Counter()
     for pair in list(pairs):
-        for name in _COUNTED:
-            found[name] += getattr(pair.requester.stats, name)
+        found.update(pair.counts())
     return found

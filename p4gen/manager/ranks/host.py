@@ -9,18 +9,16 @@ import contextlib
 import queue
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from p4gen.errors import FailedError
 from p4gen.groups.ranks import ACK_EVERY
+from p4gen.host.transport.realtime import Station
 from p4gen.manager.api import Code, HostInfo, HostManager, ManagerError, Membership, RankReport
 from p4gen.manager.ranks.follower import Follower
 from p4gen.manager.ranks.member import Member
 from p4gen.manager.ranks.memory import Make, MemoryMember
 from p4gen.manager.ranks.ranks import TIMEOUT
-
-if TYPE_CHECKING:
-    from p4gen.host.raw import RawNic
 
 __all__ = ["Host", "Member"]
 
@@ -38,7 +36,7 @@ class Host:
         self,
         manager: HostManager,
         name: str,
-        nic: RawNic,
+        nic: Station,
         *,
         timeout_ps: int = TIMEOUT,
         ack_every: int = ACK_EVERY,

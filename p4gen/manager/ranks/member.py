@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from typing_extensions import override
@@ -20,16 +20,14 @@ from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.collectives.ring import Ring
 from p4gen.host.collectives.striped import StripedCommunicator
 from p4gen.host.transport.clock import SECOND
-from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.rc import VerbsPair
+from p4gen.host.transport.realtime import Station
 from p4gen.manager.api import Code, HostManager, ManagerError, RankConfig, RankReport
 from p4gen.manager.ranks.calls import ROOTED, CallResult, RankCall
 from p4gen.manager.ranks.follower import KEPT, Follower
 from p4gen.manager.ranks.ranks import TIMEOUT, group_config, ring_config, tree_configs
 from p4gen.vocabulary import Op
 from p4gen.vocabulary.message import Collective
-
-if TYPE_CHECKING:
-    from p4gen.host.raw import RawNic
 
 AHEAD: Final = KEPT // 2
 """Reduces and Broadcasts in a row that a rank makes on a ring without a Barrier."""
@@ -47,7 +45,7 @@ class Member(Follower):
     def __init__(
         self,
         group: str,
-        nic: RawNic,
+        nic: Station,
         manager: HostManager,
         submit: Callable[[RankReport], None],
         *,
@@ -130,7 +128,7 @@ class Member(Follower):
         called from any thread."""
         library = self._communicator
         trees = library.communicators if isinstance(library, StripedCommunicator) else ()
-        return tuple(sum(pair.requester.stats.sent for pair in tree.pairs) for tree in trees)
+        return tuple(sum(pair.counts()["sent"] for pair in tree.pairs) for tree in trees)
 
     @override
     def progress(self) -> float:
@@ -347,7 +345,7 @@ class Member(Follower):
         self._kept.clear()
 
     @override
-    def _pairs(self) -> Iterable[QueuePair]:
+    def _pairs(self) -> Iterable[VerbsPair]:
         return () if self._communicator is None else self._communicator.pairs
 
     @override

@@ -12,22 +12,20 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from typing_extensions import override
 
 from p4gen.errors import FailedError
 from p4gen.groups.group import Memory
 from p4gen.host.transport.clock import SECOND
-from p4gen.host.transport.nic import Nic
-from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.nic import VerbsNic
+from p4gen.host.transport.rc import VerbsPair
+from p4gen.host.transport.realtime import Station
 from p4gen.manager.api import HostManager, RankConfig, RankReport
 from p4gen.manager.ranks.calls import CallResult
 from p4gen.manager.ranks.follower import KEPT, Follower
 from p4gen.vocabulary import ProgramSpec
-
-if TYPE_CHECKING:
-    from p4gen.host.raw import RawNic
 
 
 class MemoryRank(Protocol):
@@ -39,7 +37,7 @@ class MemoryRank(Protocol):
         ...
 
     @property
-    def pairs(self) -> Iterable[QueuePair]:
+    def pairs(self) -> Iterable[VerbsPair]:
         """The queue pairs, if it is connected."""
         ...
 
@@ -72,7 +70,7 @@ class MemoryRank(Protocol):
         """Deregister the memory: no switch can read or write it afterwards."""
 
 
-Make = Callable[[Nic, Callable[[], None]], MemoryRank]
+Make = Callable[[VerbsNic, Callable[[], None]], MemoryRank]
 """Creates a rank on a NIC; it calls the function whenever a call may have ended."""
 
 
@@ -100,7 +98,7 @@ class MemoryMember(Follower):
     def __init__(
         self,
         group: str,
-        nic: RawNic,
+        nic: Station,
         manager: HostManager,
         submit: Callable[[RankReport], None],
         make: Make,
@@ -248,7 +246,7 @@ class MemoryMember(Follower):
         self._mine.close()
 
     @override
-    def _pairs(self) -> Iterable[QueuePair]:
+    def _pairs(self) -> Iterable[VerbsPair]:
         return self._mine.pairs
 
     @override

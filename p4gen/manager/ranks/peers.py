@@ -12,18 +12,16 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import astuple, dataclass, fields
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import numpy as np
 
 from p4gen.errors import FailedError
 from p4gen.host.collectives.arrays import Array
-from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.rc import VerbsPair
+from p4gen.host.transport.realtime import Station
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig, Recovery, RecvWr, SendWr, Status
 from p4gen.manager.ranks.ranks import TIMEOUT
-
-if TYPE_CHECKING:
-    from p4gen.host.raw import RawNic
 
 FIRST_QP: Final = 0x800000
 """Queue pair numbers from here on are the hosts' own: the manager counts its numbers from below."""
@@ -86,11 +84,11 @@ class _Receive:
 class _Connection:
     """One connection, on the loop. A message is a SEND with the tag as immediate data."""
 
-    def __init__(self, nic: RawNic, near: int, peer: Peer, config: QpConfig, name: str) -> None:
+    def __init__(self, nic: Station, near: int, peer: Peer, config: QpConfig, name: str) -> None:
         self._nic, self._name = nic, name
         self._sends: deque[tuple[Future[None], memoryview]] = deque()
         self._receives: deque[_Receive] = deque()
-        self.pair: QueuePair = nic.nic.create_pair(near, peer, config, self._completed)
+        self.pair: VerbsPair = nic.nic.create_pair(near, peer, config, self._completed)
 
     def send(self, data: memoryview, tag: int) -> Future[None]:
         future: Future[None] = Future()
@@ -157,7 +155,7 @@ class Peers:
     message has another size or another tag than the receiver expects, and when ``close`` is called.
     """
 
-    def __init__(self, nic: RawNic, rank: int, gateway: int, cards: Sequence[Card], names: Sequence[str]) -> None:
+    def __init__(self, nic: Station, rank: int, gateway: int, cards: Sequence[Card], names: Sequence[str]) -> None:
         self._nic, self._rank = nic, rank
         self._connections: dict[tuple[int, Kind], _Connection] = {}
         self._ended = ""

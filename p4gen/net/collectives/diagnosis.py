@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from p4gen.host.collectives.commlib import Communicator
 from p4gen.host.collectives.plan import ChannelKey
 from p4gen.host.transport.clock import duration_text
+from p4gen.host.transport.rc import QueuePair
 from p4gen.net.collectives.running import Running, RunningGroup
 from p4gen.net.collectives.state import ChannelState, EdgeState, SlotState, group_reader
 from p4gen.plan.placement.placed import Channel
@@ -116,7 +118,8 @@ def _rank_states(group: RunningGroup, channel: Channel) -> Iterator[RankState]:
         if not isinstance(communicator, Communicator):
             continue  # a ring has no switch state
         mine = communicator.channels[channel.key]
-        requester, responder = mine.pair.requester, mine.pair.responder
+        pair = _pair(communicator, channel)
+        requester, responder = pair.requester, pair.responder
         done = group.ranks[rank].done
         yield RankState(
             group.name,
@@ -138,9 +141,14 @@ def _numbers(group: RunningGroup, channel: Channel, states: Sequence[RankState],
         communicator = group.communicators[state.rank]
         if (state.unacknowledged if sent else state.expects) is None or not isinstance(communicator, Communicator):
             continue
-        pair = communicator.channels[channel.key].pair
+        pair = _pair(communicator, channel)
         found[state.rank] = serial.add(first, pair.requester.una if sent else pair.responder.expected)
     return found
+
+
+def _pair(communicator: Communicator, channel: Channel) -> QueuePair:
+    """The queue pair of a rank's channel: in simulations the NICs are ours."""
+    return cast("QueuePair", communicator.channels[channel.key].pair)
 
 
 def _slots(

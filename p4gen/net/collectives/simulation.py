@@ -145,12 +145,12 @@ class Simulation(Job[RankTask, SimResult]):
 
     def _used(self) -> Callable[[str, int], bool]:
         """Whether ranks have sent anything to a switch's context."""
-        pairs: dict[tuple[str, int], list[QueuePair]] = {}
+        pairs: dict[tuple[str, int], Sequence[QueuePair]] = {}
+        nics = self.network.nics
         for group in self.groups:
             for channel in group.placed.channels:
-                mine: list[QueuePair] = [
-                    c.channels[channel.key].pair for c in group.communicators if isinstance(c, Communicator)
-                ]
+                hosts = group.placed.request.ranks
+                mine = [nics[host].pairs[end.qp] for host, end in zip(hosts, channel.ends, strict=True)]
                 for node, context in channel.contexts.items():
                     pairs[node.switch, context.context] = mine
         return lambda switch, context: any(pair.requester.high for pair in pairs[switch, context])

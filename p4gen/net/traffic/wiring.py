@@ -19,7 +19,7 @@ from p4gen.host.collectives.plan import Connection
 from p4gen.host.collectives.ring import Ring, RingConfig
 from p4gen.host.transport.clock import Clock
 from p4gen.host.transport.nic import Nic
-from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.rc import QueuePair, VerbsPair
 from p4gen.host.transport.verbs import Completion, Peer
 from p4gen.net.traffic.flow import Flow
 from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig
@@ -186,8 +186,9 @@ def members(
     hosts, count = traffic.hosts, len(traffic.hosts)
     clock = nics[hosts[0]].clock
 
-    def track(a: int, b: int, source: QueuePair, destination: QueuePair) -> Track:
-        return _track(config, number, hosts[a], hosts[b], source, destination)
+    def track(a: int, b: int, source: VerbsPair, destination: VerbsPair) -> Track:
+        ends = nics[hosts[a]].pairs[source.number], nics[hosts[b]].pairs[destination.number]
+        return _track(config, number, hosts[a], hosts[b], *ends)
 
     if traffic.pattern.flows:
         flows: list[Flow] = []

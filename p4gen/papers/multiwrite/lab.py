@@ -8,8 +8,8 @@ from functools import partial
 from typing_extensions import override
 
 from p4gen.groups.group import Memory
-from p4gen.host.transport.nic import Nic
-from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.nic import VerbsNic
+from p4gen.host.transport.rc import VerbsPair
 from p4gen.labs.calls import Asked, LabMembers
 from p4gen.labs.hosts.ranks import CheckedRank, MemoryRanks
 from p4gen.labs.runs.groupsteps import GROUP_STEPS
@@ -27,7 +27,7 @@ class Rank(CheckedRank):
     """A rank of a group of the manager."""
 
     def __init__(
-        self, spec: MultiwriteSpec, rank: int, size: int, packets: int, nic: Nic, changed: Callable[[], None]
+        self, spec: MultiwriteSpec, rank: int, size: int, packets: int, nic: VerbsNic, changed: Callable[[], None]
     ) -> None:
         self._member = Member(nic, rank, Layout(spec, size, packets), changed)
         self._made = 0
@@ -43,7 +43,7 @@ class Rank(CheckedRank):
 
     @property
     @override
-    def pairs(self) -> list[QueuePair]:
+    def pairs(self) -> list[VerbsPair]:
         return self._member.pairs
 
     @property

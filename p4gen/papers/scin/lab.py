@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from typing_extensions import override
@@ -14,8 +14,8 @@ from p4gen.errors import InputError
 from p4gen.groups.group import Memory
 from p4gen.host.collectives.arrays import check_root
 from p4gen.host.transport.memory import MemoryRegion
-from p4gen.host.transport.nic import Nic
-from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.nic import VerbsNic
+from p4gen.host.transport.rc import QueuePair, VerbsPair
 from p4gen.host.transport.verbs import QpConfig
 from p4gen.labs.calls import ROOT, ROOTED, Asked, LabMembers
 from p4gen.labs.hosts.ranks import CheckedRank, MemoryRanks
@@ -45,7 +45,7 @@ class Rank(CheckedRank):
     when it arrives."""
 
     def __init__(
-        self, spec: ScinSpec, rank: int, size: int, _packets: int, nic: Nic, changed: Callable[[], None]
+        self, spec: ScinSpec, rank: int, size: int, _packets: int, nic: VerbsNic, changed: Callable[[], None]
     ) -> None:
         self._spec, self._rank, self._size, self._nic, self._changed = spec, rank, size, nic, changed
         self._flags = nic.domain.register(bytearray(memory_size(size)), remote_read=False, remote_atomic=False)
@@ -62,7 +62,7 @@ class Rank(CheckedRank):
 
     @property
     @override
-    def pairs(self) -> Iterator[QueuePair]:
+    def pairs(self) -> Iterator[VerbsPair]:
         return (pair for member in list(self._members.values()) for pair in member.pairs)
 
     @property
@@ -147,7 +147,8 @@ class Rank(CheckedRank):
         return Communicator(self._rank, self._size, self._spec, self._nic.domain, self._members)
 
     def _arrived(self) -> int:
-        return sum(pair.responder.expected for pair in self.pairs)
+        """The packets that have arrived; 0 on a NIC that does not say."""
+        return sum(cast("QueuePair", pair).responder.expected for pair in self.pairs if self._nic.compiled)
 
     def _forget(self) -> None:
         """Nobody reads or writes the memory of the last call any more."""

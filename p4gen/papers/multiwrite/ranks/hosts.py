@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from p4gen.host.transport.nic import Nic
-from p4gen.host.transport.rc import QueuePair
+from p4gen.errors import InputError
+from p4gen.host.transport.nic import VerbsNic
+from p4gen.host.transport.rc import QueuePair, VerbsPair
 from p4gen.host.transport.verbs import Completion, QpConfig, RecvWr, Status
 from p4gen.papers.multiwrite.placing import End
 from p4gen.papers.multiwrite.ranks.layout import RECORD, Layout, mtu, pieces_of, write_request
@@ -38,11 +39,14 @@ class Received:
 class Member:
     """A rank of a group. Errors of its connections are in ``problems``."""
 
-    _writer: QueuePair
+    _writer: VerbsPair
     """The connection to write over, once it is connected."""
 
-    def __init__(self, nic: Nic, rank: int, layout: Layout, changed: Callable[[], None] | None = None) -> None:
-        """``changed`` is called whenever a call may have ended."""
+    def __init__(self, nic: VerbsNic, rank: int, layout: Layout, changed: Callable[[], None] | None = None) -> None:
+        """``changed`` is called whenever a call may have ended. Raises ``InputError`` for a program that appends, whose
+        ranks must know how many packets have come, on a NIC that does not say."""
+        if layout.spec.appends and not nic.compiled:
+            raise InputError(f"{layout.spec.program} appends: verbs do not say how many packets have come")
         self.rank, self.layout = rank, layout
         self.memory = bytearray(layout.size)
         self.region = nic.domain.register(self.memory)
@@ -61,7 +65,7 @@ class Member:
         """The PSN of the first packet of each source that no fence has been behind yet."""
         self._mine: list[bytes] = []
         self._sent = True
-        self._pairs: dict[int, QueuePair] = {}
+        self._pairs: dict[int, VerbsPair] = {}
         """The connections from other ranks."""
         self.fenced = 0
         """When the last fence came, ps."""
@@ -90,7 +94,7 @@ class Member:
             self._pairs[rank] = pair
 
     @property
-    def pairs(self) -> list[QueuePair]:
+    def pairs(self) -> list[VerbsPair]:
         """All connections, the one to write over first; none before ``connect``."""
         return [self._writer, *self._pairs.values()] if self._pairs else []
 
@@ -309,13 +313,14 @@ class Member:
         self._note_end()
 
     def _take(self, source: int, call: int) -> list[bytes]:
-        layout, responder = self.layout, self._pairs[source].responder
+        layout = self.layout
         if self._spec.appends:
             *packets, fence = (self._packet(source, number) for number in range(self._count(source)))
         else:
             packets = [self._packet(source, number) for number in range(layout.packets)]
             fence = self._packet(source, layout.packets)
-        self._consumed[source] = responder.psn(responder.expected)
+        if self._nic.compiled:
+            self._consumed[source] = self._awaited(source)
         said, kind = int.from_bytes(fence[:4]), int.from_bytes(fence[4:RECORD])
         wanted = int(np.frombuffer(fence[RECORD:], np.uint16)[self.rank])
         if not self._spec.appends:
@@ -330,8 +335,12 @@ class Member:
 
     def _count(self, source: int) -> int:
         """Packets of a source that have come since its last fence."""
-        responder = self._pairs[source].responder
-        return (responder.psn(responder.expected) - self._consumed[source]) % (1 << 24)
+        return (self._awaited(source) - self._consumed[source]) % (1 << 24)
+
+    def _awaited(self, source: int) -> int:
+        """The PSN of the next packet of a source, which our NIC knows."""
+        responder = cast("QueuePair", self._pairs[source]).responder
+        return responder.psn(responder.expected)
 
     def _packet(self, source: int, number: int) -> bytes:
         """A packet in a source's area: of its ring, counted from its last fence on; else in its place."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from p4gen.errors import InputError
 from p4gen.host.collectives.arrays import Array, check_root
-from p4gen.host.transport.memory import MemoryRegion, ProtectionDomain
+from p4gen.host.transport.memory import Domain, MemoryRegion
 from p4gen.papers.scin.codes import Status
 from p4gen.papers.scin.control import Pattern
 from p4gen.papers.scin.ranks.hosts import Buffer, Member
@@ -56,7 +56,7 @@ class Communicator:
     rank's own part, and the operand of an AllGather is the rank's own part of it."""
 
     def __init__(
-        self, rank: int, ranks: int, spec: ScinSpec, domain: ProtectionDomain, members: Mapping[Pattern, Member]
+        self, rank: int, ranks: int, spec: ScinSpec, domain: Domain, members: Mapping[Pattern, Member]
     ) -> None:
         self.rank, self.ranks = rank, ranks
         self._spec, self._domain, self._members = spec, domain, members

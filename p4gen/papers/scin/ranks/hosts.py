@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from p4gen.host.transport.memory import MemoryRegion
-from p4gen.host.transport.nic import Nic
-from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.nic import VerbsNic
+from p4gen.host.transport.rc import VerbsPair
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig, RecvWr, SendWr
 from p4gen.host.transport.verbs import Status as Completed
 from p4gen.papers.scin.codes import NUMBERS, Status
@@ -44,12 +44,12 @@ class Member:
     STATE: ClassVar = ("flag", "problems", "calls", "statuses", "flagged", "_abort")
 
     def __init__(
-        self, nic: Nic, spec: ScinSpec, first_psn: int, flag: MemoryRegion | None = None, offset: int = 0
+        self, nic: VerbsNic, spec: ScinSpec, first_psn: int, flag: MemoryRegion | None = None, offset: int = 0
     ) -> None:
         self._nic, self._spec, self._first_psn = nic, spec, first_psn
         self.flag = flag or nic.domain.register(bytearray(FLAG.size))
         self._offset = offset
-        self.pairs: list[QueuePair] = []
+        self.pairs: list[VerbsPair] = []
         self.problems: list[str] = []
         self.calls = 0
         """Calls that it has arrived at."""
