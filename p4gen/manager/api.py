@@ -28,6 +28,7 @@ from p4gen.manager.groups.memberships import (
     RankChannel,
     RankConfig,
     RankTree,
+    RingEnd,
 )
 from p4gen.plan.placement.request import Code, ConnectionSpec, GroupSpec, ManagerError
 
@@ -57,6 +58,7 @@ __all__ = [
     "RankConfig",
     "RankReport",
     "RankTree",
+    "RingEnd",
     "Status",
     "SwitchInfo",
     "SwitchStatus",

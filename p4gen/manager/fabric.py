@@ -222,7 +222,7 @@ class Fabric:
                 reason = f"switch {switch} is not registered"
             if reason is not None:
                 down |= {link.name: reason for link in topology.ports[switch]}
-        return View(topology, names, programs, down)
+        return View(topology, names, programs, down, dict(self.nics))
 
     def _discover(self) -> tuple[Discovered, dict[str, str]]:
         links: dict[tuple[str, str], Link] = {}

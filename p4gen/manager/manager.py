@@ -204,6 +204,7 @@ class IncManager(Manager):
             if fabric.add_host(host):
                 with self._store.transaction():
                     self._store.put_host(host, fabric.hosts[host.name])
+                self._ledger.check_pairs(host.name)
                 self._fabric_changed()
             if host.name not in fabric.view.topology.hosts:
                 raise ManagerError(Code.REFUSED, f"no registered switch has a link to {host.name} yet")

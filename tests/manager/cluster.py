@@ -38,10 +38,12 @@ from p4gen.manager.api import (
     RankReport,
 )
 from p4gen.manager.ranks.host import Host
+from p4gen.manager.ranks.rankconfigs import ring_ends
 from p4gen.manager.ranks.ranks import first_psn
 from p4gen.model import Model
 from p4gen.model.jit import Batch
 from p4gen.plan.placement.network import Placement, place
+from p4gen.plan.placement.numbers import ring_in_a_row
 from p4gen.plan.placement.placed import GroupRequest
 from p4gen.plan.placement.served import served
 from p4gen.program.compilation import compile_spec
@@ -247,6 +249,7 @@ class FakeManager:
         placement = self.placement = place(self.topology, self.spec, [])
         self.switches.configure(placement)
         first = 0x1000 * self.generation
+        ring, ips = ring_in_a_row(first, len(ranks)), [placement.ip[each] for each in ranks]
         for rank, host in enumerate(ranks):
             config = RankConfig(
                 name,
@@ -259,8 +262,7 @@ class FakeManager:
                 0,
                 self.sync,
                 self.spec,
-                first,
-                tuple(placement.ip[each] for each in ranks),
+                ring_ends(ring, rank, self.addresses(host).gateway, ips),
                 self.leased,
             )
             self._tell(host, Membership(name, GroupState.ACTIVE, self.generation, config))

@@ -80,13 +80,13 @@ class Wires:
             assert news.state is GroupState.ACTIVE
             assert news.config is not None
             configs.append(news.config)
-        key = name, configs[0].ring_qp or configs[0].qps[0]
+        key = name, configs[0].qps[0]
         if key not in self.members:
             self.members[key] = [self._member(host, config) for host, config in zip(ranks, configs, strict=True)]
         return self.members[key]
 
     def _member(self, host: str, config: RankConfig) -> Collectives:
-        if config.ring_qp:
+        if config.ring:
             return Ring(self.network.nics[host], ring_config(config, timeout_ps=50 * US))
         if config.trees:
             rates = [tree.rate for tree in config.trees]

@@ -23,6 +23,7 @@ from p4gen.manager.api import (
     RankConfig,
     RankReport,
     RankTree,
+    RingEnd,
     Status,
     SwitchInfo,
     SwitchStatus,
@@ -79,10 +80,11 @@ group_statuses = st.builds(
 channels = st.builds(
     RankChannel, st.tuples(collectives, small), qps, st.builds(Peer, macs, ips, qps, st.integers(0, 65535))
 )
+ring_ends = st.builds(RingEnd, qps, st.builds(Peer, macs, ips, qps, st.integers(0, 65535)))
 rank_trees = st.builds(RankTree, st.lists(channels, max_size=2).map(tuple), seconds)
 rank_configs = st.builds(
     RankConfig, names, large, small, small, addresses, st.lists(channels, max_size=3).map(tuple), qps, small, syncs,
-    program_specs, qps, st.lists(ips, max_size=3).map(tuple), st.booleans(),
+    program_specs, st.lists(ring_ends, max_size=4).map(tuple), st.booleans(),
     st.lists(rank_trees, max_size=2).map(tuple),
 )  # fmt: skip
 memberships = st.builds(Membership, names, states, large, st.none() | rank_configs, names, st.booleans())

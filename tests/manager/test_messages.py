@@ -91,10 +91,11 @@ def test_every_kind_of_the_api_is_carried() -> None:
         "SwitchInfo": {"spec": "spec_json"},
         "RankConfig": {"spec": "spec_json"},
         "RankChannel": {"key": "collective", "peer": "peer_qp"},
+        "RingEnd": {"peer": "peer_qp"},
     }
     kinds = [
         "LinkPort", "SwitchInfo", "NicInfo", "HostInfo", "HostAddresses", "GroupSpec", "RankChannel", "RankTree",
-        "RankConfig", "Membership", "GroupTree", "GroupStatus", "RankReport", "SwitchStatus", "Status",
+        "RingEnd", "RankConfig", "Membership", "GroupTree", "GroupStatus", "RankReport", "SwitchStatus", "Status",
     ]  # fmt: skip
     for kind in kinds:
         there = {field.name for field in getattr(pb, kind).DESCRIPTOR.fields}

@@ -22,7 +22,8 @@ from p4gen.manager.store.store import Store, StoredGroup, StoreError
 from p4gen.papers.epic.spec import Mode
 from p4gen.plan.placement.network import place
 from p4gen.plan.placement.placed import GroupRequest, PlacedGroup, PlacedTrees, RankEnd
-from p4gen.plan.placement.pools import Kind, Spans
+from p4gen.plan.placement.pools import Kind
+from p4gen.plan.placement.spans import Spans
 from p4gen.plan.placement.tree import NodeKey
 from p4gen.vocabulary.topology import load_topology
 

@@ -11,20 +11,18 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from p4gen.groups.group import Edge, Endpoint, GroupContext, Pattern
+from p4gen.plan.placement.numbers import HOST_QP, Turns
 from p4gen.plan.placement.pools import (
     EPOCHS,
-    HOST_QP,
     History,
     Limits,
     Need,
-    NoRoomError,
     Pools,
-    Spans,
     SwitchPool,
     Taken,
-    gaps,
     held_by,
 )
+from p4gen.plan.placement.spans import NoRoomError, Spans, gaps
 from p4gen.vocabulary.message import Collective
 
 LIMITS = Limits(contexts=3, edges=10, slots=32)
@@ -182,7 +180,7 @@ def test_reasons() -> None:
 
 
 def test_numbers_go_round() -> None:
-    pools = Pools(next_tree=254, next_qp=(1 << 24) - 3)
+    pools = Pools(next_tree=254, turns=Turns((1 << 24) - 3))
     assert [pools.tree() for _ in range(4)] == [254, 255, 0, 1]
-    assert [pools.qps(2) for _ in range(2)] == [(1 << 24) - 3, HOST_QP]
-    assert pools.qps(4) == HOST_QP + 2
+    assert [pools.pairs.ranks(["h0"], 2) for _ in range(2)] == [[(1 << 24) - 3], [HOST_QP]]
+    assert pools.pairs.ranks(["h0", "h1"], 2) == [HOST_QP + 2, HOST_QP + 4]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -41,6 +41,11 @@ class NicInfo:
     def recovers_by(self, recovery: Recovery) -> bool:
         """Whether its queue pairs can recover in this way."""
         return self.recovery in (recovery, Recovery.IDEAL)
+
+    def has(self, numbers: Iterable[int]) -> bool:
+        """Whether its queue pairs can have all these numbers."""
+        spans = self.queue_pairs or ((QPNS.start, QPNS.stop),)
+        return all(any(first <= number < end for first, end in spans) for number in numbers)
 
     def problems(self) -> Iterator[str]:
         """What is wrong with the data, a sentence each."""

@@ -28,7 +28,8 @@ from p4gen.manager.switches.wanted import Key
 from p4gen.plan.placement.placed import PlacedTrees
 from p4gen.plan.placement.placer import Placer
 from p4gen.plan.placement.planner import NoPlaceError, group_request
-from p4gen.plan.placement.pools import NoRoomError, Pools
+from p4gen.plan.placement.pools import Pools
+from p4gen.plan.placement.spans import NoRoomError
 from p4gen.plan.placement.tree import IncTree, tree_links
 
 LONGEST: Final = 10.0

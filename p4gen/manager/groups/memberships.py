@@ -41,6 +41,14 @@ class RankChannel:
 
 
 @dataclass(frozen=True)
+class RingEnd:
+    """A rank's queue pair for another rank on a ring of hosts, and the far end."""
+
+    qp: int
+    peer: Peer
+
+
+@dataclass(frozen=True)
 class RankTree:
     """A rank's queue pairs on one of several trees of its group."""
 
@@ -66,11 +74,9 @@ class RankConfig:
     sync: PsnSync
     spec: WrittenServing
     """The program of the first switch: payload, W, M, op, dtype, mode, reliability."""
-    ring_qp: int = 0
-    """The first queue pair number of a ring of hosts, on which calls run in this generation; 0 if switches carry
-    them. ``p4gen.manager.ranks.ranks`` numbers the others."""
-    ips: tuple[int, ...] = ()
-    """The addresses of all ranks, if the group's calls run on a ring."""
+    ring: tuple[RingEnd, ...] = ()
+    """The rank's ends of a ring of hosts, on which calls run in this generation: those to the left and to the right,
+    then those of the star, rank 0's in order of the other ranks. None if switches carry the calls."""
     leased: bool = False
     """Whether rank 0 asks the manager before each call (``HostManager.begin_call``)."""
     trees: tuple[RankTree, ...] = ()
@@ -78,10 +84,11 @@ class RankConfig:
 
     @property
     def qps(self) -> tuple[int, ...]:
-        """The numbers of this rank's queue pairs on all trees."""
+        """The numbers of this rank's queue pairs, on all trees or on the ring."""
         every = (self.channels, *(tree.channels for tree in self.trees))
         pairs = range(self.spec.queue_pairs)
-        return tuple(channel.qp + pair for channels in every for channel in channels for pair in pairs)
+        own = tuple(channel.qp + pair for channels in every for channel in channels for pair in pairs)
+        return own + tuple(end.qp for end in self.ring)
 
 
 @dataclass(frozen=True)

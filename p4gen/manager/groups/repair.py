@@ -140,6 +140,9 @@ class Repair:
             if not record.spec.fallback and record.home is None:
                 self._lifecycle.uproot(record, reason)
             elif record.ring is None or record.lost:
-                self._lifecycle.park(record, record.spec, reason)
+                try:
+                    self._lifecycle.park(record, record.spec, reason)
+                except ManagerError as no_ring:
+                    self._lifecycle.uproot(record, no_ring.reason)
             else:
                 record.reason = reason

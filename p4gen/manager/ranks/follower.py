@@ -19,7 +19,6 @@ from p4gen.host.transport.clock import MS, SECOND
 from p4gen.host.transport.rc import VerbsPair
 from p4gen.host.transport.realtime import Station
 from p4gen.manager.api import Code, GroupState, HostManager, ManagerError, Membership, RankConfig, RankReport
-from p4gen.manager.ranks.ranks import RING_QPS
 
 KEPT: Final = 8
 """Number of completed calls whose inputs a rank keeps; no rank is further ahead of another."""
@@ -156,8 +155,7 @@ class Follower(ABC):
         self.generation = config.generation
         if not config.spec.icrc.right:
             self._nic.nic.checks_icrc = False
-        ring = range(config.ring_qp, config.ring_qp + RING_QPS * config.size if config.ring_qp else 0)
-        if not {*ring, *config.qps}.isdisjoint(self._nic.nic.pairs):
+        if not set(config.qps).isdisjoint(self._nic.nic.pairs):
             # Also for a group that is being destroyed, of which the manager has not notified this rank yet.
             self._loop.at(self._loop.now + _RETRY, self._join, config)
             return

@@ -306,7 +306,7 @@ class Member(Follower):
     def _create(self, config: RankConfig) -> None:
         self._config = group_config(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)
         self._unconfirmed = 0
-        if config.ring_qp:
+        if config.ring:
             ring = ring_config(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)
             self._communicator = Ring(self._nic.nic, ring, self._complete)
         elif config.trees:

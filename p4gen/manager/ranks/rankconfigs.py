@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from p4gen.manager.api import HostAddresses, RankChannel, RankConfig, RankTree
+from collections.abc import Sequence
+
+from p4gen.host.transport.verbs import Peer
+from p4gen.manager.api import HostAddresses, RankChannel, RankConfig, RankTree, RingEnd
 from p4gen.manager.fabric import Fabric
 from p4gen.manager.ranks.ranks import first_psn
 from p4gen.manager.store.record import Record
+from p4gen.plan.placement.numbers import Ring
 
 
 def rank_config(record: Record, rank: int, fabric: Fabric) -> RankConfig:
@@ -13,22 +17,22 @@ def rank_config(record: Record, rank: int, fabric: Fabric) -> RankConfig:
     placed, view = record.placed, fabric.view
     host = record.spec.ranks[rank]
     if record.ring is not None:
-        program = fabric.program(record.spec.ranks)
+        program, addresses = fabric.program(record.spec.ranks), fabric.addresses(host)
+        ips = [view.names.ip[each] for each in record.spec.ranks]
         assert program is not None
         return RankConfig(
             group=record.spec.name,
             generation=record.generation,
             rank=rank,
             size=len(record.spec.ranks),
-            addresses=fabric.addresses(host),
+            addresses=addresses,
             channels=(),
-            first_psn=first_psn(record.ring),
+            first_psn=first_psn(record.ring[0].right),
             slots=0,
             sync=record.spec.sync,
             spec=program,
-            ring_qp=record.ring,
             leased=record.home is not None,
-            ips=tuple(view.names.ip[each] for each in record.spec.ranks),
+            ring=ring_ends(record.ring, rank, addresses.gateway, ips),
         )
     assert placed is not None
     first, _ = placed.first.tree.first_hop(rank)
@@ -50,3 +54,12 @@ def rank_config(record: Record, rank: int, fabric: Fabric) -> RankConfig:
         leased=record.home is not None,
         trees=tuple(map(RankTree, each, placed.rates)),
     )
+
+
+def ring_ends(ring: Ring, rank: int, gateway: int, ips: Sequence[int]) -> tuple[RingEnd, ...]:
+    """A rank's ends of a ring. ``gateway`` is the MAC address that it sends to, ``ips`` are the addresses of all
+    ranks."""
+    left, right, star = (rank - 1) % len(ring), (rank + 1) % len(ring), range(1, len(ring)) if rank == 0 else (0,)
+    far = [(left, ring[left].right), (right, ring[right].left)]
+    far += [(other, ring[other].star[max(rank - 1, 0)]) for other in star]
+    return tuple(RingEnd(own, Peer(gateway, ips[to], qp)) for own, (to, qp) in zip(ring[rank], far, strict=True))

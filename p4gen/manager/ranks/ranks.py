@@ -1,8 +1,4 @@
-"""The configurations of CommLib and of a ring for a rank, made of InitGroup's content.
-
-The queue pairs of a ring have consecutive numbers, R for each kind: the ranks' ends to the right, those to the left,
-rank 0's ends of the star, the others' ends of it.
-"""
+"""The configurations of CommLib and of a ring for a rank, made of InitGroup's content."""
 
 from __future__ import annotations
 
@@ -22,9 +18,6 @@ from p4gen.vocabulary import Op
 TIMEOUT: Final = 50 * MS
 """The least retransmission timeout of hosts in real time, in ps; round trips and a busy machine make it longer."""
 
-
-RING_QPS: Final = 4
-"""Queue pair numbers of a ring for each rank."""
 _RNR_TIMER: Final = 14
 """The code of the delay after which a rank sends again a message for which its neighbour has not posted a receive
 yet."""
@@ -32,14 +25,14 @@ _OUTSTANDING: Final = 64
 """Packets that a connection of a ring may have outstanding."""
 
 
-def first_psn(ring_qp: int) -> int:
-    """The first PSN of a ring's queue pairs, far from those of rings with other numbers."""
-    return ring_qp * 0x9E3779B1 >> 8 & 0xFFFFFF
+def first_psn(qp: int) -> int:
+    """The first PSN of the queue pairs of a ring in which ``qp`` is rank 0's number to the right, far from those of
+    rings with other numbers."""
+    return qp * 0x9E3779B1 >> 8 & 0xFFFFFF
 
 
 def ring_config(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: int = ACK_EVERY) -> RingConfig:
     """The configuration of a rank's ring in real time."""
-    size, rank, first = config.size, config.rank, config.ring_qp
     qp_config = QpConfig(
         mtu=config.spec.payload_bytes,
         initial_psn=config.first_psn,
@@ -52,19 +45,14 @@ def ring_config(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: int
         rnr_retry=None,
         rnr_timer=_RNR_TIMER,
     )
-
-    def connection(own: int, to: int, far: int) -> Connection:
-        return Connection(first + own, Peer(config.addresses.gateway, config.ips[to], first + far), qp_config)
-
-    left, right = (rank - 1) % size, (rank + 1) % size
-    star = {to: connection(2 * size + to, to, 3 * size + to) for to in range(1, size)}
+    left, right, *star = (Connection(end.qp, end.peer, qp_config) for end in config.ring)
     spec = collective(config.spec)
     return RingConfig(
-        rank,
-        size,
-        connection(size + rank, left, left),
-        connection(rank, right, size + right),
-        star if rank == 0 else {0: connection(3 * size + rank, 0, 2 * size + rank)},
+        config.rank,
+        config.size,
+        left,
+        right,
+        dict(enumerate(star, start=0 if config.rank else 1)),
         op=Op.SUM if spec.op is Op.DYNAMIC else spec.op,
         overflow=spec.overflow,
     )
@@ -73,8 +61,8 @@ def ring_config(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: int
 def group_config(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: int = ACK_EVERY) -> GroupConfig:
     """The configuration of a rank's CommLib in real time."""
     channels = {channel.key: (channel.qp, channel.peer) for channel in config.channels}
-    if config.ring_qp:  # the program decides what calls are possible; ``ring_config`` has the ring's connections
-        channels = {SYMMETRIC: (config.ring_qp, Peer(config.addresses.gateway, config.addresses.ip, config.ring_qp))}
+    if config.ring:  # the program decides what calls are possible; ``ring_config`` has the ring's connections
+        channels = {SYMMETRIC: (config.ring[0].qp, config.ring[0].peer)}
     if config.trees:
         return tree_configs(config, timeout_ps=timeout_ps, ack_every=ack_every)[0]
     return _configured(config, channels, None, timeout_ps, ack_every)

@@ -28,6 +28,7 @@ from p4gen.manager.api import (
     ManagerError,
     NicInfo,
     RankChannel,
+    RingEnd,
 )
 from p4gen.protos import incmanager as pb
 from p4gen.records import from_plain, problem
@@ -75,9 +76,9 @@ def _outward(value: Any) -> dict[str, Any]:
             found["queue_pairs"] = [{"first": first, "end": end} for first, end in value.queue_pairs]
         case RankChannel():
             (collective, root), peer = found.pop("key"), found.pop("peer")
-            udp = peer.pop("udp_src_port")
-            found |= {"collective": collective, "root": root, "udp_src_port": udp}
-            found |= {f"peer_{name}": number for name, number in peer.items()}
+            found |= {"collective": collective, "root": root} | _peer_fields(peer)
+        case RingEnd():
+            found |= _peer_fields(found.pop("peer"))
     if isinstance(found.get("spec"), str):
         found["spec_json"] = found.pop("spec")
     return found
@@ -105,6 +106,10 @@ def _spec_json(spec: BaseModel) -> str:
     return spec.model_dump_json()
 
 
+def _peer_fields(peer: dict[str, int]) -> dict[str, int]:
+    return {name if name == "udp_src_port" else f"peer_{name}": number for name, number in peer.items()}
+
+
 # --- messages to objects ---
 
 
@@ -120,11 +125,16 @@ def _inward(message: Message) -> dict[str, Any]:
             found["queue_pairs"] = [(span["first"], span["end"]) for span in found["queue_pairs"]]
         case "RankChannel":
             found["key"] = found.get("collective"), found["root"]
-            found["peer"] = {name: found[f"peer_{name}"] for name in ("mac", "ip", "qp")}
-            found["peer"]["udp_src_port"] = found["udp_src_port"]
+            found["peer"] = _peer_of(found)
+        case "RingEnd":
+            found["peer"] = _peer_of(found)
     if "spec_json" in found:
         found["spec"] = _spec(found["spec_json"])
     return found
+
+
+def _peer_of(found: dict[str, Any]) -> dict[str, int]:
+    return {name: found[f"peer_{name}"] for name in ("mac", "ip", "qp")} | {"udp_src_port": found["udp_src_port"]}
 
 
 def _value(message: Message, field: Any) -> Any:

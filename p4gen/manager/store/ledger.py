@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from p4gen.groups.group import GroupContext
+from p4gen.host.transport.nicinfo import OUR_NIC
 from p4gen.manager.api import (
     Code,
     GroupSpec,
@@ -30,11 +31,13 @@ from p4gen.manager.store.record import Record
 from p4gen.manager.store.store import Store, StoredConnection, StoredGroup, StoredRing
 from p4gen.manager.watch import Watch
 from p4gen.plan.placement.duty import blocks_per_node
+from p4gen.plan.placement.numbers import FIRST_TURNS, Turns
 from p4gen.plan.placement.placed import PlacedTrees
 from p4gen.plan.placement.planner import Plan, Room, Search
 from p4gen.plan.placement.policy import GroupView, PlacementPolicy
 from p4gen.plan.placement.pools import History, Limits, Pools, held_by
 from p4gen.plan.placement.rate import Crowd
+from p4gen.plan.placement.spans import NoRoomError
 from p4gen.plan.placement.tree import IncTree
 
 LOGGER = logging.getLogger("p4gen.manager")
@@ -67,7 +70,7 @@ class Ledger:
         self.unwatched: dict[str, float] = {}
         """Hosts whose last watch has ended, and when, in seconds of a monotonic clock."""
         self._random = random.SystemRandom() if seed is None else random.Random(seed)  # noqa: S311 - for tests
-        self._next_tree = self._next_qp = 0
+        self._next_tree, self._turns = 0, FIRST_TURNS
         self.connections: list[StoredConnection] = []
         """The store's connections at the start; ``Connections`` takes them over."""
         self.next_connection = 1
@@ -90,7 +93,7 @@ class Ledger:
             fabric.hosts, fabric.out_of_order, fabric.nics = stored.hosts, stored.out_of_order, stored.nics
             fabric.ports_down = stored.ports_down
         self.histories.update(stored.histories)
-        self._next_tree, self._next_qp = stored.next_tree, stored.next_qp
+        self._next_tree, self._turns = stored.next_tree, Turns(stored.next_qp)
         self.connections, self.next_connection = stored.connections, stored.next_connection
         self.handshakes = stored.handshakes
         self.moved = other
@@ -110,7 +113,7 @@ class Ledger:
                 record.home = group.ring.home
                 if group.state is GroupState.ACTIVE:
                     if group.ring.generation == group.generation:
-                        record.ring, record.agreed = group.ring.qp, group.ring.agreed
+                        record.ring, record.agreed = group.ring.ends, group.ring.agreed
                     else:
                         record.placed = group.placements[group.generation]
                         record.agreed = group.agreed.get(group.generation)
@@ -151,9 +154,14 @@ class Ledger:
     def pools(self, live: Iterable[PlacedTrees]) -> Pools:
         """The free resources if these are all placements."""
         limits = {name: Limits.of(program) for name, program in self.fabric.view.specs.items()}
-        tree, qp = self._next_tree, self._next_qp
         parts = (part for placed in live for part in placed.parts)
-        return Pools(limits, parts, self.histories, next_tree=tree, next_qp=qp, rings=self._rings())
+        rings = [(record.spec.ranks, record.ring) for record in self.records.values() if record.ring is not None]
+        tree, nics = self._next_tree, self.fabric.nics
+        return Pools(limits, parts, self.histories, next_tree=tree, turns=self._turns, rings=rings, nics=nics)
+
+    def _advance(self, pools: Pools) -> None:
+        """Later searches begin where that in ``pools`` has ended."""
+        self._next_tree, self._turns = pools.next_tree, pools.pairs.turns
 
     def plan(
         self,
@@ -195,10 +203,15 @@ class Ledger:
         for record in self.records.values():
             yield from ((record, placed) for placed in (record.placed, record.pending) if placed is not None)
 
-    def _rings(self) -> list[tuple[int, int]]:
-        """The queue pair numbers of rings."""
-        rings = [(record.ring, record.ring_qps) for record in self.records.values() if record.ring is not None]
-        return [(first, first + count) for first, count in rings]
+    def check_pairs(self, host: str) -> None:
+        """Mark the groups as lost of which a host's NIC no longer has the queue pairs. Its host may have been started
+        again."""
+        nic = self.fabric.nics.get(host, OUR_NIC)
+        for record in self.records.values():
+            if host in record.spec.ranks:
+                rank = record.spec.ranks.index(host)
+                record.lost |= not nic.has(record.ring[rank] if record.ring is not None else _of(record.placed, rank))
+                record.pending_lost |= not nic.has(_of(record.pending, rank))
 
     def contexts_on(self, switch: str) -> list[GroupContext]:
         """All contexts that are assigned on a switch."""
@@ -226,8 +239,8 @@ class Ledger:
                 self.store.put_group(record.row(state, generation, generation, "the manager was restarted"))
                 if record.placed is not None:
                     self.store.drop_placement(*record.key)
-            self.store.put_placement(name, generation, placed, pools.next_tree, pools.next_qp)
-        self._next_tree, self._next_qp = pools.next_tree, pools.next_qp
+            self.store.put_placement(name, generation, placed, pools.next_tree, pools.pairs.turns.shared)
+        self._advance(pools)
         self.stamp += 1
         self.records.setdefault(name, record)
         record.last, record.pending, record.pending_lost = generation, placed, False
@@ -245,8 +258,8 @@ class Ledger:
         with self.store.transaction():
             self.store.put_group(record.row(GroupState.BROKEN, generation, generation, "the manager was restarted"))
             self.store.drop_placement(*record.key)
-            self.store.put_placement(record.spec.name, generation, placed, pools.next_tree, pools.next_qp)
-        self._next_tree, self._next_qp = pools.next_tree, pools.next_qp
+            self.store.put_placement(record.spec.name, generation, placed, pools.next_tree, pools.pairs.turns.shared)
+        self._advance(pools)
         self.stamp += 1
         record.last, record.pending, record.pending_lost = generation, placed, False
 
@@ -256,7 +269,7 @@ class Ledger:
         with self.store.transaction():
             self.store.drop_placement(*record.pending_key)
             self.store.put_group(record.row(GroupState.ACTIVE, record.generation, record.last))
-            self.store.put_placement(*record.key, record.placed, self._next_tree, self._next_qp)
+            self.store.put_placement(*record.key, record.placed, self._next_tree, self._turns.shared)
             if record.agreed is not None:
                 self.store.put_agreed(*record.key, record.agreed)
         record.pending = None
@@ -301,23 +314,26 @@ class Ledger:
 
     def to_ring(self, record: Record, spec: GroupSpec, reason: str) -> None:
         """Record that calls run on a ring of the hosts from now on, as a new generation; ``reason`` says why switches
-        do not carry them. Raises ``ManagerError`` if no program defines the calls."""
+        do not carry them. Raises ``ManagerError`` if no program defines the calls, or a host lacks queue pairs."""
         program = self.fabric.program(spec.ranks)
         if program is None or not program.takes_part:
             raise ManagerError(Code.REFUSED, f"group {spec.name}: no registered switch runs a program for collectives")
-        live = [placed for _, placed in self.live()]
-        pools = self.pools(live)
-        record.spec = spec
-        first, generation = pools.qps(record.ring_qps), record.last + 1
+        pools = self.pools(placed for _, placed in self.live())
+        try:
+            ring = pools.pairs.ring(spec.ranks)
+        except NoRoomError as error:
+            reasons = "\n".join(f"no ring: {diagnostic.message}" for diagnostic in error.diagnostics)
+            raise ManagerError(Code.NO_ROOM, f"{reason}\n{reasons}".lstrip()) from error
+        record.spec, generation = spec, record.last + 1
         with self.store.transaction():
             self.store.put_group(record.row(GroupState.ACTIVE, generation, generation, reason))
             if record.placed is not None:
                 self.store.drop_placement(*record.key)
-            self._store_ring(record, StoredRing(generation, first, home=record.home), pools.next_qp)
-        self._next_qp = pools.next_qp
+            self._store_ring(record, StoredRing(generation, ring, home=record.home), pools.pairs.turns.shared)
+        self._advance(pools)
         record.state, record.reason, record.generation, record.last = GroupState.ACTIVE, reason, generation, generation
         freed = record.placed is not None
-        record.placed, record.ring, record.lost, record.lease = None, first, False, None
+        record.placed, record.ring, record.lost, record.lease = None, ring, False, None
         record.agreed, record.arrived, record.completed = None, {}, {}
         self.stamp += 1
         if freed and any(each.waits for each in self.records.values()):
@@ -434,3 +450,10 @@ class Ledger:
     def rank_config(self, record: Record, rank: int) -> RankConfig:
         """The configuration of a rank of an active group."""
         return rank_config(record, rank, self.fabric)
+
+
+def _of(placed: PlacedTrees | None, rank: int) -> Iterator[int]:
+    """The numbers of a rank's queue pairs."""
+    channels = (channel for part in placed.parts for channel in part.channels) if placed is not None else ()
+    ends = (channel.ends[rank] for channel in channels)
+    return (end.qp + pair for end in ends for pair in range(end.pairs))

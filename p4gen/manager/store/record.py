@@ -6,9 +6,9 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus, GroupTree, RankReport
-from p4gen.manager.ranks.ranks import RING_QPS
 from p4gen.manager.store.store import StoredGroup
 from p4gen.manager.switches.wanted import Key
+from p4gen.plan.placement.numbers import Ring
 from p4gen.plan.placement.placed import PlacedTrees
 from p4gen.plan.placement.tree import IncTree
 
@@ -35,8 +35,8 @@ class Record:
     reason: str = ""
     placed: PlacedTrees | None = None
     pending: PlacedTrees | None = None
-    ring: int | None = None
-    """The first queue pair number of the ring on which calls run in this generation; then ``placed`` is None."""
+    ring: Ring | None = None
+    """The queue pairs of the ring on which calls run in this generation; then ``placed`` is None."""
     home: IncTree | None = None
     """The tree whose switches the group has by leases; ``placed`` is then a lease."""
     lease: Lease | None = None
@@ -75,11 +75,6 @@ class Record:
     def waits(self) -> bool:
         """Whether the group is without a place, and is to get one as soon as there is room."""
         return self.state is GroupState.BROKEN or (self.ring is not None and self.home is None)
-
-    @property
-    def ring_qps(self) -> int:
-        """The number of queue pair numbers that a ring of its ranks takes."""
-        return RING_QPS * len(self.spec.ranks)
 
     def row(self, state: GroupState, generation: int, last: int, reason: str = "") -> StoredGroup:
         """The row of the store for a group in this state."""

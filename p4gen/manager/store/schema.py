@@ -41,8 +41,11 @@ CREATE TABLE out_of_order (host TEXT PRIMARY KEY REFERENCES hosts ON DELETE CASC
 NICS: Final = """
 CREATE TABLE nics (host TEXT PRIMARY KEY REFERENCES hosts ON DELETE CASCADE, info TEXT NOT NULL) STRICT;
 """
-"""Added by schema 7: what other NICs than p4gen's own can do."""
-ADDED: Final = {2: CONNECTIONS, 3: HANDSHAKES, 4: RINGS, 5: TREES, 6: OUT_OF_ORDER, 7: NICS}
+RING_ENDS: Final = """
+CREATE TABLE ring_ends (name TEXT PRIMARY KEY REFERENCES rings ON DELETE CASCADE, ends TEXT NOT NULL) STRICT;
+"""
+"""Added by schema 7: what other NICs than p4gen's own can do, and rings whose queue pair numbers are not in a row."""
+ADDED: Final = {2: CONNECTIONS, 3: HANDSHAKES, 4: RINGS, 5: TREES, 6: OUT_OF_ORDER, 7: NICS + RING_ENDS}
 TABLES: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
 CREATE TABLE switches (name TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, info TEXT NOT NULL) STRICT;

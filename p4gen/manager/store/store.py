@@ -32,8 +32,10 @@ from p4gen.manager.connections.conversations import Conversation
 from p4gen.manager.store.encoding import decode, encode
 from p4gen.manager.store.schema import ADDED, APPLICATION, SCHEMA, TABLES
 from p4gen.plan.placement.connections import PlacedConnection
+from p4gen.plan.placement.numbers import HOST_QP, Ring, ring_in_a_row
 from p4gen.plan.placement.placed import PlacedGroup, PlacedTrees
-from p4gen.plan.placement.pools import HOST_QP, History, Kind, Spans, held_by
+from p4gen.plan.placement.pools import History, Kind, held_by
+from p4gen.plan.placement.spans import Spans
 from p4gen.plan.placement.tree import IncTree
 
 
@@ -54,8 +56,8 @@ class StoredRing:
 
     generation: int | None = None
     """The generation whose calls run on the ring; None if switches carry them."""
-    qp: int | None = None
-    """Its first queue pair number."""
+    ends: Ring | None = None
+    """The numbers of its queue pairs."""
     agreed: int | None = None
     """The call with which all ranks of that generation begin."""
     home: IncTree | None = None
@@ -269,8 +271,11 @@ class Store:
     def put_ring(self, name: str, ring: StoredRing, next_qp: int | None = None) -> None:
         """Store a group's ring, and the queue pair number at which the next search begins."""
         home = None if ring.home is None else json.dumps(encode(ring.home), separators=(",", ":"))
-        row = (name, ring.generation, ring.qp, ring.agreed, home)
-        self._db.execute("INSERT OR REPLACE INTO rings VALUES (?, ?, ?, ?, ?)", row)
+        first = None if ring.ends is None else ring.ends[0].right
+        self.drop_ring(name)
+        self._db.execute("INSERT INTO rings VALUES (?, ?, ?, ?, ?)", (name, ring.generation, first, ring.agreed, home))
+        if ring.ends is not None and first is not None and ring.ends != ring_in_a_row(first, len(ring.ends)):
+            self._db.execute("INSERT INTO ring_ends VALUES (?, ?)", (name, json.dumps(encode(ring.ends))))
         if next_qp is not None:
             self.put_meta("next_qp", next_qp)
 
@@ -344,9 +349,11 @@ class Store:
             placements = groups[name].placements
             known, more = placements[generation], () if placed is None else (decode(PlacedGroup, json.loads(placed)),)
             placements[generation] = PlacedTrees(known.parts + more, (*known.rates, rate))
+        listed = {name: decode(Ring, json.loads(ends)) for name, ends in rows("SELECT name, ends FROM ring_ends")}
         for name, generation, qp, agreed, home in rows("SELECT * FROM rings"):
             tree = None if home is None else decode(IncTree, json.loads(home))
-            groups[name].ring = StoredRing(generation, qp, agreed, tree)
+            in_a_row = None if qp is None else ring_in_a_row(qp, len(groups[name].spec.ranks))
+            groups[name].ring = StoredRing(generation, listed.get(name, in_a_row), agreed, tree)
         histories: dict[str, History] = {}
         for switch, kind, pipeline, epoch, spans in rows("SELECT * FROM epochs"):
             seen = histories.setdefault(switch, History()).seen(Kind(kind), pipeline, epoch)
@@ -400,6 +407,7 @@ class Store:
             "connections",
             "handshakes",
             "rings",
+            "ring_ends",
             "trees",
             "out_of_order",
             "nics",

@@ -18,8 +18,9 @@ from p4gen.groups.group import Endpoint
 from p4gen.host.transport.nicinfo import MTUS, QPNS
 from p4gen.plan.placement.placer import Names, switch_of
 from p4gen.plan.placement.planner import View
-from p4gen.plan.placement.pools import EPOCHS, History, Kind, Spans, gaps
+from p4gen.plan.placement.pools import EPOCHS, History, Kind
 from p4gen.plan.placement.request import Code, ConnectionSpec, ManagerError
+from p4gen.plan.placement.spans import Spans, gaps
 from p4gen.plan.placement.tiers import choosing_tiers, connection_tiers, path_choice
 from p4gen.plan.placement.tree import no_path
 

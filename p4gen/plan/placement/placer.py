@@ -11,8 +11,10 @@ from p4gen.errors import InputError
 from p4gen.groups.group import Edge, Endpoint, GroupContext, NextHop, Pattern, Route
 from p4gen.groups.psns import stream_psn
 from p4gen.host.transport.verbs import Peer
+from p4gen.plan.placement.numbers import HOST_QP
 from p4gen.plan.placement.placed import TREE_NETWORK, Channel, GroupRequest, PlacedGroup, PortAddress, RankEnd, Serves
-from p4gen.plan.placement.pools import HOST_QP, Need, NoRoomError, Pools, Taken
+from p4gen.plan.placement.pools import Need, Pools, Taken
+from p4gen.plan.placement.spans import NoRoomError
 from p4gen.plan.placement.tree import NOTHING_DOWN, IncTree, NodeKey, TreeNode, port_to
 from p4gen.rocev2.headers import ipv4, ipv4_text
 from p4gen.vocabulary import ServingSpec
@@ -68,14 +70,15 @@ class Placer:
         self._pools = pools
 
     def place(self, request: GroupRequest, tree: IncTree) -> PlacedGroup:
-        """Place a group on its tree. Raises ``NoRoomError`` with the resources that each switch lacks; resources that
-        have been taken so far stay taken."""
+        """Place a group on its tree. Raises ``NoRoomError`` with the resources that each switch or host lacks;
+        resources that have been taken so far stay taken."""
         names = dict.fromkeys(node.key.switch for node in tree.nodes)
         ports = separate_ports(tree)
         if len(names) + len(ports) > 255:
             more = f" and {len(ports)} ports" if ports else ""
             raise InputError(f"{len(names)} switches{more}; there are addresses for 255")
         self._check_contexts(request, tree)
+        self._pools.pairs.check(dict.fromkeys(tree.ranks, len(request.channels()) * self._pairs(tree)))
         for switch in names:
             self._pools.addresses(switch, 1 + sum(at == switch for at, _ in ports))
         first = TREE_NETWORK | self._pools.tree() << 8 | 1
@@ -103,9 +106,8 @@ class Placer:
     def _channel(self, group: PlacedGroup, serves: Serves) -> Channel:
         request, tree = group.request, group.tree
         taken = self._take(request, tree, serves)
-        pairs = max(self._specs[node.key.switch].queue_pairs for node in tree.nodes)
-        first_qp = self._pools.qps(pairs * len(tree.ranks))
-        qps = [first_qp + pairs * rank for rank in range(len(tree.ranks))]
+        pairs = self._pairs(tree)
+        qps = self._pools.pairs.ranks(tree.ranks, pairs)
         mac, ip = self._names.mac, self._names.ip
 
         def local(node: TreeNode, index: int) -> Endpoint:
@@ -161,6 +163,10 @@ class Placer:
             peer = Peer(mac[switch_of(self._topology, host)], at.ip, at.qp, udp_src_port=port)
             ends.append(RankEnd(qps[rank], peer, pairs))
         return Channel(serves, tuple(ends), contexts)
+
+    def _pairs(self, tree: IncTree) -> int:
+        """The number of queue pairs in a row that a rank has for each channel."""
+        return max(self._specs[node.key.switch].queue_pairs for node in tree.nodes)
 
     def _take(self, request: GroupRequest, tree: IncTree, serves: Serves) -> dict[NodeKey, Taken]:
         taken: dict[NodeKey, Taken] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from typing import Final
@@ -13,12 +13,14 @@ from typing import Final
 from p4gen.errors import InputError
 from p4gen.families import serving
 from p4gen.groups.family import group_entries
+from p4gen.host.transport.nicinfo import NicInfo
 from p4gen.plan.placement.duty import blocks_of, blocks_per_node, duties, overbooked
 from p4gen.plan.placement.placed import GroupRequest, PlacedTrees
 from p4gen.plan.placement.placer import Names, Placer, switch_of
 from p4gen.plan.placement.policy import Candidate, FabricView, GroupView, PlacementPolicy, SwitchRoom
-from p4gen.plan.placement.pools import NoRoomError, Pools
+from p4gen.plan.placement.pools import Pools
 from p4gen.plan.placement.request import Code, GroupSpec, ManagerError
+from p4gen.plan.placement.spans import NoRoomError
 from p4gen.plan.placement.tree import IncTree, build_tree, no_path, tree_links, tree_problems
 from p4gen.vocabulary import ProgramSpec, ServingSpec
 from p4gen.vocabulary.topology import TopologySpec
@@ -38,6 +40,8 @@ class View:
     """The switches that have registered."""
     down: Mapping[str, str]
     """Names of links that cannot be used, each with the reason."""
+    nics: Mapping[str, NicInfo] = field(default_factory=dict)
+    """The NICs of hosts whose NIC is not p4gen's own."""
 
     @cached_property
     def specs(self) -> Mapping[str, ServingSpec]:

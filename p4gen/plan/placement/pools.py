@@ -9,23 +9,21 @@ are 1 to 255). The first free range is searched first; if all 255 are used there
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import chain
 from typing import Final
 
-from p4gen.errors import Diagnostic, InputError
+from p4gen.errors import InputError
 from p4gen.groups.family import group_entries
 from p4gen.groups.group import GroupContext
+from p4gen.host.transport.nicinfo import NicInfo
+from p4gen.plan.placement.numbers import FIRST_TURNS, PairNumbers, Ring, Turns
 from p4gen.plan.placement.placed import TREES, PlacedGroup
+from p4gen.plan.placement.spans import NoRoomError, Spans, gaps
 from p4gen.vocabulary import ServingSpec
 
-HOST_QP: Final = 0x200
-"""First QP of the hosts."""
-QPS: Final = 1 << 24
 EPOCHS: Final = range(1, 256)
 
 
@@ -36,62 +34,6 @@ class Kind(StrEnum):
     EDGE = "edge"
     SLOT = "slot"
     CONNECTION = "connection"
-
-
-class Spans:
-    """A set of integers as disjoint spans [first, end), in order."""
-
-    def __init__(self, spans: Iterable[tuple[int, int]] = ()) -> None:
-        self._first: list[int] = []
-        self._end: list[int] = []
-        for first, end in spans:
-            self.add(first, end)
-
-    def add(self, first: int, end: int) -> None:
-        """Add the numbers from ``first`` to ``end`` - 1."""
-        low = bisect_left(self._end, first)
-        high = bisect_right(self._first, end)
-        if low < high:
-            first, end = min(first, self._first[low]), max(end, self._end[high - 1])
-        self._first[low:high] = [first]
-        self._end[low:high] = [end]
-
-    def meets(self, first: int, end: int) -> bool:
-        """Whether any of [first, end) is in it."""
-        at = bisect_right(self._end, first)
-        return at < len(self._first) and self._first[at] < end
-
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        return zip(self._first, self._end, strict=True)
-
-    def __len__(self) -> int:
-        return sum(self._end) - sum(self._first)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Spans) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]  # it changes
-
-    def __str__(self) -> str:
-        return ",".join(f"{first}-{end}" for first, end in self)
-
-    @classmethod
-    def parse(cls, text: str) -> Spans:
-        """Parses the result of ``str``."""
-        pairs = (part.split("-") for part in text.split(",") if part)
-        return cls((int(first), int(end)) for first, end in pairs)
-
-
-def gaps(first: int, end: int, *taken: Spans) -> Iterator[tuple[int, int]]:
-    """The spans of [first, end) that have nothing in common with any of ``taken``."""
-    for low, high in sorted(chain(*taken)):
-        if low > first:
-            yield first, min(low, end)
-        first = max(first, high)
-        if first >= end:
-            return
-    if first < end:
-        yield first, end
 
 
 @dataclass(frozen=True)
@@ -136,15 +78,6 @@ class History:
 
     def __iter__(self) -> Iterator[tuple[Kind, int, int, Spans]]:
         return ((*key, spans) for key, spans in self._seen.items() if len(spans))
-
-
-class NoRoomError(InputError):
-    """Switches lack resources. ``epochs``: switches that lack only epochs; loading their programs again would free
-    them."""
-
-    def __init__(self, *reasons: Diagnostic | str, epochs: Iterable[str] = ()) -> None:
-        super().__init__(*reasons)
-        self.epochs = frozenset(epochs)
 
 
 @dataclass(frozen=True)
@@ -286,9 +219,10 @@ class SwitchPool:
 class Pools:
     """All resources of groups, derived from those that live groups hold.
 
-    ``limits`` has the limits of every switch; without it, no resource ever runs out. ``next_tree`` and ``next_qp`` are
-    the numbers at which a search begins: numbers go round, so that a late packet for a dead group does not meet a new
-    one with its number. ``rings`` are numbers of queue pairs, [first, end), of groups that use no tree.
+    ``limits`` has the limits of every switch; without it, no resource of switches ever runs out. ``next_tree`` and
+    ``turns`` are the numbers at which a search begins: numbers go round, so that a late packet for a dead group does
+    not meet a new one with its number. ``rings`` are the rings of groups that use no tree, with their hosts. ``nics``
+    are those of hosts whose NIC is not p4gen's own.
     """
 
     def __init__(
@@ -298,27 +232,31 @@ class Pools:
         histories: Mapping[str, History] | None = None,
         *,
         next_tree: int = 0,
-        next_qp: int = HOST_QP,
-        rings: Iterable[tuple[int, int]] = (),
+        turns: Turns = FIRST_TURNS,
+        rings: Iterable[tuple[Sequence[str], Ring]] = (),
+        nics: Mapping[str, NicInfo] | None = None,
     ) -> None:
         self._limits = limits
         self._histories = histories or {}
         self._live: defaultdict[str, list[GroupContext]] = defaultdict(list)
         self._trees: set[int] = set()
-        self._qps = Spans()
         self._addresses: defaultdict[str, set[int]] = defaultdict(set)
         self._pools: dict[str, SwitchPool] = {}
-        self.next_tree, self.next_qp = next_tree, next_qp
+        self.next_tree = next_tree
+        self.pairs = PairNumbers(nics or {}, turns)
+        """The numbers of hosts' queue pairs."""
         for placed in live:
             self._trees.add(placed.number)
             for key, context in placed.contexts:
                 self._live[key.switch].append(context)
                 self._addresses[key.switch].update(edge.local.ip for edge in context.edges)
             for channel in placed.channels:
-                for end in channel.ends:
-                    self._qps.add(end.qp, end.qp + end.pairs)
-        for span in rings:
-            self._qps.add(*span)
+                for host, end in zip(placed.tree.ranks, channel.ends, strict=True):
+                    self.pairs.hold(host, end.qp, end.pairs)
+        for hosts, ring in rings:
+            for host, ends in zip(hosts, ring, strict=True):
+                for number in ends:
+                    self.pairs.hold(host, number)
 
     def switch(self, name: str) -> SwitchPool:
         """The free resources of a switch."""
@@ -345,13 +283,3 @@ class Pools:
                 self.next_tree = (number + 1) % TREES
                 return number
         raise InputError(f"there are {TREES} groups, and no more addresses")
-
-    def qps(self, count: int) -> int:
-        """The first of ``count`` consecutive QP numbers that no rank has."""
-        for begin in (self.next_qp, HOST_QP):
-            for first, end in gaps(begin, QPS, self._qps):
-                if end - first >= count:
-                    self._qps.add(first, first + count)
-                    self.next_qp = first + count if first + count < QPS else HOST_QP
-                    return first
-        raise InputError(f"no {count} queue pair numbers in a row are free")
