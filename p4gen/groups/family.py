@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic
 from p4gen.families import Facet, OwnSpec, family_of
 from p4gen.groups.group import Edge, GroupContext, SwitchConfig
 from p4gen.host.collectives.plan import ChannelKey
+from p4gen.host.transport.nicinfo import NicNeeds
 from p4gen.model.entries import Entry, Exact
 from p4gen.vocabulary import ProgramSpec
 
@@ -28,6 +29,8 @@ class GroupEntries(Facet, Generic[OwnSpec]):
     """Whether a switch's entries contain the context in its epoch; only then its state counts."""
     refusals: Callable[[OwnSpec, Sequence[Sequence[ChannelKey]]], Iterable[str]] = lambda _spec, _channels: ()
     """Why a program cannot serve groups with such channels, whatever their place, a sentence each."""
+    needs: Callable[[OwnSpec], NicNeeds] = lambda _spec: NicNeeds()
+    """What the program asks of its ranks' NICs."""
     ticked: Callable[[GroupContext, Edge], bool] = lambda _group, _edge: True
     """Whether an edge of a context has a timer that ticks drive, in programs that want ticks."""
     given_up: str = ""

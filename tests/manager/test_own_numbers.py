@@ -6,10 +6,10 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.nicinfo import NicInfo
-from p4gen.host.transport.verbs import Recovery
 from p4gen.manager.api import Code, GroupSpec, GroupState, HostInfo, ManagerError
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.plan.placement.numbers import HOST_QP
@@ -23,11 +23,11 @@ REDUCES = [call for call in EVERY if call.collective in (Collective.ALLREDUCE, C
 
 
 def offer(rig: Rig, host: str, *spans: tuple[int, int]) -> None:
-    rig.manager.register_host(HostInfo(host, nic=NicInfo(Recovery.GO_BACK_N, queue_pairs=spans)))
+    rig.manager.register_host(HostInfo(host, nic=NicInfo(queue_pairs=spans)))
 
 
 def rig_of(spec: EpicSpec, store: Path | str = ":memory:", **spans: tuple[int, int]) -> Rig:
-    rig = Rig("tree-3-2", spec, store)
+    rig = Rig("tree-3-2", spec, store, away=PATIENCE_S)
     rig.register()
     for host, span in spans.items():
         offer(rig, host, span)

@@ -18,6 +18,24 @@ _MOST: Final = (1 << 23) - 1
 
 
 @dataclass(frozen=True)
+class NicNeeds:
+    """What a program asks of the NICs of its groups' ranks."""
+
+    payload: int = 0
+    """Bytes of data in a packet."""
+    packets: int = 1
+    """The most packets of a message."""
+    uneven: bool = False
+    """Whether the last packet of a message may be longer than the others."""
+    recovery: Recovery | None = None
+    """How queue pairs recover from loss; None: in any way."""
+    outstanding: int = 1
+    """Packets of a queue pair that may be unacknowledged."""
+    reads: int = 0
+    """READs from a rank that may be outstanding."""
+
+
+@dataclass(frozen=True)
 class NicInfo:
     """What a NIC can do. By default it is p4gen's own, which has no limits of its own."""
 
@@ -47,6 +65,23 @@ class NicInfo:
         spans = self.queue_pairs or ((QPNS.start, QPNS.stop),)
         return all(any(first <= number < end for first, end in spans) for number in numbers)
 
+    def lacks(self, needs: NicNeeds) -> Iterator[str]:
+        """Why ranks of a program with these needs cannot have such a NIC, and what would do, a sentence each."""
+        if needs.recovery is not None and not self.recovers_by(needs.recovery):
+            yield f"its NIC recovers by {self.recovery}, not by {needs.recovery}: reliability {self.recovery} would do"
+        if self.mtus and needs.packets > 1 and (needs.uneven or needs.payload not in self.mtus):
+            sizes = "of unequal lengths" if needs.uneven else f"of {needs.payload} bytes"
+            yield (
+                f"a message is cut into packets {sizes}; its NIC cuts it into packets of {_or(self.mtus)} bytes: "
+                "such packets would do, or messages of one packet"
+            )
+        if self.mtus and needs.payload > max(self.mtus):
+            yield f"packets have {needs.payload} bytes of data; its NIC sends {max(self.mtus)} at most"
+        if needs.outstanding > self.outstanding:
+            yield f"{needs.outstanding} packets may be unacknowledged (W x M); its NIC has {self.outstanding} at most"
+        if needs.reads > self.reads:
+            yield f"{needs.reads} READs may be outstanding; its NIC remembers {self.reads}"
+
     def problems(self) -> Iterator[str]:
         """What is wrong with the data, a sentence each."""
         if self.recovery is Recovery.ORACLE:
@@ -62,6 +97,11 @@ class NicInfo:
         for (_, end), (first, _) in pairwise(sorted(self.queue_pairs)):
             if first < end:
                 yield f"queue pair {first} is offered twice"
+
+
+def _or(numbers: tuple[int, ...]) -> str:
+    *others, last = map(str, numbers)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 OUR_NIC: Final = NicInfo()

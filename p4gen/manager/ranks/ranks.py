@@ -11,9 +11,10 @@ from p4gen.groups.wire import pace
 from p4gen.host.collectives.plan import SYMMETRIC, ChannelKey, Connection, GroupConfig
 from p4gen.host.collectives.ring import RingConfig
 from p4gen.host.transport.clock import MS
+from p4gen.host.transport.nicinfo import NicNeeds
 from p4gen.host.transport.verbs import Peer, QpConfig, Recovery
 from p4gen.manager.api import RankConfig
-from p4gen.vocabulary import Op
+from p4gen.vocabulary import Op, ServingSpec
 
 TIMEOUT: Final = 50 * MS
 """The least retransmission timeout of hosts in real time, in ps; round trips and a busy machine make it longer."""
@@ -29,6 +30,11 @@ def first_psn(qp: int) -> int:
     """The first PSN of the queue pairs of a ring in which ``qp`` is rank 0's number to the right, far from those of
     rings with other numbers."""
     return qp * 0x9E3779B1 >> 8 & 0xFFFFFF
+
+
+def ring_needs(program: ServingSpec) -> NicNeeds:
+    """What a ring with the packets of a program asks of NICs."""
+    return NicNeeds(program.payload_bytes, _OUTSTANDING, recovery=Recovery.GO_BACK_N, outstanding=_OUTSTANDING)
 
 
 def ring_config(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: int = ACK_EVERY) -> RingConfig:

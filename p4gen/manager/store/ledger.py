@@ -27,6 +27,7 @@ from p4gen.manager.api import (
 from p4gen.manager.connections.conversations import Conversation
 from p4gen.manager.fabric import Fabric
 from p4gen.manager.ranks.rankconfigs import rank_config
+from p4gen.manager.ranks.ranks import ring_needs
 from p4gen.manager.store.record import Record
 from p4gen.manager.store.store import Store, StoredConnection, StoredGroup, StoredRing
 from p4gen.manager.watch import Watch
@@ -318,12 +319,15 @@ class Ledger:
         program = self.fabric.program(spec.ranks)
         if program is None or not program.takes_part:
             raise ManagerError(Code.REFUSED, f"group {spec.name}: no registered switch runs a program for collectives")
-        pools = self.pools(placed for _, placed in self.live())
+        pools, needs, nics = self.pools(placed for _, placed in self.live()), ring_needs(program), self.fabric.nics
+        lacks = [f"no ring: {host}: {why}" for host in spec.ranks for why in nics.get(host, OUR_NIC).lacks(needs)]
+        if lacks:
+            raise ManagerError(Code.REFUSED, "\n".join([*reason.splitlines(), *lacks]))
         try:
             ring = pools.pairs.ring(spec.ranks)
         except NoRoomError as error:
-            reasons = "\n".join(f"no ring: {diagnostic.message}" for diagnostic in error.diagnostics)
-            raise ManagerError(Code.NO_ROOM, f"{reason}\n{reasons}".lstrip()) from error
+            lacks = [f"no ring: {diagnostic.message}" for diagnostic in error.diagnostics]
+            raise ManagerError(Code.NO_ROOM, "\n".join([*reason.splitlines(), *lacks])) from error
         record.spec, generation = spec, record.last + 1
         with self.store.transaction():
             self.store.put_group(record.row(GroupState.ACTIVE, generation, generation, reason))

@@ -11,7 +11,9 @@ from typing import Final
 from p4gen.groups.entrances import entrances
 from p4gen.groups.family import GroupEntries
 from p4gen.groups.group import Edge, GroupContext, Pattern, SwitchConfig
+from p4gen.groups.ranks import recovery_of
 from p4gen.host.collectives.plan import ChannelKey
+from p4gen.host.transport.nicinfo import NicNeeds
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, Match, MulticastGroup, Replica, Ternary
 from p4gen.papers.epic.capabilities import lack
 from p4gen.papers.epic.codes import Traffic
@@ -311,6 +313,12 @@ def _refusals(spec: EpicSpec, channels: Sequence[Sequence[ChannelKey]]) -> Itera
         yield lack(spec, "broadcast")
 
 
+def _needs(spec: EpicSpec) -> NicNeeds:
+    return NicNeeds(
+        spec.payload_bytes, spec.message, recovery=recovery_of(spec), outstanding=spec.window * spec.message
+    )
+
+
 def _holds(spec: EpicSpec, entries: Sequence[Entry], group: GroupContext) -> bool:
     return _epochs(_Node(spec, group).entries()).items() <= _epochs(entries).items()
 
@@ -334,6 +342,7 @@ FACET: GroupEntries[EpicSpec] = GroupEntries(
     configuration=_configuration,
     problems=_problems,
     refusals=_refusals,
+    needs=_needs,
     holds=_holds,
     last_edge_id=_last_edge_id,
     given_up="IncIngress.resend_timer.given_up",

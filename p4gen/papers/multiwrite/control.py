@@ -15,7 +15,9 @@ from p4gen.groups.entrances import entrances, port_problems
 from p4gen.groups.family import GroupEntries, context_holds
 from p4gen.groups.group import Edge, Endpoint, GroupContext, Memory, SwitchConfig
 from p4gen.host.collectives.plan import ChannelKey
+from p4gen.host.transport.nicinfo import NicNeeds
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, MulticastGroup, Replica
+from p4gen.papers.multiwrite.headers import mtu
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.vocabulary.message import Collective
 
@@ -354,11 +356,16 @@ def _last_edge_id(spec: MultiwriteSpec) -> int:
     return spec.contexts * spec.edges
 
 
+def _needs(spec: MultiwriteSpec) -> NicNeeds:
+    return NicNeeds(mtu(spec), outstanding=spec.slots)
+
+
 FACET: GroupEntries[MultiwriteSpec] = GroupEntries(
     configuration=_configuration,
     last_edge_id=_last_edge_id,
     holds=context_holds,
     refusals=_refusals,
+    needs=_needs,
     ticked=_ticked,
     problems=_problems,
 )

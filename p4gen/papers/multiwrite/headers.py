@@ -40,6 +40,11 @@ def mweth(receivers: int) -> Header:
     )
 
 
+def mtu(spec: MultiwriteSpec) -> int:
+    """Bytes that a NIC sends as the data of a packet: with a wide bitmap, the MWETH, too."""
+    return spec.payload + (mweth(spec.receivers).size if spec.wide else 0)
+
+
 def payload(spec: MultiwriteSpec) -> Header:
     """The header of a packet's data: ``spec.payload`` bytes, in words of ``WORD_BITS`` bits."""
     return Header("payload", "The data", (HeaderField("data", WORD_BITS, "data"),), count=8 * spec.payload // WORD_BITS)

@@ -16,6 +16,7 @@ from p4gen.groups.entrances import entrances, port_problems
 from p4gen.groups.family import GroupEntries, context_holds
 from p4gen.groups.group import Edge, Endpoint, GroupContext, Memory, SwitchConfig
 from p4gen.host.collectives.plan import ChannelKey
+from p4gen.host.transport.nicinfo import NicNeeds
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, MulticastGroup, Replica
 from p4gen.papers.scin.headers import FLAG
 from p4gen.papers.scin.spec import ScinSpec
@@ -254,10 +255,16 @@ def _problems(_: ScinSpec, group: GroupContext) -> Iterator[str]:
             yield f"edge {edge.edge_id}: {edge.memory.size} bytes of memory; flags take {memory_size(ranks)}"
 
 
+def _needs(spec: ScinSpec) -> NicNeeds:
+    """Each wave is a READ, and with scales the last packet of what is written is longer."""
+    return NicNeeds(spec.written_mtu if spec.wave == 1 else spec.payload, spec.wave, spec.scaled, reads=spec.waves)
+
+
 FACET: GroupEntries[ScinSpec] = GroupEntries(
     configuration=_configuration,
     last_edge_id=lambda spec: spec.contexts * spec.edges,
     holds=context_holds,
     ticked=lambda group, edge: edge == group.edges[0],
+    needs=_needs,
     problems=_problems,
 )

@@ -89,7 +89,7 @@ def check(spec: GroupSpec, view: View) -> None:
         problems.append("a ring needs at least two ranks (fallback)")
     if not 0 < spec.duty <= 1:  # NaN is refused, too
         problems.append(f"a duty of {spec.duty:g}: it is a share of the time, more than 0 and at most 1")
-    lacks = [list(_refusals(spec, program)) for program in view.specs.values()]
+    lacks = [list(_refusals(spec, program, view.nics)) for program in view.specs.values()]
     if lacks and all(lacks):
         problems += dict.fromkeys(reason for some in lacks for reason in some)
     if spec.slots is not None:
@@ -203,7 +203,7 @@ class Search:
             where = f"root {_roots(trees)}"
             slots = self._request.slots or (None if leased else candidate.slots)
             wanted = replace(self._request, slots=slots)
-            problems = [*_striped_wrongly(candidate, spec), *_unfit(trees, view.specs, wanted)]
+            problems = [*_striped_wrongly(candidate, spec), *_unfit(trees, view, wanted)]
             if candidate.disjoint:
                 problems += (why for tree in trees for why in _shared(tree, topology, spec.name, self._groups))
             if leased and candidate.within_time and not problems:
@@ -309,9 +309,9 @@ def _striped_wrongly(candidate: Candidate, spec: GroupSpec) -> Iterator[str]:
         yield "ranks that offer their memory to switches have one tree"
 
 
-def _unfit(trees: Sequence[IncTree], specs: Mapping[str, ServingSpec], request: GroupRequest) -> Iterator[str]:
+def _unfit(trees: Sequence[IncTree], view: View, request: GroupRequest) -> Iterator[str]:
     """Why the programs on a group's trees cannot serve it, whatever resources are free, a sentence each."""
-    names = list(dict.fromkeys(node.key.switch for tree in trees for node in tree.nodes))
+    specs, names = view.specs, list(dict.fromkeys(node.key.switch for tree in trees for node in tree.nodes))
     others = [name for name in names if name not in specs]
     if others:
         yield from (f"{name}: its program serves no groups" for name in others)
@@ -330,17 +330,24 @@ def _unfit(trees: Sequence[IncTree], specs: Mapping[str, ServingSpec], request: 
         if len(node.edges) > program.fan_in:
             yield f"{name}: {len(node.edges)} edges; its program takes {program.fan_in} (fan_in)"
     for name in names:
-        yield from (f"{name}: {reason}" for reason in _refusals(request, specs[name]))
+        yield from (f"{name}: {reason}" for reason in _refusals(request, specs[name], view.nics))
         for reason in _slot_problems(request.slots or specs[name].slots_per_group, specs[name]):
             yield f"{name}: {reason}"
 
 
-def _refusals(spec: GroupSpec | GroupRequest, program: ServingSpec) -> Iterable[str]:
+def _refusals(spec: GroupSpec | GroupRequest, program: ServingSpec, nics: Mapping[str, NicInfo]) -> Iterator[str]:
     if bool(spec.memories) != program.uses_memory:
         what = "needs the memory of each rank" if program.uses_memory else "knows no memory of ranks"
-        return [f"{program.program} {what}"]
+        yield f"{program.program} {what}"
+        return
     request = GroupRequest(spec.ranks, sync=spec.sync, collectives=spec.collectives, memories=spec.memories)
-    return group_entries(program).refusals(program, request.channels())
+    facet, channels = group_entries(program), request.channels()
+    yield from facet.refusals(program, channels)
+    for host, nic in nics.items():
+        if host in spec.ranks:
+            yield from (f"{host}: {reason}" for reason in nic.lacks(facet.needs(program)))
+            if nic.owns_numbers and any(len(serves) > 1 for serves in channels):
+                yield f"{host}: its NIC alone sets PSNs: sync subgroups would do"
 
 
 def _slot_problems(slots: int, spec: ServingSpec) -> Iterator[str]:

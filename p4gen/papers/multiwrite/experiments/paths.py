@@ -20,8 +20,9 @@ from p4gen.model import EngineName
 from p4gen.net.world.faults import Faults
 from p4gen.net.world.network import Network
 from p4gen.papers.multiwrite.control import Window
+from p4gen.papers.multiwrite.headers import mtu
 from p4gen.papers.multiwrite.placing import Addresses, Waypoint, WritePlacement
-from p4gen.papers.multiwrite.ranks.layout import mtu, write_request
+from p4gen.papers.multiwrite.ranks.layout import write_request
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.program.compilation import compile_spec
 from p4gen.vocabulary.topology import TopologySpec

@@ -18,8 +18,9 @@ from p4gen.errors import InputError
 from p4gen.host.transport.nic import VerbsNic
 from p4gen.host.transport.rc import QueuePair, VerbsPair
 from p4gen.host.transport.verbs import Completion, QpConfig, RecvWr, Status
+from p4gen.papers.multiwrite.headers import mtu
 from p4gen.papers.multiwrite.placing import End
-from p4gen.papers.multiwrite.ranks.layout import RECORD, Layout, mtu, pieces_of, write_request
+from p4gen.papers.multiwrite.ranks.layout import RECORD, Layout, pieces_of, write_request
 
 Bytes = npt.NDArray[np.uint8]
 GATHER, DISPATCH = 1, 2

@@ -55,11 +55,6 @@ class Layout:
         return Window(at, rkey, self.slot_shift, self.slots)
 
 
-def mtu(spec: MultiwriteSpec) -> int:
-    """Bytes that a NIC sends as the data of a packet: with a wide bitmap, the MWETH, too."""
-    return spec.payload + (mweth(spec.receivers).size if spec.wide else 0)
-
-
 def pieces_of(spec: MultiwriteSpec, token_bytes: int) -> int:
     """Packets of a token, each of which begins with a record."""
     return max(1, -(-token_bytes // (spec.payload - RECORD)))

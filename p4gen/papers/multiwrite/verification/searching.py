@@ -26,8 +26,9 @@ from p4gen.host.transport.verbs import Completion, QpConfig, Recovery, Status
 from p4gen.net.world.faults import Faults
 from p4gen.net.world.network import Network
 from p4gen.p4.compile import program_from
+from p4gen.papers.multiwrite.headers import mtu
 from p4gen.papers.multiwrite.placing import Addresses, End, WritePlacement
-from p4gen.papers.multiwrite.ranks.layout import Layout, mtu, write_request
+from p4gen.papers.multiwrite.ranks.layout import Layout, write_request
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
