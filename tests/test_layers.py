@@ -52,7 +52,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("compiled",),
     ("host.compiled",),
     ("host.collectives",),
-    ("host.raw",),
+    ("host.device", "host.raw"),
     ("groups",),
     ("cluster",),
     ("experiments",),
