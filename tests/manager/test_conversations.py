@@ -68,6 +68,11 @@ def test_a_handshake_makes_a_connection() -> None:
     ("messages", "what"),
     [
         ((rep(), RTU), ["unknown", "unknown"]),
+        ((rep(), req(), RTU), ["unknown", "Noted", "Begun"]),
+        ((rep(), rep(), req(), RTU, rep()), ["unknown", "unknown", "Noted", "Begun", "repeated"]),
+        ((rep(local_qpn=0x201), rep(), req(), req(), RTU), ["unknown", "unknown", "Noted", "repeated", "Begun"]),
+        ((rep(remote_id=8), rep(src=C), req(), RTU), ["unknown", "unknown", "Noted", "Noted"]),
+        ((rep(), of(Kind.REJ, B, A), req(), RTU), ["unknown", "unknown", "Noted", "Noted"]),
         ((req(), RTU), ["Noted", "Noted"]),
         ((req(), RTU, rep(), RTU), ["Noted", "Noted", "Begun", "repeated"]),
         ((req(), RTU, RTU, rep()), ["Noted", "Noted", "repeated", "Begun"]),
@@ -95,7 +100,7 @@ def test_a_handshake_makes_a_connection() -> None:
         ((req(), rep(), of(Kind.DREQ, B, A), RTU), ["Noted", "Noted", "unknown", "unknown"]),
         ((of(Kind.DREQ), of(Kind.DREP), of(Kind.REJ)), ["unknown", "Noted", "unknown"]),
     ],
-    ids=range(27),
+    ids=range(32),
 )
 def test_what_does_not_fit_changes_nothing(messages: tuple[Datagram, ...], what: list[str]) -> None:
     assert kinds(heard(*messages)) == what
@@ -162,6 +167,29 @@ def test_of_many_open_handshakes_the_oldest_is_forgotten(monkeypatch: pytest.Mon
     for now, number in enumerate((7, 8, 9)):
         ours.hear(req(local_id=number), now)
     assert kinds(heard(rep(remote_id=7), rep(remote_id=8), rep(remote_id=9), of=ours)) == ["unknown", "Noted", "Noted"]
+
+
+def test_a_reply_waits_for_its_request_for_a_while() -> None:
+    ours = Conversations()
+    ours.hear(rep(), 0)
+    assert kinds(heard(req(), RTU, of=ours, now=conversations.LIFETIME)) == ["Noted", "Noted"]
+    ours = Conversations()
+    ours.hear(rep(local_qpn=0x201), 0)
+    ours.hear(rep(), 1)
+    assert heard(req(), RTU, of=ours, now=conversations.LIFETIME) == [Noted(), Begun(MADE)]
+
+
+def test_of_many_replies_without_a_request_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversations, "MOST_OPEN", 2)
+    ours = Conversations()
+    heard(*(rep(remote_id=number) for number in (7, 8, 7, 9)), of=ours)
+    requests = [req(local_id=number, local_qpn=0x100 + number) for number in (7, 9, 8)]
+    ready = [of(Kind.RTU, local_id=number) for number in (7, 9, 8)]
+    assert [kinds(heard(*pair, of=ours)) for pair in zip(requests, ready, strict=True)] == [
+        ["Noted", "Begun"],
+        ["Noted", "Begun"],
+        ["Noted", "Noted"],
+    ]
 
 
 def test_messages_in_any_order_never_make_what_was_not_agreed(seed: int) -> None:

@@ -2,7 +2,8 @@
 
 A REQ, the REP to it and the RTU to that, each from the right host and with the numbers of the message before, make a
 connection. A DREQ, a DREP or a REJ with the numbers of both ends ends it. Messages may be lost, repeated or late on the
-way to this module, too: a message that does not fit is ignored, with the reason.
+way to this module, too: a message that does not fit is ignored, with the reason. Copies of the two hosts' messages come
+from two switches, so a REP may come before its REQ, and an RTU before its REP: both wait for what they answer.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from p4gen.rocev2.cm import PATH_MTUS, RELIABLE, Datagram, Kind, Message, gid_of
 LIFETIME: Final = 120.0
 """Seconds after which a handshake that has not been completed is forgotten: hosts have given up by then."""
 MOST_OPEN: Final = 4096
-"""Handshakes under way that are kept; the oldest is forgotten for a new one."""
+"""Handshakes under way that are kept, and as many REPs without a REQ; the oldest is forgotten for a new one."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,8 @@ class Conversations:
 
     def __init__(self, known: Iterable[Conversation] = ()) -> None:
         self._open: dict[_Key, _Handshake] = {}
+        self._early: dict[_Key, tuple[float, Datagram]] = {}
+        """REPs that came before their REQs, with the time; the oldest first."""
         self._made: dict[tuple[int, int], Conversation] = {}
         """The connections, by (address, QP) of both ends."""
         for conversation in known:
@@ -101,6 +104,8 @@ class Conversations:
         """Take a message. ``now`` is a time in seconds, which never goes back."""
         for key in [key for key, handshake in self._open.items() if handshake.since + LIFETIME <= now]:
             del self._open[key]
+        for key in [key for key, (since, _) in self._early.items() if since + LIFETIME <= now]:
+            del self._early[key]
         message = sent.message
         match message.kind:
             case Kind.REQ:
@@ -142,6 +147,8 @@ class Conversations:
         if before is None and len(self._open) >= MOST_OPEN:
             del self._open[min(self._open, key=lambda other: self._open[other].since)]
         self._open[key] = _Handshake(now, asked)
+        if key in self._early:
+            self._on_reply(self._early.pop(key)[1], now)
         return _NOTED
 
     def _on_reply(self, sent: Datagram, now: float) -> Outcome:
@@ -154,6 +161,10 @@ class Conversations:
             made = self._made.get((responder.ip, responder.qp))
             if made is not None and made.responder == responder and made.requester.number == message["remote_id"]:
                 return _REPEATED
+            self._early.pop(key, None)
+            if len(self._early) >= MOST_OPEN:
+                del self._early[next(iter(self._early))]
+            self._early[key] = now, sent
             return _unknown(message)
         handshake = self._open[key]
         agreed = replace(handshake.asked, responder=responder)
@@ -207,6 +218,7 @@ class Conversations:
         message = sent.message
         local, remote = message["local_id"], message["remote_id"]
         for key, numbers in (((sent.src, local, sent.dst), (remote,)), ((sent.dst, remote, sent.src), (local,))):
+            self._early.pop(key, None)
             if key in self._open:
                 number = self._open[key].asked.responder.number
                 if number in numbers or (not number and key[0] == sent.dst):
