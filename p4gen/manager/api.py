@@ -19,6 +19,7 @@ from p4gen.families import WrittenSpec
 from p4gen.groups.connections import Tally
 from p4gen.groups.group import Memory, PlacedEdge, SwitchConfig
 from p4gen.host.transport.nicinfo import OUR_NIC, NicInfo
+from p4gen.host.transport.verbs import Recovery
 from p4gen.manager.groups.memberships import (
     GroupState,
     GroupStatus,
@@ -108,6 +109,11 @@ class HostInfo:
     sprayed."""
     nic: NicInfo = OUR_NIC
     """What its NIC can do. A host that registers again may have another NIC, or offer other queue pairs."""
+
+    @property
+    def may_be_sprayed(self) -> bool:
+        """Whether its connections may be sprayed: its NIC takes packets out of order, and does not go back N."""
+        return self.out_of_order and self.nic.recovery is not Recovery.GO_BACK_N
 
 
 # --- connections ---

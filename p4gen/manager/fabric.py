@@ -94,12 +94,12 @@ class Fabric:
             self.hosts[name] = _next(self.hosts, self.given.hosts if self.given else None, name)
             self._view = None
         before = name in self.out_of_order, self.nics.pop(name, OUR_NIC)
-        (self.out_of_order.add if host.out_of_order else self.out_of_order.discard)(name)
+        (self.out_of_order.add if host.may_be_sprayed else self.out_of_order.discard)(name)
         if host.nic != OUR_NIC:
             self.nics[name] = host.nic
         if before[1] != host.nic:
             self._view = None
-        return new or before != (host.out_of_order, host.nic)
+        return new or before != (host.may_be_sprayed, host.nic)
 
     def _check(self, info: SwitchInfo) -> None:
         def refuse(code: Code, reason: str) -> None:

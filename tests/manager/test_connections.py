@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE_S
 
+from p4gen.host.transport.verbs import Recovery
 from p4gen.manager.api import (
     AgentError,
     Code,
@@ -18,6 +19,7 @@ from p4gen.manager.api import (
     HostInfo,
     LinkPort,
     ManagerError,
+    NicInfo,
 )
 from p4gen.manager.manager import IncManager
 from p4gen.manager.remote.client import ManagerClient
@@ -199,18 +201,23 @@ def test_only_nics_that_say_that_they_take_packets_out_of_order_are_sprayed(tmp_
         manager.register_host(HostInfo("h3", out_of_order=True))
         assert manager.register_connection(spec("h0", "h3", 0x200)).state is ConnectionState.SPRAYED
         manager.register_host(HostInfo("h3"))
+        rig.wait(lambda: manager.connections()[1].state is ConnectionState.ECMP)
+        assert "h3 does not say" in manager.connections()[1].reason
+        manager.register_host(HostInfo("h3", out_of_order=True))
+        rig.wait(lambda: manager.connections()[1].state is ConnectionState.SPRAYED)
+        manager.register_host(HostInfo("h3", out_of_order=True, nic=NicInfo(Recovery.GO_BACK_N)))
         link(rig, manager, "spine0", up=False)
         rig.wait(lambda: rig.settled() and not any(c.state is ConnectionState.CHANGING for c in manager.connections()))
         first, second = manager.connections()
         assert (len(first.paths), first.state) == (3, ConnectionState.SPRAYED)
         assert second.state is ConnectionState.ECMP
-        assert "h3 does not say" in second.reason
+        assert second.reason == "the NIC of h3 goes back N, so it takes no packets out of order"
     rig.kill()
     with rig.again() as manager:  # the store has what hosts have said
         link(rig, manager, "spine0", up=True)
         wanted = (4, ConnectionState.SPRAYED)
         rig.wait(lambda: rig.settled() and (len((c := manager.connections()[0]).paths), c.state) == wanted)
-        assert "h3 does not say" in manager.connections()[1].reason
+        assert manager.connections()[1].reason == second.reason
 
 
 @pytest.mark.parametrize(

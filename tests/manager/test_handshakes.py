@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from p4gen.manager.api import ConnectionSpec, ConnectionState, HostAddresses, HostInfo
+from p4gen.host.transport.verbs import Recovery
+from p4gen.manager.api import ConnectionSpec, ConnectionState, HostAddresses, HostInfo, NicInfo
 from p4gen.manager.connections import handshakes
 from p4gen.manager.manager import IncManager
 from p4gen.manager.remote.client import ManagerClient
@@ -147,6 +148,43 @@ def test_without_a_message_nothing_is_registered(lost: Kind) -> None:
         net.lost = None
         net.connect()
         assert net.specs == BOTH
+
+
+@pytest.mark.parametrize("order", ["REQ RTU REP", "REP REQ RTU"])
+def test_copies_of_two_leaves_come_in_any_order(order: str) -> None:
+    net = network()
+    messages = {
+        "REQ": ("h0", "h2", Kind.REQ, {"local_id": 7, "local_qpn": REQUESTER}),
+        "REP": ("h2", "h0", Kind.REP, {"local_id": 9, "remote_id": 7, "local_qpn": RESPONDER}),
+        "RTU": ("h0", "h2", Kind.RTU, {"local_id": 7, "remote_id": 9}),
+    }
+    with net.manager:
+        for name in order.split():
+            source, destination, kind, values = messages[name]
+            assert net.specs == []
+            net.say(source, destination, kind, **values)
+        assert net.specs == BOTH
+
+
+@pytest.mark.parametrize("end", ["h0", "h2"])
+def test_a_connection_with_an_end_that_goes_back_n_stays_on_ecmp(end: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "p4gen.manager")
+    net = network()
+    with net.manager as manager:
+        ends = Ends(net.rig, manager)
+        manager.register_host(HostInfo(end, out_of_order=True, nic=NicInfo(Recovery.GO_BACK_N)))
+        net.connect()
+        assert net.specs == []
+        assert net.counts == {"noted": 2, "refused": 2}
+        assert f"the NIC of {end} goes back N, so it takes no packets out of order" in caplog.text
+        assert len(set(ends.leaves(range(8)))) == 1
+        manager.register_host(HostInfo(end, out_of_order=True))
+        net.connect(qp=0x300)
+        assert {status.state for status in manager.connections()} == {ConnectionState.SPRAYED}
+        manager.register_host(HostInfo(end, nic=NicInfo(Recovery.GO_BACK_N)))
+        net.rig.wait(lambda: {status.state for status in manager.connections()} == {ConnectionState.ECMP})
+        assert all(status.reason.startswith(f"the NIC of {end} goes") for status in manager.connections())
+        net.rig.check()
 
 
 def test_repeated_and_late_messages_change_nothing() -> None:

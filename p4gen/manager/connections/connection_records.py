@@ -92,10 +92,12 @@ class ConnectionRecords:
         return record, placed
 
     def moves(self, record: Record) -> bool:
-        """Whether a connection that is sprayed, or is about to be, needs other paths."""
+        """Whether a connection that is sprayed, or is about to be, needs other paths: one of a host that has another
+        NIC now may have to go over to ECMP."""
         if record.state not in (ConnectionState.SPRAYED, ConnectionState.CHANGING) or record.placed is None:
             return False
-        return record.lost or not same_place(record.placed, self._ledger.fabric.view)
+        fabric, ends = self._ledger.fabric, {record.spec.source, record.spec.destination}
+        return record.lost or not ends <= fabric.out_of_order or not same_place(record.placed, fabric.view)
 
     def get(self, number: int) -> Record:
         """A connection. Raises ``ManagerError``."""

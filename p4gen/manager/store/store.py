@@ -216,7 +216,7 @@ class Store:
         """Store a host with its number, new or with another NIC."""
         self._db.execute("INSERT OR IGNORE INTO hosts VALUES (?, ?)", (host.name, number))
         self._db.execute("DELETE FROM out_of_order WHERE host = ?", (host.name,))
-        if host.out_of_order:
+        if host.may_be_sprayed:
             self._db.execute("INSERT INTO out_of_order VALUES (?)", (host.name,))
         self._db.execute("DELETE FROM nics WHERE host = ?", (host.name,))
         if host.nic != OUR_NIC:

@@ -15,7 +15,8 @@ from p4gen.groups.connections import (
     connection_limits,
 )
 from p4gen.groups.group import Endpoint
-from p4gen.host.transport.nicinfo import MTUS, QPNS
+from p4gen.host.transport.nicinfo import MTUS, OUR_NIC, QPNS
+from p4gen.host.transport.verbs import Recovery
 from p4gen.plan.placement.placer import Names, switch_of
 from p4gen.plan.placement.planner import View
 from p4gen.plan.placement.pools import EPOCHS, History, Kind
@@ -119,7 +120,9 @@ def check_connection(
             problems.append(
                 f"{host} is connected to {' and '.join(racks)}: the packets of a path would arrive over several links"
             )
-        if host not in out_of_order:
+        if view.nics.get(host, OUR_NIC).recovery is Recovery.GO_BACK_N:
+            problems.append(f"the NIC of {host} goes back N, so it takes no packets out of order")
+        elif host not in out_of_order:
             problems.append(
                 f"{host} does not say that its NIC takes packets out of order: one that goes back N does not"
             )
