@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 LAB = {
@@ -17,6 +19,21 @@ LAB = {
     "bash": "bash",
 }
 """What a lab needs: commands, and Debian's and Ubuntu's packages of them."""
+
+QEMU = "qemu-system-x86_64"
+SOFTROCE_BUILD = {
+    "debootstrap": "debootstrap",
+    "mksquashfs": "squashfs-tools",
+    "cpio": "cpio",
+    "busybox": "busybox-static",
+    "depmod": "kmod",
+    "modprobe": "kmod",
+    "zstd": "zstd",
+}
+"""With what the images of Soft-RoCE hosts are made."""
+SOFTROCE = {QEMU: "qemu-system-x86", "mksquashfs": "squashfs-tools"}
+"""What labs with Soft-RoCE hosts need beside ``LAB``."""
+_PACKAGES = LAB | SOFTROCE_BUILD | SOFTROCE
 
 LIBPCAP = "libpcap0.8"
 """Not for labs: Scapy compiles filters with it."""
@@ -46,6 +63,11 @@ def p4runtime_shell() -> str | None:
     return sys.executable if importlib.util.find_spec("p4runtime_sh") else None
 
 
+def lacking(commands: Iterable[str]) -> list[str]:
+    """Those of the commands that are not on PATH."""
+    return [command for command in commands if shutil.which(command) is None]
+
+
 def install(*commands: str) -> str:
-    """How to get the commands of a lab."""
-    return f"apt-get install {' '.join(dict.fromkeys(LAB[command] for command in commands))}"
+    """How to get commands that labs, their hosts, or the images of these need."""
+    return f"apt-get install {' '.join(dict.fromkeys(_PACKAGES[command] for command in commands))}"

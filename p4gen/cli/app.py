@@ -47,6 +47,7 @@ VERBS = {
     "lab": "Bring up switches, hosts and a manager under Mininet, with a prompt or a scenario.",
     "manager": "Manage groups on switches that register, for hosts and operators.",
     "top": "Show groups, rates, retransmissions and drops of a running manager, live.",
+    "softroce": "Make images of hosts with Linux's own RoCE stack, for labs.",
     "topo": "Check a topology, describe it, draw it.",
     "shell": "Open p4runtime-shell on a running switch.",
     "schema": "Print the JSON Schema of a spec file.",
@@ -56,7 +57,7 @@ VERBS = {
 SECTIONS = {
     "Make programs": ("build", "new", "schema", "diff"),
     "Check programs": ("check", "run", "stf", "ptf", "verify", "difftest", "rerun"),
-    "Run networks": ("sim", "lab", "switch", "topo"),
+    "Run networks": ("sim", "lab", "softroce", "switch", "topo"),
     "Measure and plan": ("paper", "bench", "flow", "route"),
     "Operate": ("manager", "top", "shell", "doctor"),
 }

@@ -99,6 +99,18 @@ def command(as_json: bool) -> None:
             packages.install(*missing) if missing else "",
         ),
         Finding(
+            "Soft-RoCE tools",
+            None if (lacking := packages.lacking(packages.SOFTROCE | packages.SOFTROCE_BUILD)) else "QEMU, debootstrap",
+            f"labs with hosts that are virtual machines, and their images (missing: {', '.join(lacking)})",
+            packages.install(*lacking) if lacking else "",
+        ),
+        Finding(
+            "Soft-RoCE hosts",
+            _guests(),
+            "labs whose hosts have Linux's own RoCE stack",
+            "p4gen softroce build, as root on Debian 12",
+        ),
+        Finding(
             "libpcap",
             ctypes.util.find_library("pcap"),
             "Scapy's capture filters on real interfaces",
@@ -155,7 +167,21 @@ def _p4c_for_tofino() -> str | None:
 
 def _missing_lab_tools() -> list[str]:
     """The tools that a lab calls, in addition to Mininet."""
-    return [tool for tool in packages.LAB if tool != "mnexec" and shutil.which(tool) is None]
+    return [tool for tool in packages.lacking(packages.LAB) if tool != "mnexec"]
+
+
+def _guests() -> str | None:
+    """The kernels of guests for which there are images, and how they start; None if they do not."""
+    from p4gen.labs.softroce import guest, images, kernel  # noqa: PLC0415 - it takes a while, and most need it not
+
+    found = {version: images.places(version) for version in kernel.KERNELS}
+    there = [version for version, each in found.items() if each.complete]
+    if not there or shutil.which(packages.QEMU) is None:
+        return None
+    way = guest.accelerator(found[there[0]])
+    if not guest.starts(found[there[0]], way):
+        return None
+    return f"Linux {' and '.join(there)}, {'on KVM' if way == guest.KVM else 'translated (no KVM)'}"
 
 
 def _first_line(path: str) -> str:

@@ -25,6 +25,7 @@ GROUPS = {
     "ptf": ("run", "mutate", "list"),
     "route": ("run", "tree", "confirm"),
     "sim": ("run", "sweep", "traffic"),
+    "softroce": ("build",),
     "verify": ("run", "faults", "replay"),
 }
 MODES = ("II", "III", "themis", "themis-s", "scin", "multiwrite")
