@@ -13,7 +13,7 @@ from p4gen.errors import InputError
 from p4gen.host.collectives.arrays import Array
 from p4gen.labs.calls import ALLTOALL, ROOT, ROOTED, Asked, LabMembers, Plan, size_text
 from p4gen.labs.hosts.ranks import DrawnArrays, GroupRanks
-from p4gen.labs.runs.groupsteps import GROUP_STEPS
+from p4gen.labs.steps import group_steps
 from p4gen.net.collectives.config import Call
 from p4gen.net.collectives.values import draw, expected
 from p4gen.plan.placement.served import missing, served
@@ -105,7 +105,7 @@ COMMLIB: Final[LabMembers[Any]] = LabMembers(
     plan=_plan,
     samples=_served,
     ranks=GroupRanks,
-    steps=GROUP_STEPS,
+    steps=group_steps,
     aligning=Collective.BARRIER,
 )
 """Labs of programs that take part in CommLib's collectives, whatever their family."""

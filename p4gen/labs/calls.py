@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Final, Generic, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol
 
 import numpy as np
 
@@ -15,11 +15,13 @@ from p4gen.families import Facet, OwnSpec, family_of
 from p4gen.host.transport.realtime import Station
 from p4gen.inputs import quote
 from p4gen.labs.hosts.ranks import Ranks
-from p4gen.labs.job import Wanted
 from p4gen.manager.ranks.host import Host
 from p4gen.net.runs import FamilyOption
 from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.topology import TopologySpec
+
+if TYPE_CHECKING:
+    from p4gen.labs.job import Wanted
 
 
 class Plan(Protocol):
@@ -78,8 +80,8 @@ class LabMembers(Facet, Generic[OwnSpec]):
     """Calls of every kind, from program, number of ranks, and about how many bytes; the first is one of that size."""
     ranks: Callable[[OwnSpec, Host, Station], Ranks]
     """What a host is in its groups."""
-    steps: Sequence[Step]
-    """The steps of the suite, in order. Each restores the lab's state."""
+    steps: Callable[[], Sequence[Step]]
+    """Loads the steps of the suite, in order. Each restores the lab's state."""
     aligning: str = ""
     """The collective after which a call begins at all ranks at the same time; "" if there is none."""
     fitted: Callable[[OwnSpec, TopologySpec], OwnSpec] = lambda spec, _topology: spec

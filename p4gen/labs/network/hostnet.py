@@ -11,13 +11,14 @@ import time
 from pathlib import Path
 
 from p4gen.errors import FailedError
-from p4gen.labs.network.network import MTU
 from p4gen.manager.api import HostAddresses
 from p4gen.packetio.ip import ip
 from p4gen.plan.placement.placer import GATEWAY
 from p4gen.rocev2.headers import ipv4_text, mac_text
-from p4gen.switch.running import listens
+from p4gen.switch.address import listens
 
+MTU = 9000
+"""Of every interface in a lab."""
 MANAGER_SOCKET = "inc-manager.sock"
 """The name of the manager's socket in the lab's scratch folder."""
 FRAME_ROOM = MTU + 64

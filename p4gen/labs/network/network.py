@@ -12,11 +12,11 @@ from typing import Any
 
 from p4gen.errors import FailedError, InputError
 from p4gen.labs.network import bandwidths, mininet
+from p4gen.labs.network.hostnet import MTU
 from p4gen.labs.prerequisites import interface
 from p4gen.packetio.ip import ip
 from p4gen.vocabulary.topology import Link, TopologySpec
 
-MTU = 9000
 _NO_IPV6 = "for f in all default; do echo 1 >/proc/sys/net/ipv6/conf/$f/disable_ipv6; done 2>/dev/null"
 """Disables IPv6, because the kernel would send neighbour solicitations."""
 

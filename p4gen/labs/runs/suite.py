@@ -107,7 +107,7 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     suite = Suite(lab, seed)
     words = [_WORDS.get(kind, kind) for kind in suite.faults]
     faults = f"{', '.join(words[:-1])} and {words[-1]}"
-    for title, step in members_of(lab.job.spec).steps:
+    for title, step in members_of(lab.job.spec).steps():
         name, began = title.format(faults=faults), time.monotonic()
         problem = note = ""
         try:

@@ -12,7 +12,7 @@ from p4gen.host.transport.nic import VerbsNic
 from p4gen.host.transport.rc import VerbsPair
 from p4gen.labs.calls import Asked, LabMembers
 from p4gen.labs.hosts.ranks import CheckedRank, MemoryRanks
-from p4gen.labs.runs.groupsteps import GROUP_STEPS
+from p4gen.labs.steps import group_steps
 from p4gen.manager.api import RankConfig
 from p4gen.papers.multiwrite.placing import End
 from p4gen.papers.multiwrite.ranks.calls import SharedCall, Window, window_problem
@@ -119,5 +119,5 @@ FACET: LabMembers[MultiwriteSpec] = LabMembers(
     plan=plan,
     samples=_samples,
     ranks=partial(MemoryRanks, Rank),
-    steps=GROUP_STEPS,
+    steps=group_steps,
 )

@@ -19,7 +19,7 @@ from p4gen.host.transport.rc import QueuePair, VerbsPair
 from p4gen.host.transport.verbs import QpConfig
 from p4gen.labs.calls import ROOT, ROOTED, Asked, LabMembers
 from p4gen.labs.hosts.ranks import CheckedRank, MemoryRanks
-from p4gen.labs.runs.groupsteps import GROUP_STEPS
+from p4gen.labs.steps import group_steps
 from p4gen.manager.api import RankConfig
 from p4gen.net.runs import FamilyOption
 from p4gen.papers.scin.codes import Status
@@ -225,5 +225,5 @@ FACET: LabMembers[ScinSpec] = LabMembers(
     plan=_plan,
     samples=_samples,
     ranks=partial(MemoryRanks, Rank),
-    steps=GROUP_STEPS,
+    steps=group_steps,
 )

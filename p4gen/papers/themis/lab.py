@@ -9,7 +9,7 @@ from p4gen.errors import InputError
 from p4gen.labs.arrays import COLLECTIVES, SIZED, ArrayPlan, samples
 from p4gen.labs.calls import ALLTOALL, ROOT, ROOTED, Asked, LabMembers
 from p4gen.labs.hosts.ranks import ConnectionEnds
-from p4gen.labs.runs.connectionsteps import CONNECTION_STEPS
+from p4gen.labs.steps import connection_steps
 from p4gen.net.collectives.config import MAX_DATA, Call
 from p4gen.papers.themis.spec import ThemisSpec
 from p4gen.vocabulary import CollectiveSpec
@@ -46,5 +46,5 @@ FACET: LabMembers[ThemisSpec] = LabMembers(
     plan=_plan,
     samples=_samples,
     ranks=ConnectionEnds,
-    steps=CONNECTION_STEPS,
+    steps=connection_steps,
 )
