@@ -25,6 +25,8 @@ from p4gen.labs.job import LabJob, Wanted
 from p4gen.labs.launch import LabResult, launch
 from p4gen.labs.prompt.welcome import display_path
 from p4gen.labs.scratch import scratch_folder
+from p4gen.labs.softroce import asked
+from p4gen.labs.softroce.guest import Machine
 from p4gen.switch import targets
 from p4gen.switch.running import Program
 from p4gen.vocabulary import ProgramSpec
@@ -36,7 +38,7 @@ ADDRESS_FILE = Path("lab") / "manager"
 
 
 _TIMEOUT = {targets.EMBEDDED: "50ms", targets.BMV2: "300ms"}
-"""BMv2 handles about a thousand packets a second: a window must take much less time than this."""
+"""BMv2 handles about a thousand packets a second: a window must take much less time than this. Guests are as slow."""
 
 
 def do(ctx: click.Context, /, topology: str, spec_file: Path | None, **options: Any) -> None:
@@ -49,11 +51,13 @@ def do(ctx: click.Context, /, topology: str, spec_file: Path | None, **options: 
     prerequisites.check_topology(network, spec)
     request.check_kind(spec)
     request.check_call(wanted, spec, network)
-    timeout = options["timeout"] or _TIMEOUT[options["target"]]
+    guests = request.guests(network)
+    timeout = options["timeout"] or _TIMEOUT[targets.BMV2 if guests else options["target"]]
     options["timeout"] = parsed("timeout", timer, timeout)
     request.check_policy(network)
     prerequisites.check(options["target"])
-    outcome, folder = _run(network, file, spec, wanted, options)
+    machines = asked.machines(guests)
+    outcome, folder = _run(network, file, spec, wanted, machines, options)
     if options["as_json"]:
         click.echo(json.dumps({"target": options["target"], "folder": str(folder)} | outcome.result))
     elif outcome.status < 128:
@@ -62,7 +66,12 @@ def do(ctx: click.Context, /, topology: str, spec_file: Path | None, **options: 
 
 
 def _run(
-    topology: TopologySpec, file: Path, spec: ProgramSpec, wanted: Wanted, options: dict[str, Any]
+    topology: TopologySpec,
+    file: Path,
+    spec: ProgramSpec,
+    wanted: Wanted,
+    machines: dict[str, Machine],
+    options: dict[str, Any],
 ) -> tuple[LabResult, Path]:
     """Build the program and run the lab, in a folder of its own."""
     target, out = options["target"], options["out"]
@@ -99,6 +108,7 @@ def _run(
             core_program,
             options["replan"] != "off",
             options["plan"],
+            machines,
         )
         outcome = launch(job, lock)
     arguments = _arguments(copy, spec, options, wanted.seed)

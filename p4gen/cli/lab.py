@@ -40,6 +40,7 @@ def _collectives() -> Iterable[str]:
         ("leaf-spine --policy aro --plan trees.json --collective allreduce", "over the trees of a plan"),
         ("star-4 --mode III --nccl-tests -b 1K -e 1M -f 4", "time and bandwidth by size, as nccl-tests prints them"),
         ("star-4 --mode III --exec 'python train.py'", "a program of one's own on every host"),
+        ("star-4 --mode III --hosts softroce --suite", "between Linux's own RoCE stacks, in virtual machines"),
         ("star-4 --mode multiwrite", "a prompt: run allgather 64K; run dispatch tokens 32"),
         ("star-4 --mode scin --suite", "collectives that the switch starts"),
         ("leaf-spine --mode themis --collective alltoall --delay 1ms@spine0", "over connections that leaves spray"),
@@ -48,6 +49,11 @@ def _collectives() -> Iterable[str]:
 @click.argument("topology", type=TOPOLOGY)
 @spec_options
 @target_option
+@click.option(
+    "--hosts",
+    metavar="KIND|h0=KIND,...",
+    help="Hosts that are virtual machines with Linux's own RoCE stack: softroce, or softroce:6.1 for that kernel.",
+)
 @click.option(
     "--engine", type=click.Choice(ENGINES), default="jit", show_default=True, help="What runs embedded switches."
 )
@@ -132,6 +138,9 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     ring, or as an AlltoAll. Leaves run the program; other switches only route. In labs of --mode multiwrite they write
     to each other, each packet to several hosts: AllGather and dispatch. In labs of --mode scin the switch reads their
     operands, and writes results and flags.
+
+    Hosts of --hosts softroce run p4gen on Linux's Soft-RoCE, each in a virtual machine (`p4gen softroce build` makes
+    the images).
     """
     from p4gen.cli.do_lab import do  # noqa: PLC0415 - wrong options are refused without it
 

@@ -24,6 +24,7 @@ from p4gen.labs.job import Wanted
 from p4gen.labs.network import bandwidths, faults
 from p4gen.labs.network.impairments import check_withstood, links_at
 from p4gen.labs.runs.figures import figures_of
+from p4gen.labs.softroce import asked
 from p4gen.net.world.faults import parse_place
 from p4gen.plan.placement.network import contexts_needed
 from p4gen.plan.placement.placed import GroupRequest
@@ -38,6 +39,8 @@ _LONGEST_TIMER = 60_000 * MS
 _SCENARIO = ("collective", "size", "set", "root", "ranks", "repeat", "fail")
 _ON_BMV2 = {"window": "4", "message": "2"}
 """Defaults of programs on BMv2, for the same reason."""
+_WITH_GUESTS = {"reliability": "gbn"}
+"""Defaults of programs for hosts with Linux's own RoCE stack, which takes packets in order only."""
 _MEASURED = {"lanes": "256", "window": "32", "message": "8"}
 """Defaults of --measure: EPIC's packets of 1 KiB (§J), and enough in flight that a process finds
 many whenever it wakes up."""
@@ -70,16 +73,22 @@ class LabRequest:
         path = Path(self.topology)
         return load_topology(path), path if path.exists() or is_generated(path) else packaged(self.topology)
 
+    def guests(self, topology: TopologySpec) -> dict[str, str]:
+        """The versions of Linux of hosts that are virtual machines, by host."""
+        return asked.parse(self.options["hosts"] or "", topology)
+
     def spec(self, topology: TopologySpec, wanted: Wanted) -> ProgramSpec:
         """The program, of switches with hosts. If it has a context for each pattern, it has as many as the group of the
         scenario's ranks, or of all, takes, unless the command line says how many."""
         o = self.options
         flags = {name: o[name] for name in spec_fields()}
         spec = spec_from(self.spec_file, flags)
+        guests = self.guests(topology)
         default: dict[str, str] = {}
         if self.spec_file is None and spec.takes_part:
             default |= _MEASURED if o["measure"] else {}
             default |= _ON_BMV2 if o["target"] == targets.BMV2 else {}
+            default |= _WITH_GUESTS if guests else {}
         given = {name: value for name, value in flags.items() if value is not None}
         if spec.uses_memory:
             fitted: ProgramSpec = members_of(spec).fitted(spec, topology)
@@ -87,7 +96,7 @@ class LabRequest:
         spec = spec_from(self.spec_file, default | given) if default else spec
         if spec.takes_part and "groups" not in spec.model_fields_set:
             hosts = wanted.ranks or topology.rank_hosts
-            sync, collectives = served(serving(spec), hosts)
+            sync, collectives = served(serving(spec), hosts, asked.syncs(hosts, guests))
             request = GroupRequest(hosts, sync=sync, collectives=wanted.called(collectives))
             if sync is PsnSync.SUBGROUPS and (needed := contexts_needed(topology, [request])) > serving(spec).groups:
                 spec = spec_from(self.spec_file, default | given | {"groups": str(needed)})

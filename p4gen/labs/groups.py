@@ -17,6 +17,7 @@ from p4gen.labs.calls import CallOrder
 from p4gen.labs.job import JOIN_S
 from p4gen.labs.nodes import Nodes, answers_of_all, ask_all
 from p4gen.labs.parties import Parties, Party, settled
+from p4gen.labs.softroce.asked import syncs
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus, Status
 from p4gen.plan.placement.served import served
 from p4gen.records import from_plain
@@ -46,7 +47,7 @@ class Groups(Parties):
         self._lab.check_hosts(ranks)
         scenario = self._lab.job.wanted
         wanted = GroupSpec(name, tuple(ranks), root, fallback=scenario.fallback, duty=scenario.duty(number))
-        sync, collectives = served(serving(self._lab.job.spec), ranks)
+        sync, collectives = served(serving(self._lab.job.spec), ranks, syncs(ranks, self._lab.job.machines))
         # If it can serve none, the manager says why.
         wanted = replace(wanted, sync=sync, collectives=scenario.called(collectives)) if collectives else wanted
         offers = self._lab.job.spec.uses_memory

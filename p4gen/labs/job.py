@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from p4gen.families import WrittenSpec
+from p4gen.labs.softroce.guest import Machine
 from p4gen.records import from_plain, to_plain
 from p4gen.switch import targets
 from p4gen.switch.running import Program
@@ -106,11 +108,18 @@ class LabJob:
     """Whether the manager moves groups to faster trees by itself."""
     plan: Path | None = None
     """The plan of the policy ``aro``: the run's own copy."""
+    machines: Mapping[str, Machine] = field(default_factory=dict)
+    """The virtual machines of hosts that are guests with Soft-RoCE, by the hosts' names."""
 
     @property
     def grouped(self) -> bool:
         """Whether the manager has groups; otherwise connections."""
         return self.spec.serves_groups
+
+    @property
+    def pace(self) -> str:
+        """The target whose sizes and times are right for this lab: with guests, which are as slow, those of BMv2."""
+        return targets.BMV2 if self.machines else self.target
 
     @property
     def bridged(self) -> tuple[Link, ...]:

@@ -29,6 +29,8 @@ from p4gen.labs.parties import Parties
 from p4gen.labs.prerequisites import interface
 from p4gen.labs.processes import START_S, Process, end_all, wait_for
 from p4gen.labs.scratch import add_address
+from p4gen.labs.softroce import proxy
+from p4gen.labs.softroce.execute import EXECUTE
 from p4gen.labs.switches import address, control_socket, prepare, switch_process
 from p4gen.manager.api import LinkPort, SwitchInfo
 from p4gen.manager.remote.client import ManagerClient
@@ -122,7 +124,8 @@ class Lab:
             for process in (self._manager_process, *self.switches.values()):
                 process.start()
             self._wires = self._fork("wires", self.job.folder / "wires.log", wires.run) if self._wired else None
-            raw.load()
+            if self.compiled:
+                raw.load()
             forks = [*self.hosts.values(), *([self._wires] if self._wires else [])]
             for fork in forks:
                 fork.process.start()  # before there are threads
@@ -164,7 +167,7 @@ class Lab:
         job = self.job
         command = [sys.executable, "-m", "p4gen", "manager", "--listen", self.manager_address]
         command += ["--topology", str(job.topology_file), "--db", str(job.folder / MANAGER_DB)]
-        command += ["--tick-interval", str(_TICK_MS[job.target])]
+        command += ["--tick-interval", str(_TICK_MS[job.pace])]
         if job.policy is not None:
             command += ["--policy", job.policy]
         if not job.replan:
@@ -178,7 +181,8 @@ class Lab:
     def _host(self, name: str) -> HostClient:
         def main() -> int:
             join_network(self.network.pid(name))
-            return hostd.run(self.job, name)
+            run = proxy.run if name in self.job.machines else hostd.run
+            return run(self.job, name)
 
         return self._fork(name, self.job.folder / name / "host.log", main)
 
@@ -187,6 +191,11 @@ class Lab:
         process = Process(what, [f"p4gen.labs {name}"], log, lambda: client.ready, main=main)
         client = HostClient(name, process)
         return client
+
+    @property
+    def compiled(self) -> bool:
+        """Whether there are hosts with p4gen's NIC."""
+        return self.job.machines.keys() < set(self.topology.hosts)
 
     @property
     def _wired(self) -> bool:
@@ -381,10 +390,15 @@ class Lab:
             return {}
         return {status.name: status.drops for status in self.manager.status().switches}
 
+    def inside(self, host: str) -> list[str]:
+        """The prefix of a command that runs it on a host: in its namespace, or in its guest."""
+        return [*self.network.inside(host), *(EXECUTE if host in self.job.machines else ())]
+
     def shell_command(self, node: str) -> list[str]:
         """The command that opens a shell on a host, or ``p4gen shell`` on a switch."""
+        if node in self.job.machines:
+            return [*self.inside(node), "bash"]
         if node in self.hosts:
-            shell = shutil.which("bash") or "sh"
-            return [*self.network.inside(node), shell]
+            return [*self.inside(node), shutil.which("bash") or "sh"]
         self.check_switch(node)
         return [sys.executable, "-m", "p4gen", "shell", "--grpc-addr", address(self.job, node)]

@@ -27,7 +27,7 @@ def work(job: LabJob, outer: int) -> tuple[int, dict[str, Any]]:
     lab = Lab(job, outer)
     try:
         console.print(f"starting {len(lab.topology.switches)} switches and {len(lab.topology.hosts)} hosts …")
-        if why := raw.waits_for():
+        if lab.compiled and (why := raw.waits_for()):
             console.print(f"{why} …")
         lab.start()
         welcome(lab, console)

@@ -18,6 +18,7 @@ from p4gen.host.device.codes import gid_text, spans
 from p4gen.host.device.library import CQ, PD, QP, CompChannel, Context, PyverbsError, QPCap, QPInitAttr, enums
 from p4gen.host.device.memory import DeviceMemory
 from p4gen.host.device.pairs import STATUSES, DevicePair
+from p4gen.host.transport.clock import Clock
 from p4gen.host.transport.nicinfo import MTUS, NicInfo
 from p4gen.host.transport.rc import VerbsPair
 from p4gen.host.transport.realtime import RealTimeLoop
@@ -42,7 +43,7 @@ class VerbsNic:
     compiled = False
 
     def __init__(self, loop: RealTimeLoop, name: str, ip: int, pairs: int, depth: int) -> None:
-        self.clock = loop
+        self.clock: Clock = loop
         self.gid_index = _gid_index(name, ip)
         try:
             self._context = Context(name=name)

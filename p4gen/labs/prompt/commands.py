@@ -76,6 +76,8 @@ def _counters(session: Session, words: list[str]) -> bool:
         for group, counts in counters["groups"].items():
             session.console.print(f"{group}: " + ", ".join(f"{key} {value}" for key, value in counts.items()))
         refused = without_kernel(counters["refused"])
+        if device := counts_text(counters.get("device", {})):
+            session.console.print(f"device: {device}")
         session.console.print(f"faults: {counts_text(counters['faults']) or 'none'}")
         session.console.print(f"refused by the NIC: {counts_text(refused) or 'none'}")
         session.console.print(f"left to the kernel: {sum(counters['refused'].values()) - sum(refused.values()):,}")

@@ -125,7 +125,7 @@ class Prompt(cmd.Cmd):
                 words[1:1] = ["-c", PINGS] if self.interactive else ["-c", PINGS, "-i", "0.2"]
             if shutil.which("ping") is None:
                 words[:1] = PING
-        status = self.session.execute([*self.session.lab.network.inside(host), *words])
+        status = self.session.execute([*self.session.lab.inside(host), *words])
         if status:
             self.failed = True
             self._console.print(f"{host}: exit status {status}")

@@ -70,7 +70,7 @@ def _cut(suite: Suite) -> str:
     lab, link = suite.lab, _link(suite.lab.topology)
     if link is None:
         return "there is no link between switches"
-    call = suite.samples(_LONG[lab.job.target])[0]
+    call = suite.samples(_LONG[lab.job.pace])[0]
     running = suite.run(lab.parties.of(suite.ranks, call), [call] * _LONG_CALLS)
     before = {status.number: status for status in lab.manager.connections()}
     touched = [n for n, status in before.items() if _uses(lab.topology, status, link)]

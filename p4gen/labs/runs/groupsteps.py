@@ -98,7 +98,7 @@ GROUP_STEPS: Final[tuple[Step, ...]] = (
 def _long(suite: Suite) -> int:
     """Bytes of the calls during which a link is cut."""
     lab = suite.lab
-    share = _LONG[lab.job.target] // (len(lab.switches) * len(lab.hosts))
+    share = _LONG[lab.job.pace] // (len(lab.switches) * len(lab.hosts))
     return 1 << max(12, share.bit_length() - 1)
 
 

@@ -58,7 +58,7 @@ class Suite:
     def run_all(self) -> list[RunOutcome]:
         """Make all kinds of calls. Raises ``FailedError`` if a result is wrong."""
         found = []
-        calls = [(self.lab.parties.of(self.ranks, call), call) for call in self.samples(_SIZE[self.lab.job.target])]
+        calls = [(self.lab.parties.of(self.ranks, call), call) for call in self.samples(_SIZE[self.lab.job.pace])]
         for _, group in itertools.groupby(calls, lambda each: each[0].name):
             (party, *_), some = zip(*group, strict=True)
             found.append(self.run(party, list(some)).result())
@@ -85,7 +85,7 @@ class Suite:
         pings = []
         for host, target in zip(names, [*names[1:], names[0]], strict=True):
             address = ipv4_text(self.lab.hosts[target].hello.result()["ip"])
-            command = [*self.lab.network.inside(host), *PING, "-c", "2", "-i", "0.05", address]
+            command = [*self.lab.inside(host), *PING, "-c", "2", "-i", "0.05", address]
             popen = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             pings.append((f"ping from {host} to {target}", popen))
         failed = []

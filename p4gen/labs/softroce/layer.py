@@ -17,13 +17,14 @@ from typing import Final
 import p4gen
 from p4gen.errors import MissingToolError
 from p4gen.labs.softroce import images
+from p4gen.resources import resource
 from p4gen.scratch import scratch
 
 PYTHON: Final = (3, 11)
 """The version that guests have; compiled packages fit no other one."""
 DISTRIBUTIONS: Final = (
     "numpy", "pydantic", "pydantic-core", "annotated-types", "typing-extensions", "typing-inspection", "PyYAML",
-    "protobuf", "grpcio", "pcpp",
+    "protobuf", "grpcio", "Jinja2", "MarkupSafe", "pcpp",
 )  # fmt: skip
 """What p4gen imports in a guest."""
 _IMAGE: Final = "p4gen.sqfs"
@@ -54,10 +55,12 @@ def layer() -> Path:
 
 
 def _sources() -> dict[str, Path]:
-    """p4gen's own files, by their places in the image."""
-    top = Path(p4gen.__file__).parent
-    files = (file for file in top.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
-    return {str(file.relative_to(top.parent)): file for file in sorted(files)}
+    """p4gen's own files, by their places in the image, which are those in a wheel."""
+    found: dict[str, Path] = {}
+    for name, folder in (("", Path(p4gen.__file__).parent), ("templates", resource("templates"))):
+        files = (file for file in folder.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+        found |= {str(Path("p4gen", name, file.relative_to(folder))): file for file in sorted(files)}
+    return found
 
 
 def digest(files: dict[str, Path]) -> str:

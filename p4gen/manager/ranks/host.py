@@ -13,6 +13,7 @@ from typing import Final
 
 from p4gen.errors import FailedError
 from p4gen.groups.ranks import ACK_EVERY
+from p4gen.host.transport.nicinfo import OUR_NIC, NicInfo
 from p4gen.host.transport.realtime import Station
 from p4gen.manager.api import Code, HostInfo, HostManager, ManagerError, Membership, RankReport
 from p4gen.manager.ranks.follower import Follower
@@ -28,8 +29,8 @@ _RETRY_S: Final = 1.0
 class Host:
     """The groups of the host ``name``, on its NIC. Register the host first: the manager's answer has its addresses.
 
-    ``timeout_ps`` is the retransmission timer of queue pairs; ``out_of_order`` is ``HostInfo.out_of_order``. The caller
-    keeps the loop and the objects of which the NIC is made.
+    ``timeout_ps`` is the retransmission timer of queue pairs; ``out_of_order`` and ``info`` are what the manager is
+    told of the NIC (``HostInfo``). The caller keeps the loop and the objects of which the NIC is made.
     """
 
     def __init__(
@@ -41,9 +42,10 @@ class Host:
         timeout_ps: int = TIMEOUT,
         ack_every: int = ACK_EVERY,
         out_of_order: bool = False,
+        info: NicInfo = OUR_NIC,
     ) -> None:
         self.name = name
-        self._info = HostInfo(name, out_of_order)
+        self._info = HostInfo(name, out_of_order, info)
         self._manager, self._nic, self._loop = manager, nic, nic.loop
         self._timeout_ps, self._ack_every = timeout_ps, ack_every
         self._members: dict[str, Follower] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from p4gen.groups.family import group_entries
 from p4gen.groups.group import Memory
@@ -11,11 +12,16 @@ from p4gen.plan.placement.placed import GroupRequest
 from p4gen.vocabulary import ServingSpec
 from p4gen.vocabulary.message import Collective
 
+ANY_SYNC: Final = (PsnSync.REFINED, PsnSync.SUBGROUPS)
 
-def served(spec: ServingSpec, ranks: Sequence[str]) -> tuple[PsnSync, frozenset[Collective]]:
+
+def served(
+    spec: ServingSpec, ranks: Sequence[str], syncs: Sequence[PsnSync] = ANY_SYNC
+) -> tuple[PsnSync, frozenset[Collective]]:
     """The collectives that programs of ``spec`` can serve in one group of these hosts, and the PSN synchronisation for
-    it: the one that takes fewer contexts, if it can serve as many. No collectives if there are none."""
-    found = [(sync, _served(spec, ranks, sync)) for sync in (PsnSync.REFINED, PsnSync.SUBGROUPS)]
+    it: the first of ``syncs``, which takes fewer contexts, if it can serve as many. No collectives if there are
+    none."""
+    found = [(sync, _served(spec, ranks, sync)) for sync in syncs]
     return max(found, key=lambda each: len(each[1]))
 
 
