@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from patience import PATIENCE_S
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.nicinfo import NicInfo
 from p4gen.manager.api import Code, GroupSpec, GroupState, HostInfo, ManagerError
+from p4gen.manager.store.record import Record
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.plan.placement.numbers import HOST_QP
 from p4gen.vocabulary.message import Collective
@@ -191,3 +193,43 @@ def test_a_group_whose_tree_is_cut_breaks_if_its_hosts_have_no_queue_pairs_for_a
         rig.wait(lambda: manager.group("g").state is GroupState.ACTIVE)
         Wires(rig).run("g", REDUCES)
         rig.check()
+
+
+def test_numbers_are_nobody_elses_whatever_happens(seed: int) -> None:
+    """Groups come, move and go, their hosts offer other queue pairs, and links fail."""
+    chance, refusals = random.Random(seed), set()
+    rig = rig_of(small(), h0=(17, 22), h2=(100, 106))
+    offered = {"h0": (17, 22), "h2": (100, 106)}
+    names = "abcdefg"
+    for _ in range(60):
+        manager, name = rig.manager, chance.choice(names)
+        try:
+            match chance.randrange(8):
+                case 0 | 1 | 2:
+                    ranks = chance.sample(ALL, chance.randint(2, 4))
+                    manager.init_group(reduces(name, *ranks, fallback=chance.random() < 0.5))
+                case 3:
+                    manager.move_group(name, chance.choice(rig.topology.switches))
+                case 4 | 5:
+                    manager.destroy_group(name)
+                case 6:
+                    host, first = chance.choice(("h0", "h2")), chance.randrange(17, 40)
+                    offered[host] = (first, first + chance.randint(1, 8))
+                    offer(rig, host, offered[host])
+                case 7:
+                    manager.report_links("s0", {chance.randrange(2): chance.random() < 0.7})
+        except ManagerError as error:
+            refusals.add(error.code)
+        rig.wait(lambda: not any(r.lost and r.state is GroupState.ACTIVE for r in records(rig)) and rig.settled())
+        for host, (first, end) in offered.items():
+            mine = [number for qps in numbers(rig)[host].values() for number in qps]
+            assert len(set(mine)) == len(mine)
+            assert all(first <= number < end for number in mine), (host, mine, offered)
+    assert refusals <= {Code.NO_ROOM, Code.EXISTS, Code.NOT_FOUND, Code.REFUSED, Code.UNREACHABLE}
+    rig.check()
+    rig.manager.close()
+
+
+def records(rig: Rig) -> list[Record]:
+    with rig.manager._changed:
+        return list(rig.manager._ledger.records.values())

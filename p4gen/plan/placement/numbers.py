@@ -63,7 +63,7 @@ class PairNumbers:
     are the numbers at which searches begin."""
 
     def __init__(self, nics: Mapping[str, NicInfo], turns: Turns) -> None:
-        self._own = {host: nic.queue_pairs for host, nic in nics.items() if nic.owns_numbers}
+        self._own = {host: Spans(nic.queue_pairs) for host, nic in nics.items() if nic.owns_numbers}
         self._held: defaultdict[str, Spans] = defaultdict(Spans)
         """By host; of hosts that share a range together, by ""."""
         self._next_shared, self._next = turns.shared, dict(turns.own)
@@ -83,9 +83,8 @@ class PairNumbers:
         for host, count in needed.items():
             free = sum(end - first for first, end in self._free(host))
             if host in self._own and free < count:
-                total = sum(end - first for first, end in self._own[host])
                 wanted = "1 queue pair is" if count == 1 else f"{count} queue pairs are"
-                reasons.append(f"{host}: {wanted} needed; {free} of its NIC's {total} are free")
+                reasons.append(f"{host}: {wanted} needed; {free} of its NIC's {len(self._own[host])} are free")
         if reasons:
             raise NoRoomError(*reasons)
 
@@ -108,7 +107,7 @@ class PairNumbers:
         return tuple(ends)
 
     def _free(self, host: str) -> Iterator[tuple[int, int]]:
-        for first, end in sorted(self._own.get(host, ())):
+        for first, end in self._own.get(host, ()):
             yield from gaps(first, end, self._held[host])
 
     def _take(self, host: str, count: int) -> int:
