@@ -205,6 +205,8 @@ class IncManager(Manager):
                 with self._store.transaction():
                     self._store.put_host(host, fabric.hosts[host.name])
                 self._ledger.check_pairs(host.name)
+                if host.nic.owns_numbers:
+                    LOGGER.info("host %s has a NIC with %s", host.name, host.nic)
                 self._fabric_changed()
             if host.name not in fabric.view.topology.hosts:
                 raise ManagerError(Code.REFUSED, f"no registered switch has a link to {host.name} yet")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 import pytest
@@ -130,6 +131,16 @@ def test_a_ring_needs_packets_of_its_hosts_path_mtu() -> None:
             manager.init_group(group("b", *ALL, sync=PsnSync.SUBGROUPS, **fields))
         assert caught.value.code is Code.REFUSED
         assert f"no ring: {CUT}" in caught.value.reason
+
+
+def test_the_log_says_what_a_host_offers(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "p4gen.manager")
+    rig = Rig("star-4", small())
+    with rig.register() as manager:
+        for nic in (OUR_NIC, RXE, RXE):
+            manager.register_host(HostInfo("h1", nic=nic))
+    said = [record.message for record in caplog.records if "NIC" in record.message]
+    assert said == ["host h1 has a NIC with 183 queue pairs, recovery by gbn"]
 
 
 def test_needs_of_nobody_are_met_by_every_nic() -> None:

@@ -51,6 +51,10 @@ class NicInfo:
     """The numbers of its queue pairs, as spans [first, end) that do not overlap. It has created them, and connects
     those that the manager chooses. Empty: it takes every number."""
 
+    def __str__(self) -> str:
+        offered = sum(end - first for first, end in self.queue_pairs)
+        return f"{offered} queue pairs, recovery by {self.recovery}"
+
     @property
     def owns_numbers(self) -> bool:
         """Whether it is a verbs device, which numbers its queue pairs itself and keeps their PSNs to itself."""
