@@ -235,7 +235,9 @@ class Rig:
         self.switches = {name: Switch(name, specs[name], engine) for name in self.topology.switches}
         self.fault: Fault = lambda switch, step: None
         self.agents: dict[str, ModelAgent] = {}
-        self.options: dict[str, object] = {"seed": 1, "patience": PATIENCE_S, "store": store, **options}
+        # Tests watch a host for a moment only, which on a busy machine would have gone before they watch it again.
+        waits = dict.fromkeys(("patience", "away"), PATIENCE_S)
+        self.options: dict[str, object] = {"seed": 1, "store": store, **waits, **options}
         if given:
             self.options["topology"] = self.topology
         self.out_of_order = out_of_order

@@ -7,7 +7,6 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from patience import PATIENCE_S
 
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.nicinfo import NicInfo
@@ -29,7 +28,7 @@ def offer(rig: Rig, host: str, *spans: tuple[int, int]) -> None:
 
 
 def rig_of(spec: EpicSpec, store: Path | str = ":memory:", **spans: tuple[int, int]) -> Rig:
-    rig = Rig("tree-3-2", spec, store, away=PATIENCE_S)
+    rig = Rig("tree-3-2", spec, store)
     rig.register()
     for host, span in spans.items():
         offer(rig, host, span)
