@@ -364,11 +364,12 @@ class Communicator:
         they are reached."""
         if self.size == 1 or Collective.ALLGATHER not in self._program.served():
             return None
-        card = Card.drawn(self._station.addresses.ip, self.size, owner=self._owned)
-        cards = Card.all_in(self.all_gather(card.array))
+        station = self._station
+        card = Card.drawn(station.nic, self.rank, self.size, station.addresses.ip, owner=self._owned)
+        cards = Card.all_in(self.all_gather(card.array), self.size)
         self._owned = any(card.owner for card in cards)
-        peers = Peers(self._station.nic, self.rank, self._station.addresses.gateway, cards, self.ranks)
-        self._station.loop.run_there(lambda: self._member.add_end(peers.end))
+        peers = Peers(station.nic, self.rank, station.addresses.gateway, cards, self.ranks)
+        station.loop.run_there(lambda: self._member.add_end(peers.end))
         self.barrier()  # no packet comes before its queue pair is there
         return peers
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from patience import PATIENCE_S, until
 from p4gen.errors import FailedError, InputError
 from p4gen.families import collective, load_collective
 from p4gen.host.collectives.arrays import Array
+from p4gen.host.collectives.plan import PsnSync
+from p4gen.host.compiled.pairs import CompiledPair
 from p4gen.host.transport.clock import MS
 from p4gen.host.transport.verbs import Status
 from p4gen.manager.api import Code, GroupState, ManagerError, Membership
@@ -472,6 +475,49 @@ def test_a_queue_pair_that_fails_takes_its_generation_along(cluster_iii: Cluster
     for future in (f for mine in others for f in mine):
         future.result(PATIENCE_S)
     run(cluster, ranks, Call(size=400))
+
+
+@pytest.fixture(params=["II", "III"])
+def by_requests(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A cluster whose NICs have no machine code for collectives."""
+    with Cluster(spec_of(request.param, groups=9)) as found:
+        for nic in found.nics.values():
+            nic.nic.compiled = False
+        found.manager.sync = PsnSync.SUBGROUPS
+        yield found
+
+
+def test_ranks_without_machine_code_on_their_nics(by_requests: Cluster, seed: int) -> None:
+    ranks = activate(by_requests)
+    for number, each in enumerate(Collective):
+        call = Call(each, 0 if each is Collective.BARRIER else 3200, number % 2)
+        run(by_requests, ranks, call, seed)
+
+
+def test_a_nic_that_cannot_connect_ends_the_rank(by_requests: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    nic = by_requests.nics["h0"].nic
+    create, left = nic.create_pair, [1]
+
+    def create_one(*connection: Any) -> CompiledPair:
+        if not left:
+            raise FailedError("there is no neighbour")
+        left.pop()
+        return create(*connection)
+
+    monkeypatch.setattr(nic, "create_pair", create_one)
+    rank = activate(by_requests)[0]
+    until(lambda: bool(rank.ended))
+    assert not nic.pairs
+    with pytest.raises(FailedError, match="there is no neighbour"):
+        rank.barrier()
+
+
+def test_a_nic_that_sets_no_psns_ends_a_rank_that_needs_it(by_requests: Cluster) -> None:
+    by_requests.manager.sync = PsnSync.REFINED
+    rank = activate(by_requests)[0]
+    until(lambda: bool(rank.ended))
+    with pytest.raises(FailedError, match="refined synchronisation"):
+        rank.barrier()
 
 
 def test_a_loop_that_ends_fails_all_calls(cluster_iii: Cluster) -> None:

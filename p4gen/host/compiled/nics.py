@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from p4gen.compiled import nics
 from p4gen.compiled.memory import COLLECTED, NONE, PAIRS
@@ -16,6 +17,9 @@ from p4gen.host.transport.nic import Line
 from p4gen.host.transport.rc import VerbsPair
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig
 from p4gen.host.transport.wire import DEST_QP, DST_ADDR, Reader
+
+_FIRST_OWN: Final = 0x800000
+"""Queue pair numbers from here on are the hosts' own: managers count theirs from below."""
 
 
 class CompiledNic:
@@ -81,6 +85,11 @@ class CompiledNic:
         self.frames.world.table["value"][self._place(pair.number)] = 0
         pair.channel = None
         pair.be_silent()
+
+    def own_numbers(self, count: int) -> tuple[int, ...]:
+        """Numbers for queue pairs between hosts (``VerbsNic.own_numbers``)."""
+        first = random.SystemRandom().randrange(_FIRST_OWN, (1 << 24) - count)
+        return tuple(range(first, first + count))
 
     def _place(self, number: int) -> int:
         """The place of a pair in the table."""

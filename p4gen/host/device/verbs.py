@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import socket
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from p4gen.errors import InputError
+from p4gen.errors import FailedError, InputError
 from p4gen.host.device.codes import gid_text, spans
 from p4gen.host.device.library import CQ, PD, QP, CompChannel, Context, PyverbsError, QPCap, QPInitAttr, enums
 from p4gen.host.device.memory import DeviceMemory
@@ -27,8 +27,9 @@ from p4gen.rocev2.headers import ipv4_text
 
 PAIRS: Final = 64
 """Queue pairs of a pool."""
-DEPTH: Final = 255
-"""Work requests in each queue of a pair; 2 x 64 x 255 completions are as many as rdma_rxe keeps in one queue."""
+DEPTH: Final = 127
+"""Work requests in each queue of a pair. The queues of 64 pairs, and of as many between hosts, complete as many as
+rdma_rxe keeps in one queue."""
 _OUTSTANDING: Final = 128
 """Packets that rdma_rxe has unacknowledged at most, less the one that it sends beyond."""
 _AT_ONCE: Final = 64
@@ -51,7 +52,7 @@ class VerbsNic:
             self.mtu, self.reads = MTUS[port.active_mtu - 1], limits.max_qp_rd_atom
             self.depth = min(depth, limits.max_qp_wr)
             self.channel, self.descriptor = _channel(self._context)
-            self.queue = CQ(self._context, min(2 * self.depth * pairs, limits.max_cqe), None, self.channel, 0)
+            self.queue = CQ(self._context, min(4 * self.depth * pairs, limits.max_cqe), None, self.channel, 0)
             self._protection = PD(self._context)
             self._idle = {qp.qp_num: qp for qp in (self._make() for _ in range(pairs))}
         except PyverbsError as error:
@@ -59,6 +60,10 @@ class VerbsNic:
         self.memory = self.domain = DeviceMemory(self._protection)
         self.numbers = tuple(self._idle)
         """Those of the pool."""
+        self._own: set[int] = set()
+        """Those for queue pairs between hosts, which are made when they are needed first."""
+        self._free: deque[int] = deque()
+        """Those of them that nobody has, the one longest unused first."""
         self.pairs: dict[int, DevicePair] = {}
         self.dropped: Counter[str] = Counter()
         """Nothing: devices count what they drop by names of their own (``VerbsStation.counters``)."""
@@ -93,6 +98,22 @@ class VerbsNic:
         self.forget(pair.serial)
         pair.reset()
         self._idle[pair.number] = pair.qp
+        if pair.number in self._own:
+            self._free.append(pair.number)
+
+    def own_numbers(self, count: int) -> tuple[int, ...]:
+        """Numbers for queue pairs between hosts (``VerbsNic.own_numbers``), of as many as the pool has at most."""
+        more = count - len(self._free)
+        if len(self._own) + more > len(self.numbers):
+            raise FailedError(
+                f"{count} more queue pairs are wanted, and {len(self._free)} of {len(self.numbers)} are free"
+            )
+        for _ in range(more):
+            qp = self._make()
+            self._idle[qp.qp_num] = qp
+            self._own.add(qp.qp_num)
+            self._free.append(qp.qp_num)
+        return tuple(self._free.popleft() for _ in range(count))
 
     def forget(self, serial: int) -> None:
         """Ignore what completes of a connection from now on."""

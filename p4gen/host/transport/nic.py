@@ -65,6 +65,11 @@ class VerbsNic(Protocol):
         """Destroy a queue pair. Packets for it are dropped from now on."""
         ...
 
+    def own_numbers(self, count: int) -> tuple[int, ...]:
+        """Numbers for ``count`` queue pairs between hosts, which no manager gives, and no earlier one of which packets
+        may be under way. Raises ``FailedError`` if there are not so many."""
+        ...
+
 
 class Nic(VerbsNic, Protocol):
     """Our NIC (``p4gen.host.compiled.nics``)."""

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from p4gen.errors import FailedError
+from p4gen.errors import FailedError, P4genError
 from p4gen.host.transport.clock import MS, SECOND
 from p4gen.host.transport.rc import VerbsPair
 from p4gen.host.transport.realtime import Station
@@ -153,13 +153,20 @@ class Follower(ABC):
         if config is not self._wanted:
             return
         self.generation = config.generation
+        nic, numbers = self._nic.nic, set(config.qps)
         if not config.spec.icrc.right:
-            self._nic.nic.checks_icrc = False
-        if not set(config.qps).isdisjoint(self._nic.nic.pairs):
+            nic.checks_icrc = False
+        if not numbers.isdisjoint(nic.pairs):
             # Also for a group that is being destroyed, of which the manager has not notified this rank yet.
             self._loop.at(self._loop.now + _RETRY, self._join, config)
             return
-        self._create(config)
+        try:
+            self._create(config)
+        except P4genError as error:  # the NIC cannot connect, or cannot do what the group needs
+            for number in numbers & nic.pairs.keys():
+                nic.destroy_pair(nic.pairs[number])
+            self.end(str(error))
+            return
         self._joined = config
         arguments = config, self.completed
         threading.Thread(target=self._get_ready, args=arguments, name=f"{self.group} ready", daemon=True).start()

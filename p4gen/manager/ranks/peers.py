@@ -10,7 +10,7 @@ import random
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, Self
 
@@ -23,8 +23,6 @@ from p4gen.host.transport.realtime import Station
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig, Recovery, RecvWr, SendWr, Status
 from p4gen.manager.ranks.ranks import TIMEOUT
 
-FIRST_QP: Final = 0x800000
-"""Queue pair numbers from here on are the hosts' own: the manager counts its numbers from below."""
 MTU: Final = 1024
 _OUTSTANDING: Final = 64
 """Packets that a connection may have outstanding."""
@@ -42,36 +40,38 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class Card:
-    """How others reach a rank: its IPv4 address, the first of its queue pair numbers, and the PSN from which it sends.
+    """How others reach a rank: its IPv4 address, the PSN from which it sends, and the numbers of its queue pairs."""
 
-    Its queue pair for rank r has the number ``first_qp + len(Kind) * r + kind``.
-    """
-
+    rank: int
     ip: int
-    first_qp: int
     psn: int
-    owner: int = 0
+    owner: int
     """Whether the rank has created the group, and destroys it when all leave."""
+    qps: tuple[int, ...]
+    """By rank, from the right neighbour on, and kind."""
 
     @classmethod
-    def drawn(cls, ip: int, size: int, *, owner: bool) -> Self:
+    def drawn(cls, station: Station, rank: int, size: int, ip: int, *, owner: bool) -> Self:
         """A card with numbers that packets of earlier connections do not have, for a group of ``size`` ranks."""
-        chance = random.SystemRandom()
-        return cls(ip, chance.randrange(FIRST_QP, (1 << 24) - len(Kind) * size), chance.randrange(1 << 24), owner)
+        psn = random.SystemRandom().randrange(1 << 24)
+        qps = station.loop.run_there(lambda: station.nic.own_numbers(len(Kind) * (size - 1)))
+        return cls(rank, ip, psn, owner, qps)
 
     @property
     def array(self) -> Array:
         """The card as numbers of 32 bits."""
-        return np.array(astuple(self), np.uint32)
+        return np.array([self.rank, self.ip, self.psn, self.owner, *self.qps], np.uint32)
 
     @classmethod
-    def all_in(cls, numbers: Array) -> list[Self]:
-        """The cards in a row, as ``array`` writes each."""
-        return [cls(*map(int, card)) for card in numbers.reshape(-1, len(fields(cls)))]
+    def all_in(cls, numbers: Array, size: int) -> list[Self]:
+        """The cards of ``size`` ranks in a row, as ``array`` writes each."""
+        rows = (map(int, row) for row in numbers.reshape(size, -1))
+        return [cls(rank, ip, psn, owner, tuple(qps)) for rank, ip, psn, owner, *qps in rows]
 
     def qp(self, rank: int, kind: Kind) -> int:
         """The number of the queue pair for ``rank``."""
-        return self.first_qp + len(Kind) * rank + kind
+        size = len(self.qps) // len(Kind) + 1
+        return self.qps[len(Kind) * ((rank - self.rank) % size - 1) + kind]
 
 
 @dataclass(frozen=True)
