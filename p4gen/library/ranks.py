@@ -393,6 +393,7 @@ def join(
     host: str | None = None,
     interface: str | None = None,
     timer: str | None = None,
+    verbs: str | None = None,
     timeout: float = 60.0,
 ) -> Communicator:
     """Become a rank of a group, in this process.
@@ -405,15 +406,17 @@ def join(
     ``ranks`` are the group's hosts in order of rank; rank 0 creates the group. A group that is there already is joined,
     and stays when its ranks leave; without ``ranks`` (and without P4GEN_RANKS) it has to be there. ``manager`` is the
     manager's address, ``host`` this host's name there, ``interface`` the network interface, which has the addresses
-    that the manager gives to the host; ``timer`` is the retransmission timer of queue pairs, as ``50ms``. Variables of
-    the environment stand for what is missing: P4GEN_MANAGER, P4GEN_HOST, P4GEN_INTERFACE, P4GEN_TIMER, P4GEN_RANKS
-    (``h0,h1``); `p4gen lab --exec` sets them.
+    that the manager gives to the host; ``timer`` is the retransmission timer of queue pairs, as ``50ms``. With
+    ``verbs`` a device is the NIC, in place of p4gen's own on the interface: an RNIC, or Linux's ``rxe0``. Variables of
+    the environment stand for what is missing: P4GEN_MANAGER, P4GEN_HOST, P4GEN_INTERFACE, P4GEN_TIMER, P4GEN_VERBS,
+    P4GEN_RANKS (``h0,h1``); `p4gen lab --exec` sets them.
 
-    Needs root, for packet sockets. Raises ``InputError`` for what is missing or unknown, ``FailedError`` when the group
-    cannot be created, or this host is not in an active group within ``timeout`` seconds.
+    Needs root, for packet sockets; with ``verbs``, pyverbs instead. Raises ``InputError`` for what is missing or
+    unknown, ``FailedError`` when the group cannot be created, or this host is not in an active group within ``timeout``
+    seconds.
     """
     until = time.monotonic() + timeout
-    station = Station.shared(manager, host, interface, timer)
+    station = Station.shared(manager, host, interface, timer, verbs)
     try:
         names = station.ranks(ranks)
         owned = station.create(group, names)

@@ -1,4 +1,4 @@
-"""This process as a host of a manager: its NIC on a network interface, and the groups it is in."""
+"""This process as a host of a manager: its NIC, on a network interface or a verbs device, and its groups."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from typing import ClassVar, Final
 
 from p4gen.errors import FailedError, InputError
 from p4gen.host.collectives.plan import PsnSync
-from p4gen.host.raw import RawNic, kernel_sink, load
 from p4gen.host.transport.clock import MS
+from p4gen.host.transport.nicinfo import NicInfo
 from p4gen.host.transport.realtime import RealTimeLoop
+from p4gen.host.transport.realtime import Station as RealTimeStation
 from p4gen.inputs import parsed
 from p4gen.manager.api import Code, GroupSpec, HostAddresses, HostInfo, ManagerError
 from p4gen.manager.ranks.host import Host
@@ -39,43 +40,76 @@ class Station:
     _all: ClassVar[dict[tuple[str, str], Station]] = {}
     _lock: ClassVar[threading.RLock] = threading.RLock()
 
-    def __init__(self, address: str, host: str, interface: str | None, timer: str | None) -> None:
+    def __init__(self, address: str, host: str, interface: str | None, timer: str | None, verbs: str | None) -> None:
         self._users = 0
         self._key = address, host
         with contextlib.ExitStack() as opened:
             self.manager = opened.enter_context(ManagerClient(address))
-            info = HostInfo(host, out_of_order=True)
+            # Our NIC keeps packets that come out of order; what a device does, it says below.
+            info = HostInfo(host, out_of_order=not verbs)
             self.addresses: HostAddresses = self.manager.register_host(info)
-            device = interface or _interface_with(self.addresses, host)
-            _check_mac(device, self.addresses)
-            room = longest_frame(device)
-            try:
-                port = PacketSocket(device, frame_room=room)
-            except PermissionError:
-                raise InputError("a rank needs packet sockets: run it as root, or with CAP_NET_RAW") from None
-            opened.callback(port.close)
-            with contextlib.suppress(OSError):  # another process of this host has it
-                opened.callback(kernel_sink().close)
-            load()
             self.loop = RealTimeLoop()
+            if verbs:
+                self.nic, nic_info = self._open_device(opened, verbs)
+                info = replace(info, nic=nic_info)
+                self.manager.register_host(info)
+            else:
+                self.nic = self._open_socket(opened, interface or _interface_with(self.addresses, host))
             opened.callback(self.loop.close)
-            self.nic = RawNic(self.loop, port, self.addresses.mac, self.addresses.ip, frame_room=room)
             self.loop.start()
             timeout = TIMEOUT if timer is None else parsed("timer", units.duration, timer)
             self._host = opened.enter_context(
-                Host(self.manager, host, self.nic, timeout_ps=max(timeout, MS), out_of_order=True)
+                Host(
+                    self.manager,
+                    host,
+                    self.nic,
+                    timeout_ps=max(timeout, MS),
+                    out_of_order=info.out_of_order,
+                    info=info.nic,
+                )
             )
             self._opened = opened.pop_all()
 
+    def _open_device(self, opened: contextlib.ExitStack, name: str) -> tuple[RealTimeStation, NicInfo]:
+        """A verbs device as the host's NIC."""
+        from p4gen.host.device.verbs import VerbsStation  # noqa: PLC0415 - pyverbs may be missing
+
+        station = VerbsStation(self.loop, name, self.addresses.ip)
+        opened.callback(station.close)
+        return station, station.info()
+
+    def _open_socket(self, opened: contextlib.ExitStack, device: str) -> RealTimeStation:
+        """Our NIC on a network interface."""
+        from p4gen.host.raw import RawNic, kernel_sink, load  # noqa: PLC0415 - Numba, which a device does not need
+
+        _check_mac(device, self.addresses)
+        room = longest_frame(device)
+        try:
+            port = PacketSocket(device, frame_room=room)
+        except PermissionError:
+            raise InputError("a rank needs packet sockets: run it as root, or with CAP_NET_RAW") from None
+        opened.callback(port.close)
+        with contextlib.suppress(OSError):  # another process of this host has it
+            opened.callback(kernel_sink().close)
+        load()
+        return RawNic(self.loop, port, self.addresses.mac, self.addresses.ip, frame_room=room)
+
     @classmethod
-    def shared(cls, manager: str | None, host: str | None, interface: str | None, timer: str | None) -> Station:
+    def shared(
+        cls, manager: str | None, host: str | None, interface: str | None, timer: str | None, verbs: str | None
+    ) -> Station:
         """The host of this name, for one more user. Raises ``InputError`` for what is missing or unknown."""
         key = _given(manager, "manager", "P4GEN_MANAGER"), _given(host, "host", "P4GEN_HOST")
         with cls._lock:
             station = cls._all.get(key)
             if station is None:
-                device, wait = os.environ.get("P4GEN_INTERFACE"), os.environ.get("P4GEN_TIMER")
-                station = cls._all[key] = cls(*key, interface or device, timer or wait)
+                given = (
+                    value or os.environ.get(variable)
+                    for value, variable in (
+                        (interface, "P4GEN_INTERFACE"), (timer, "P4GEN_TIMER"), (verbs, "P4GEN_VERBS"),
+                    )
+                )  # fmt: skip
+                station = cls._all[key] = cls(*key, *given)
             station._users += 1
             return station
 

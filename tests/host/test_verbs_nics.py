@@ -1,5 +1,5 @@
-"""What every NIC with verbs does: ours, and a device of this host, if P4GEN_VERBS names one and its address
-(``rxe0=10.0.0.1``); its queue pairs are connected with each other."""
+"""What every NIC with verbs does: ours, and a device of this host, if P4GEN_VERBS names one that has an IPv4 address;
+its queue pairs are connected with each other."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -23,6 +24,8 @@ from p4gen.vocabulary.message import Collective
 
 MTU: Final = 256
 PATIENCE_S: Final = 20.0
+IPV4: Final = "0000:0000:0000:0000:0000:ffff:"
+"""How the GID of an IPv4 address begins."""
 DEPTH: Final = 16
 """Work requests that a queue of the device holds here: fewer than tests post."""
 Done = list[Completion]
@@ -69,10 +72,10 @@ class Ours(Ends):
 
 
 class Device(Ends):
-    def __init__(self, name: str, address: str) -> None:
+    def __init__(self, name: str) -> None:
         device = importlib.import_module("p4gen.host.device.verbs")
-        a, b, c, d = map(int, address.split("."))
-        ip = a << 24 | b << 16 | c << 8 | d
+        gids = (gid.read_text().strip() for gid in Path(f"/sys/class/infiniband/{name}/ports/1/gids").iterdir())
+        ip = next(int(gid.replace(":", ""), 16) & 0xFFFFFFFF for gid in gids if gid.startswith(IPV4))
         self._loop = RealTimeLoop()
         self.station = device.VerbsStation(self._loop, name, ip, pairs=12, depth=DEPTH)
         self.nics, self.ips, self.macs = (self.station.nic, self.station.nic), (ip, ip), (0, 0)
@@ -97,9 +100,9 @@ class Device(Ends):
 @pytest.fixture(params=["ours", "device"])
 def ends(request: pytest.FixtureRequest) -> Iterator[Ends]:
     said = os.environ.get("P4GEN_VERBS", "")
-    if request.param == "device" and "=" not in said:
-        pytest.skip("P4GEN_VERBS names no device with its address, as in rxe0=10.0.0.1")
-    made = Ours() if request.param == "ours" else Device(*said.split("=", 1))
+    if request.param == "device" and not said:
+        pytest.skip("P4GEN_VERBS names no verbs device")
+    made = Ours() if request.param == "ours" else Device(said)
     yield made
     made.close()
 
