@@ -242,6 +242,34 @@ def test_a_pair_that_fails_flushes_all_and_can_be_made_again(ends: Ends) -> None
     assert len(done) == before
 
 
+def test_a_pair_may_be_destroyed_where_it_completes(ends: Ends) -> None:
+    ways = connections(ends)
+    sent: Done = []
+
+    def completed(completion: Completion) -> None:
+        sent.append(completion)
+        ends.nics[0].destroy_pair(pair)
+
+    pair = ends.nics[0].create_pair(*ways[0], completed)
+    received: Done = []
+    far = ends.nics[1].create_pair(*ways[1], received.append)
+    for number in range(2 * DEPTH):
+        far.post_recv(RecvWr(number, bytearray(10)))
+        pair.post_send(SendWr(number, pattern(10)))
+    ends.run(lambda: bool(sent and received))
+    ends.nics[0].create_pair(*ways[0], sent.append)
+    assert sent == [Completion(0, Status.SUCCESS)]
+
+
+def test_numbers_between_hosts_are_nobody_elses(ends: Ends) -> None:
+    nic = ends.nics[0]
+    numbers = [nic.own_numbers(3), nic.own_numbers(2)]
+    assert len({ends.number(), *numbers[0], *numbers[1]}) == 6
+    for number in numbers[0]:
+        far = Peer(ends.macs[1], ends.ips[1], ends.number())
+        nic.destroy_pair(nic.create_pair(number, far, QpConfig(mtu=MTU), lambda _: None))
+
+
 def test_more_messages_than_a_queue_holds(ends: Ends) -> None:
     sender, sent, receiver, received = connected(ends, max_outstanding=8)
     rooms, data = np.zeros((200, 300), np.uint8), np.arange(200 * 300, dtype=np.uint32).astype(np.uint8)

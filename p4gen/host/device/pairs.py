@@ -178,11 +178,13 @@ class DevicePair:
             self._push_sends()
 
     def reset(self) -> None:
-        """Let go of the device's queue pair, and of all memory."""
+        """Let go of the device's queue pair, and of all memory. What was posted is forgotten; what is posted later is
+        flushed."""
         self.qp.modify(QPAttr(qp_state=enums.IBV_QPS_RESET), enums.IBV_QP_STATE)
+        self.broken = self.broken or Status.FLUSHED
         self._flushed.clear()
-        self._sends.clear()
-        self._receives.clear()
+        for queue in (self._sends, self._receives, self._later_sends, self._later_receives):
+            queue.clear()
 
     def _end(self, status: Status, first: list[Completion]) -> None:
         """Break the pair. ``first`` is what the device has completed with an error, if anything."""
