@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -116,7 +117,8 @@ def test_the_memory_that_there_is_bounds_a_call(monkeypatch: pytest.MonkeyPatch)
 )
 def test_programs_have_contexts_for_what_is_called(wanted: Wanted, contexts: int) -> None:
     """Mode I has one for AllReduce and Barrier, and for each root of a Reduce or a Broadcast; four by default."""
-    options = dict.fromkeys(spec_fields()) | {"mode": "I", "measure": wanted.what == "measure", "target": "embedded"}
+    options: dict[str, Any] = dict.fromkeys((*spec_fields(), "hosts"))
+    options |= {"mode": "I", "measure": wanted.what == "measure", "target": "embedded"}
     spec = LabRequest("star-4", None, options).spec(load_topology("star-4"), wanted)
     assert serving(spec).groups == contexts
 
