@@ -166,8 +166,9 @@ class Connections(Parties):
         return self._end(a, qp_a, port_a, b, qp_b, psn), self._end(b, qp_b, port_b, a, qp_a, psn)
 
     def _qp(self, host: str) -> tuple[int, int]:
+        number, own = self._qps[host], self._lab.hosts[host].hello.result().get("queue_pairs")
         self._qps[host] += 1
-        return _FIRST_QP + self._qps[host] - 1, self._chance.choice(_PORTS)
+        return own[number % len(own)] if own else _FIRST_QP + number, self._chance.choice(_PORTS)
 
     def _end(self, host: str, qp: int, port: int, far: str, far_qp: int, psn: int) -> Connection:
         job = self._lab.job
@@ -175,8 +176,8 @@ class Connections(Parties):
         config = QpConfig(
             mtu=MTU,
             initial_psn=psn,
-            recovery=Recovery.SELECTIVE_REPEAT,
-            max_outstanding=_OUTSTANDING[job.target],
+            recovery=Recovery.GO_BACK_N if {host, far} & job.machines.keys() else Recovery.SELECTIVE_REPEAT,
+            max_outstanding=_OUTSTANDING[job.pace],
             ack_every=_ACK_EVERY,
             timeout_ps=int(job.timeout_ms * MS),
             adaptive=True,

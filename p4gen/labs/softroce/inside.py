@@ -78,7 +78,8 @@ def main() -> int:
     loop.start()
     host = Host(manager, job.name, station, timeout_ps=int(job.timeout_ms * 1e9), info=info)
     daemon = GuestDaemon(job.spec, host, station)
-    serve(daemon.verbs, to_plain(addresses), iter(sys.stdin.readline, ""))
+    own = [number for first, end in info.queue_pairs for number in range(first, end)]
+    serve(daemon.verbs, to_plain(addresses) | {"queue_pairs": own}, iter(sys.stdin.readline, ""))
     return 0
 
 
