@@ -191,6 +191,8 @@ class LabRequest:
         for name in ("size", "set", "root", "repeat", "duty"):
             if o[name]:
                 raise click.UsageError(f"--{name} does not go with --exec: the programs make the calls")
+        if o["hosts"]:
+            raise click.UsageError("--exec runs programs on p4gen's own hosts: leave out --hosts")
         if len(o["ranks"]) > 1:
             raise click.UsageError("--exec takes --ranks once: a program may create groups of its own")
         for kind in faults.KINDS:

@@ -156,10 +156,12 @@ class Connections(Parties):
             return f"{spec.source} to {spec.destination}: {error.reason}"
 
     def _connect(self, a: str, b: str, wanted: list[ConnectionSpec], *, both: bool) -> _Ends:
-        """A connection; ``wanted`` gets its directions in which data goes, unless there is only one path."""
+        """A connection; ``wanted`` gets its directions in which data goes, unless there is only one path, or a guest's
+        device is an end, which goes back N."""
         psn = self._chance.randrange(1 << 24)
         (qp_a, port_a), (qp_b, port_b) = (self._qp(host) for host in (a, b))
-        if switch_of(self._lab.topology, a) != switch_of(self._lab.topology, b):
+        guests = {a, b} & self._lab.job.machines.keys()
+        if switch_of(self._lab.topology, a) != switch_of(self._lab.topology, b) and not guests:
             wanted.append(ConnectionSpec(a, b, qp_a, qp_b, MTU, port_b))
             if both:
                 wanted.append(ConnectionSpec(b, a, qp_b, qp_a, MTU, port_a))

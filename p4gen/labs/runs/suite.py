@@ -58,7 +58,7 @@ class Suite:
     def run_all(self) -> list[RunOutcome]:
         """Make all kinds of calls. Raises ``FailedError`` if a result is wrong."""
         found = []
-        calls = [(self.lab.parties.of(self.ranks, call), call) for call in self.samples(_SIZE[self.lab.job.pace])]
+        calls = [(self.lab.parties.of(self.ranks, call), call) for call in self.samples(_SIZE[self.lab.job.target])]
         for _, group in itertools.groupby(calls, lambda each: each[0].name):
             (party, *_), some = zip(*group, strict=True)
             found.append(self.run(party, list(some)).result())
