@@ -24,7 +24,7 @@ from p4gen.labs.job import Wanted
 from p4gen.labs.network import bandwidths, faults
 from p4gen.labs.network.impairments import check_withstood, links_at
 from p4gen.labs.runs.figures import figures_of
-from p4gen.labs.softroce import asked
+from p4gen.labs.softroce import asked, guest
 from p4gen.net.world.faults import parse_place
 from p4gen.plan.placement.network import contexts_needed
 from p4gen.plan.placement.placed import GroupRequest
@@ -183,6 +183,7 @@ class LabRequest:
             o["exec"] or "",
             sizes,
             duties,
+            guest.ROOM if self.guests(topology) else None,
         )
 
     def _check_programs(self, topology: TopologySpec) -> None:
@@ -211,7 +212,7 @@ class LabRequest:
         hosts = wanted.ranks or topology.rank_hosts
         if wanted.what == "measure":
             call = CallOrder(str(Collective.ALLREDUCE), max(figures_of(spec, wanted.size)[1]))
-            check_memory(call, call.plan(spec, len(hosts)), len(hosts))
+            check_memory(call, call.plan(spec, len(hosts)), len(hosts), wanted.room)
         if wanted.what == "bandwidths":
             calls_by_size(spec, wanted, len(hosts))
         if wanted.what != "scenario":

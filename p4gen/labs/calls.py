@@ -126,7 +126,7 @@ class CallOrder:
         root = {ROOT: str(wanted.root)} if wanted.root or ROOT in family.collectives.get(name, {}) else {}
         size = wanted.size if name in family.sized else None
         found = cls.of(spec, ranks, name, size, root | dict(wanted.given))
-        check_memory(found, found.plan(spec, ranks), ranks)
+        check_memory(found, found.plan(spec, ranks), ranks, wanted.room)
         return found
 
     def plan(self, spec: ProgramSpec, ranks: int) -> Plan:
@@ -175,9 +175,10 @@ ROOTED: Final[Mapping[str, FamilyOption]] = {ROOT: FamilyOption("the root rank",
 """The options of collectives that have a root, and no other."""
 
 
-def check_memory(call: CallOrder, plan: Plan, ranks: int) -> None:
-    """Raises ``InputError`` when there is not enough memory for a call: all hosts are on this machine."""
-    needed, free = plan.held * ranks, free_memory()
+def check_memory(call: CallOrder, plan: Plan, ranks: int, room: int | None = None) -> None:
+    """Raises ``InputError`` when there is not enough memory for a call: all hosts are on this machine, or each has
+    ``room`` bytes of its own."""
+    needed, free = (plan.held * ranks, free_memory()) if room is None else (plan.held, room)
     if needed > free:
         raise InputError(
             f"{call.collective} of {call.size:,} bytes: every rank draws all ranks' data; with the expected "

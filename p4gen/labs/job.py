@@ -62,12 +62,18 @@ class Wanted:
     """Of ``bandwidths``: the first size, the last one, and the factor between sizes."""
     duties: tuple[float, ...] = ()
     """The shares of time in which groups communicate: one for all, or one for each."""
+    room: int | None = None
+    """The bytes that a host may hold for a call; None if hosts share this machine's memory."""
 
     def called(self, served: frozenset[Collective]) -> frozenset[Collective]:
         """What groups are for, of the collectives that programs can serve: a scenario's own, and Barriers between its
         calls; all of them if users say later what they call."""
         called = (self.collective, Collective.BARRIER) if self.what in ("scenario", "measure") else ()
         return frozenset(each for each in served if each in called) or served
+
+    def ahead(self, size: int) -> int:
+        """The bytes of data that hosts may draw before their calls, of those they would; guests have no room."""
+        return size if self.room is None else 0
 
     def duty(self, number: int) -> float:
         """That of the group of this number, from 0."""

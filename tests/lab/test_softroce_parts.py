@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
@@ -21,8 +22,11 @@ from patience import PATIENCE_S, until
 
 from p4gen import packages
 from p4gen.errors import FailedError, InputError, MissingToolError
+from p4gen.families import load_collective
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import MS, SECOND
+from p4gen.labs.calls import CallOrder
+from p4gen.labs.job import Wanted
 from p4gen.labs.softroce import asked, execute, guest, images, layer, proxy
 from p4gen.labs.softroce.guest import Machine
 from p4gen.plan.placement.served import ANY_SYNC
@@ -67,6 +71,15 @@ def test_hosts_that_cannot_be_guests_are_refused(text: str, told: str) -> None:
 def test_a_guest_among_the_ranks_leaves_one_synchronisation() -> None:
     assert asked.syncs(["h0", "h1"], {"h1": "6.12"}) == (PsnSync.SUBGROUPS,)
     assert asked.syncs(["h0", "h1"], {"h2": "6.12"}) == ANY_SYNC
+
+
+def test_a_call_must_fit_into_a_guest() -> None:
+    spec = load_collective(None, {"mode": "III"})
+    wanted = Wanted("scenario", size=8 << 20, room=guest.ROOM)
+    assert CallOrder.wanted(spec, wanted, 4).size == 8 << 20
+    with pytest.raises(InputError, match=r"that takes 128 MiB; 64 MiB are free for it, so 8,192K is the limit here$"):
+        CallOrder.wanted(spec, replace(wanted, size=16 << 20), 4)
+    assert (wanted.ahead(5), Wanted().ahead(5)) == (0, 5)
 
 
 @pytest.mark.parametrize(("path", "told"), [("/nowhere", "apt-get install qemu-system-x86"), ("", "softroce build")])

@@ -60,6 +60,8 @@ def _net(session: Session, _words: list[str]) -> bool:
         said = lab.hosts[host].hello.result()
         link = lab.topology.ports[host][0]
         enter = f"nsenter -t {lab.outer} -m -p mnexec -a {lab.network.pid(host)} bash"
+        if host in lab.job.machines:
+            enter = f"a virtual machine: {host} bash, here"
         address, mac = ipv4_text(said["ip"]), mac_text(said["mac"])
         hosts.add_row(host, address, mac, link.other(host), lab.impairments.hosts[host].text(), enter)
     session.console.print(hosts)

@@ -19,7 +19,7 @@ def timed(lab: Lab, call: CallOrder, hosts: Sequence[str]) -> Iterator[RunOutcom
     """What has become of the calls to warm up, and if all of them were right, of those to measure."""
     wanted = lab.job.wanted
     group = lab.parties.of(hosts, call)
-    ahead = 0 if lab.job.spec.uses_memory else _AHEAD
+    ahead = 0 if lab.job.spec.uses_memory else wanted.ahead(_AHEAD)
     for seed, number in ((wanted.seed, _WARM_UP), (wanted.seed + 1, wanted.repeat)):
         outcome = Run(lab, group, [call] * number, seed=seed, deadline=wanted.deadline, ahead=ahead).result()
         yield outcome

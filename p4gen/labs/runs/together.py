@@ -39,7 +39,7 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
             seed=wanted.seed + n,
             deadline=wanted.deadline,
             aligned=False,
-            ahead=_DRAWN,
+            ahead=wanted.ahead(_DRAWN),
         )
         for n, group in enumerate(groups)
     ]

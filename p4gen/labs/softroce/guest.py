@@ -18,6 +18,8 @@ from p4gen.labs.softroce.ports import ADDRESS, COMMANDS_PORT, GATEWAY, MAC
 KVM, TCG = "kvm", "tcg"
 MEMORY: Final = 320
 """MiB of a guest."""
+ROOM: Final = 64 << 20
+"""Bytes of that which a call may take."""
 TAP: Final = "tap0"
 _PROBE_S: Final = {KVM: 15.0, TCG: 120.0}
 """Seconds in which a kernel must have started: there are machines with /dev/kvm on which it never does."""
