@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pty
 import socket
 import subprocess
 import sys
@@ -315,6 +316,16 @@ def test_a_command_ends_when_nobody_waits_for_it(port: int, tmp_path: Path) -> N
         until(lambda: file.exists() and file.read_text().endswith("\n"))
     process = int(file.read_text())
     until(lambda: not Path(f"/proc/{process}").exists())
+
+
+def test_a_command_of_a_terminal_has_one(port: int) -> None:
+    near, far = pty.openpty()
+    command = [sys.executable, "-c", _EXECUTE, str(port), "sh", "-c", "tty && exit 5"]
+    done = subprocess.run(command, stdin=far, capture_output=True, timeout=PATIENCE_S, check=False)
+    os.close(near)
+    os.close(far)
+    assert done.returncode == 5
+    assert done.stdout.startswith(b"/dev/pts/")
 
 
 def test_without_a_guest_a_command_fails() -> None:
