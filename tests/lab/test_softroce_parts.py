@@ -161,6 +161,8 @@ def test_the_last_words_of_a_console(tmp_path: Path) -> None:
     assert list(guest.last_words(console)) == []
     console.write_bytes(b"one\ntwo\n\xff\nfour\n")
     assert list(guest.last_words(console, 2)) == ["\N{REPLACEMENT CHARACTER}", "four"]
+    console.write_text("one\n[ 2.0] Kernel panic - not syncing: why\nthree\nfour\n")
+    assert list(guest.last_words(console, 1)) == ["[ 2.0] Kernel panic - not syncing: why", "four"]
 
 
 # --- between lab and guest ---

@@ -25,6 +25,7 @@ _PROBE_S: Final = {KVM: 15.0, TCG: 120.0}
 """Seconds in which a kernel must have started: there are machines with /dev/kvm on which it never does."""
 _STARTED: Final = "p4gen: there is no root"
 """The last word of a guest without disks."""
+_PANIC: Final = "Kernel panic"
 _OFFLOADS: Final = "csum guest_csum gso guest_tso4 guest_tso6 guest_ecn guest_ufo host_tso4 host_tso6 host_ecn host_ufo"
 """What a guest's card would leave to others, such as checksums: switches do nothing of it."""
 
@@ -100,11 +101,12 @@ def starts(images: Images, accelerator: str) -> bool:
 
 
 def last_words(console: Path, lines: int = 12) -> Sequence[str]:
-    """The end of a guest's console."""
+    """The end of a guest's console, and before it the kernel's panic, if there is one."""
     try:
-        return console.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
+        found = console.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return ()
+    return [*(line for line in found[:-lines] if _PANIC in line), *found[-lines:]]
 
 
 def _machine(images: Images, accelerator: str, words: str) -> list[str]:
@@ -112,7 +114,7 @@ def _machine(images: Images, accelerator: str, words: str) -> list[str]:
     tcg = accelerator == TCG
     line = f"console=ttyS0 quiet loglevel=5 panic=1 mitigations=off {_clock() if tcg else ''} {words}"
     return [
-        *(packages.QEMU, "-accel", "tcg,tb-size=64" if tcg else KVM, "-cpu", "Nehalem" if tcg else "host"),
+        *(packages.QEMU, "-accel", "tcg,tb-size=64" if tcg else KVM, "-cpu", "Nehalem,-spec-ctrl" if tcg else "host"),
         *("-machine", "microvm,acpi=on", "-smp", "1", "-m", str(MEMORY)),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
         *("-kernel", str(images.kernel), "-initrd", str(images.initramfs), "-append", line),

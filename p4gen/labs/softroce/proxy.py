@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
 from typing import IO, Any, Final
@@ -51,10 +52,12 @@ _PS: Final = 1000
 
 
 class Guest(Asker):
-    """Communicates with the program in a guest, over a socket to its virtual serial port."""
+    """Communicates with the program in a guest, over a socket to its virtual serial port. ``ended`` is called before
+    requests fail because the guest has ended."""
 
-    def __init__(self, name: str, connection: socket.socket) -> None:
+    def __init__(self, name: str, connection: socket.socket, ended: Callable[[], object] = lambda: None) -> None:
         super().__init__(name)
+        self._when_ended = ended
         self._answers, self._out = connection.makefile("rb"), connection.makefile("wb")
 
     @override
@@ -67,6 +70,7 @@ class Guest(Asker):
 
     @override
     def gone(self) -> FailedError:
+        self._when_ended()
         return FailedError("its guest has ended")
 
     @override
@@ -167,12 +171,12 @@ def run(job: LabJob, name: str) -> int:
     link = Link(name, interface(name, 0), in_order=job.spec.needs_order)
     relay(MANAGER_PORT, job.scratch / hostnet.MANAGER_SOCKET)
     ours, theirs = socket.socketpair()
-    there = Guest(name, ours)
     command = guest.command(job.machines[name], name, theirs.fileno(), console)
     qemu = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(theirs.fileno(),), preexec_fn=_end_with_us)  # noqa: PLW1509
     theirs.close()
     watcher = threading.Thread(target=_watch, args=(qemu, console), daemon=True)
     watcher.start()
+    there = Guest(name, ours, watcher.join)  # the watcher ends this process, with a report
     there.listen()
     there.tell(json.dumps({"name": name, "spec": to_plain(job.spec), "timeout_ms": job.timeout_ms}))
     try:
@@ -180,11 +184,8 @@ def run(job: LabJob, name: str) -> int:
     except FutureTimeoutError:
         _tell_end(f"the guest is not ready after {READY_S:g} s", console)
         return 1
-    except FailedError:
-        watcher.join()  # which ends this process
     serve(Proxy(there, link).verbs, hello, iter(sys.stdin.readline, ""))
-    qemu.kill()
-    return 0
+    return 0  # QEMU is killed with this process
 
 
 def relay(port: int, path: Path) -> None:
