@@ -52,10 +52,12 @@ LONG = {
     r"lab |manager |switch |top|shell": "10 s each, and the default ports of the machine",
     r"sim run .*--(family|schedule)": "5 s",
     r"tshark|grep": "a lab before it",
+    r"softroce ": "a minute",
 }
 """Commands that are run with --full only, and about how much CPU time they take."""
 NEEDS = {
     r"lab ": "mnexec",
+    r"softroce |lab .*--hosts": "qemu-system-x86_64",
     r".*--target bmv2|difftest(?!.* --against)": "simple_switch_grpc",
     r"tshark": "tshark",
 }
@@ -65,6 +67,7 @@ NEVER = {
     r"^eval|_P4GEN_COMPLETE": "for a user's own shell",
     r"apt-get|^cd p4gen": "a user's machine",
     r"@veth|s1\.ctl": "interfaces of the user's",
+    r"P4GEN_VERBS": "a machine with a verbs device",
     r"--operators --reliability sr --json": "hours: every fault of two programs",
 }
 """Commands that no test can run, and why."""

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from patience import PATIENCE_S, until
 
+from p4gen.p4 import p4c
+
+BMV2 = pytest.mark.skipif(
+    shutil.which("simple_switch_grpc") is None or p4c.find() is None, reason="needs p4c and BMv2 on PATH"
+)
 SMALL = ("--lanes", "16", "--window", "8", "--message", "2")
 """A program that compiles and starts quickly."""
 

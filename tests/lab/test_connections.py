@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +11,7 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE_S
 
-from p4gen.p4 import p4c
-
-from .labs import lab
+from .labs import BMV2, lab
 from .traces import Traces
 
 SMALL = ("--mode", "themis", "--connections", "64", "--queue", "32", "--queue-banks", "8")
@@ -49,9 +46,7 @@ def test_suite(tmp_path: Path, machine: Traces, seed: int) -> None:
     assert not (tmp_path / "lab" / "manager").exists()
 
 
-@pytest.mark.skipif(
-    shutil.which("simple_switch_grpc") is None or p4c.find() is None, reason="needs p4c and BMv2 on PATH"
-)
+@BMV2
 def test_suite_on_bmv2(tmp_path: Path, machine: Traces, seed: int) -> None:
     notes = run_suite(tmp_path, "--target", "bmv2", seed=seed)
     assert "26 connections went over to 1 path" in notes["a link between switches cut under alltoalls, and restored"]

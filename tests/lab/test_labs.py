@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
 from p4gen.labs.runs import groupsteps
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus
-from p4gen.p4 import p4c
 from p4gen.vocabulary.topology import load_topology
 
-from .labs import SMALL, lab
+from .labs import BMV2, SMALL, lab
 from .traces import Traces
 
 NAMES = 7
@@ -45,9 +43,7 @@ def test_suite(topology: str, mode: str, tmp_path: Path, machine: Traces, seed: 
     assert (record["verb"], record["passed"], record["seed"]) == ("lab", True, seed)
 
 
-@pytest.mark.skipif(
-    shutil.which("simple_switch_grpc") is None or p4c.find() is None, reason="needs p4c and BMv2 on PATH"
-)
+@BMV2
 @pytest.mark.parametrize(("topology", "mode"), [("star-4", "III"), ("tree-3-2", "II")])
 def test_suite_on_bmv2(topology: str, mode: str, tmp_path: Path, machine: Traces, seed: int) -> None:
     arguments = ["--mode", mode, "--target", "bmv2", "--lanes", "16", "--seed", str(seed), "--json"]

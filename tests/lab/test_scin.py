@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import click
@@ -18,7 +17,7 @@ from p4gen.papers.scin.ranks.calls import Drawn
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.vocabulary.topology import load_topology
 
-from .labs import lab
+from .labs import BMV2, lab
 from .traces import Traces
 
 RIGHT = "every rank's result equals NumPy's"
@@ -78,7 +77,7 @@ PROGRAMS = [
     (),
     ("--dtype", "mxint8"),
     ("--dtype", "float32", "--completion", "ordered"),
-    ("--target", "bmv2"),
+    pytest.param(("--target", "bmv2"), marks=BMV2),
 ]
 
 
@@ -86,8 +85,6 @@ PROGRAMS = [
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: "-".join(program) or "default")
 @pytest.mark.long
 def test_suite(program: tuple[str, ...], tmp_path: Path, machine: Traces, seed: int) -> None:
-    if "bmv2" in program and not (shutil.which("simple_switch_grpc") and shutil.which("p4c-bm2-ss")):
-        pytest.skip("needs p4c-bm2-ss and simple_switch_grpc")
     done = lab(tmp_path, "star-4", "--mode", "scin", *program, "--suite", "--seed", str(seed), "--json")
     assert done.stdout, done.stderr
     report = json.loads(done.stdout)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .labs import SMALL, lab
+from .labs import BMV2, SMALL, lab
 from .traces import Traces
 
 pytest.importorskip("torch")
@@ -58,11 +58,12 @@ def test_tensor_parallelism_and_sharded_parameters(machine: Traces, tmp_path: Pa
 
 
 @pytest.mark.sample(1)
+@pytest.mark.parametrize("target", ["embedded", pytest.param("bmv2", marks=BMV2)])
 @pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
-def test_training_is_gloos_while_links_fail(machine: Traces, tmp_path: Path, parallel: str) -> None:
+def test_training_is_gloos_while_links_fail(machine: Traces, tmp_path: Path, parallel: str, target: str) -> None:
     """The group moves to another tree, or waits for the link; gloo's sums are rounded in another order."""
     program, options = ROOT / "examples" / "train_ddp.py", f"--steps 12 --parallel {parallel}"
-    hosts = ("--ranks", "h0,h2,h4,h6")
+    hosts = ("--target", target, "--ranks", "h0,h2,h4,h6")
     cuts = ("--fail", "leaf0-spine0@1s", "--fail", "h2-leaf1@8s-9s")
     ours = losses(run(tmp_path, "leaf-spine", "--mode", "III", *hosts, *cuts, program=program, options=options))
     gloos = losses(run(tmp_path, "star-4", "--mode", "II", program=program, options=f"{options} --backend gloo"))
