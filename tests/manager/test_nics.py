@@ -51,6 +51,10 @@ def refused(spec: ServingSpec, nic: NicInfo = RXE, **fields: object) -> str:
         ({"lanes": 8, "message": 1}, ""),
         ({"lanes": 128, "op": "sum", "dtype": "int32"}, ""),
         ({"window": 32, "message": 4}, ""),
+        (
+            {"icrc": "ignore"},
+            "h1: its NIC checks ICRCs, and those of modeiii_sum_int32_x64_gbn_noicrc are wrong: icrc set would do",
+        ),
         ({"window": 33}, "h1: 132 packets may be unacknowledged (W x M); its NIC has 129 at most"),
     ],
 )

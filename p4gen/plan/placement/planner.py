@@ -348,6 +348,8 @@ def _refusals(spec: GroupSpec | GroupRequest, program: ServingSpec, nics: Mappin
             yield from (f"{host}: {reason}" for reason in nic.lacks(facet.needs(program)))
             if nic.owns_numbers and any(len(serves) > 1 for serves in channels):
                 yield f"{host}: its NIC alone sets PSNs: sync subgroups would do"
+            if nic.owns_numbers and not program.icrc.right:
+                yield f"{host}: its NIC checks ICRCs, and those of {program.program} are wrong: icrc set would do"
 
 
 def _slot_problems(slots: int, spec: ServingSpec) -> Iterator[str]:
