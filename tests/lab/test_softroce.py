@@ -14,7 +14,7 @@ from patience import until
 from p4gen.errors import MissingToolError
 from p4gen.labs.softroce import guest, images, kernel
 
-from .labs import lab, start, wait_until_up
+from .labs import BMV2, lab, start, wait_until_up
 from .traces import MARK, Traces
 
 RIGHT = "every rank's result equals NumPy's"
@@ -34,9 +34,11 @@ def guests(machine: Traces) -> Traces:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("target", ["embedded", pytest.param("bmv2", marks=BMV2)])
 @pytest.mark.parametrize("mode", ["I", "II", "III"])
-def test_the_suite_passes_between_guests(tmp_path: Path, guests: Traces, mode: str) -> None:
-    done = lab(tmp_path, "star-2", "--mode", mode, "--hosts", "softroce", "--suite", "--seed", "1")
+def test_the_suite_passes_between_guests(tmp_path: Path, guests: Traces, mode: str, target: str) -> None:
+    words = ("--mode", mode, "--target", target, "--hosts", "softroce", "--suite", "--seed", "1")
+    done = lab(tmp_path, "star-2", *words)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
