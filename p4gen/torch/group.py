@@ -112,6 +112,11 @@ class IncGroup(ProcessGroup):
         return self._description
 
     @override
+    def _get_backend(self, device: torch.device) -> Any:
+        """The group itself: torch 2.14 asks the backend of a batch of messages whether it coalesces them."""
+        return self
+
+    @override
     def shutdown(self) -> None:
         """Leave the group, as all ranks do."""
         if isinstance(self.ranks, Communicator):
