@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from typing_extensions import override
 
 from p4gen.host.device.library import MR, PD, enums
-from p4gen.host.transport.memory import MemoryRegion
+from p4gen.host.transport.memory import Domain, MemoryRegion
 
 _FAR: Final = (
     (enums.IBV_ACCESS_REMOTE_WRITE, "remote_write"),
@@ -29,8 +30,8 @@ class Held:
     view: memoryview
 
 
-class DeviceMemory:
-    """The memory regions of a device, in its protection domain (``p4gen.host.transport.memory.Domain``)."""
+class DeviceMemory(Domain):
+    """The memory regions of a device, in its protection domain."""
 
     def __init__(self, domain: PD) -> None:
         self._domain = domain
@@ -39,6 +40,7 @@ class DeviceMemory:
         self._offered: dict[int, MR] = {}
         """Regions for remote ends, by rkey."""
 
+    @override
     def register(
         self,
         buffer: bytearray | memoryview,
@@ -47,7 +49,6 @@ class DeviceMemory:
         remote_read: bool = True,
         remote_atomic: bool = True,
     ) -> MemoryRegion:
-        """Register ``buffer``, with what remote ends may do with it. Raises ``ValueError`` when it is read-only."""
         view = memoryview(buffer).cast("B")
         if view.readonly:
             raise ValueError("a region for remote writes must be writable")
@@ -58,8 +59,8 @@ class DeviceMemory:
         self._offered[made.rkey] = made
         return MemoryRegion(address, view, made.rkey, **allowed)
 
+    @override
     def deregister(self, region: MemoryRegion) -> None:
-        """Remove a region: remote ends cannot use it any more."""
         self._offered.pop(region.rkey).close()
 
     def hold(self, memory: memoryview | bytes | bytearray) -> Held:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+from typing_extensions import override
+
 
 @dataclass(frozen=True)
 class MemoryRegion:
@@ -37,7 +39,7 @@ class Domain(Protocol):
         ...
 
 
-class ProtectionDomain:
+class ProtectionDomain(Domain):
     """The memory regions of one NIC. Their addresses and keys are assigned in order, so they are the same in every
     run."""
 
@@ -48,6 +50,7 @@ class ProtectionDomain:
         self._next_address = 0x10_0000
         self._next_key = 0x1000
 
+    @override
     def register(
         self,
         buffer: bytearray | memoryview,
@@ -56,7 +59,6 @@ class ProtectionDomain:
         remote_read: bool = True,
         remote_atomic: bool = True,
     ) -> MemoryRegion:
-        """Register ``buffer``, with what remote ends may do with it. Raises ``ValueError`` when it is read-only."""
         view = memoryview(buffer).cast("B")
         if view.readonly:
             raise ValueError("a region for remote writes must be writable")
@@ -67,6 +69,7 @@ class ProtectionDomain:
         self._regions[rkey] = region
         return region
 
+    @override
     def deregister(self, region: MemoryRegion) -> None:
         """Remove a region: remote ends cannot use it any more, and its key is not given again."""
         del self._regions[region.rkey]
