@@ -67,7 +67,7 @@ NEVER = {
     r"^eval|_P4GEN_COMPLETE": "for a user's own shell",
     r"apt-get|^cd p4gen": "a user's machine",
     r"@veth|s1\.ctl": "interfaces of the user's",
-    r"P4GEN_VERBS": "a machine with a verbs device",
+    r"p4gen host .*--verbs": "a machine with a verbs device",
     r"--operators --reliability sr --json": "hours: every fault of two programs",
 }
 """Commands that no test can run, and why."""

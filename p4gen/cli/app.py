@@ -45,6 +45,7 @@ VERBS = {
     "route": "Find the fastest aggregation on a fabric, as flows to a server or as a group's tree, with a bound.",
     "paper": "List the tables and figures of the papers, and repeat them, ours beside the paper's.",
     "lab": "Bring up switches, hosts and a manager under Mininet, with a prompt or a scenario.",
+    "host": "Be a rank on this machine: make calls, check them, show their times.",
     "manager": "Manage groups on switches that register, for hosts and operators.",
     "top": "Show groups, rates, retransmissions and drops of a running manager, live.",
     "softroce": "Make images of hosts with Linux's own RoCE stack, for labs.",
@@ -59,7 +60,7 @@ SECTIONS = {
     "Check programs": ("check", "run", "stf", "ptf", "verify", "difftest", "rerun"),
     "Run networks": ("sim", "lab", "softroce", "switch", "topo"),
     "Measure and plan": ("paper", "bench", "flow", "route"),
-    "Operate": ("manager", "top", "shell", "doctor"),
+    "Operate": ("manager", "host", "top", "shell", "doctor"),
 }
 """What a user wants, and the verbs for it."""
 

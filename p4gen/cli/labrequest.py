@@ -192,17 +192,16 @@ class LabRequest:
         for name in ("size", "set", "root", "repeat", "duty"):
             if o[name]:
                 raise click.UsageError(f"--{name} does not go with --exec: the programs make the calls")
-        if o["hosts"]:
-            raise click.UsageError("--exec runs programs on p4gen's own hosts: leave out --hosts")
         if len(o["ranks"]) > 1:
             raise click.UsageError("--exec takes --ranks once: a program may create groups of its own")
+        own = set(topology.hosts) - self.guests(topology).keys()
         for kind in faults.KINDS:
             for text in o[kind]:
                 place = parse_place(text)[1]
-                if not place or place in topology.hosts:
+                if place in own or (own and not place):
                     raise click.UsageError(
-                        f"--{kind} {text} does not go with --exec, as only the lab's own hosts have faults: name a "
-                        "switch, or a link between switches"
+                        f"--{kind} {text} does not go with --exec, as programs' own NICs have no faults: name a "
+                        "switch, a link between switches, or a host that is a guest"
                     )
 
     def check_call(self, wanted: Wanted, spec: ProgramSpec, topology: TopologySpec) -> None:

@@ -119,8 +119,8 @@ class Lab:
                 name: switch_process(self.job, name, self.network.interfaces(name)) for name in self.topology.switches
             }
             self._manager_process = self._manager_command()
-            if not self.job.wanted.command:
-                self.hosts = {name: self._host(name) for name in self.topology.hosts}
+            with_process = self.job.machines if self.job.wanted.command else self.topology.hosts
+            self.hosts = {name: self._host(name) for name in with_process}
             for process in (self._manager_process, *self.switches.values()):
                 process.start()
             self._wires = self._fork("wires", self.job.folder / "wires.log", wires.run) if self._wired else None

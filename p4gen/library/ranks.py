@@ -22,7 +22,7 @@ from p4gen.host.collectives.quantised import Blocks, Fixed, check_quantised
 from p4gen.library.stations import Station
 from p4gen.manager.ranks.member import Member
 from p4gen.manager.ranks.peers import Card, Peers
-from p4gen.vocabulary import DType, Op
+from p4gen.vocabulary import DType, Op, ProgramSpec
 from p4gen.vocabulary.message import Collective
 
 Scale = Literal["auto"] | float | None
@@ -82,6 +82,13 @@ class Communicator:
     def size(self) -> int:
         """The number of ranks."""
         return len(self.ranks)
+
+    @property
+    def spec(self) -> ProgramSpec:
+        """The program on the group's switches."""
+        spec = self._member.spec
+        assert spec is not None
+        return spec
 
     def report(self) -> Counter[str]:
         """Counters of this rank's queue pairs on trees and rings: packets ``sent`` and ``resent``, ``timeouts``,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -101,8 +102,9 @@ def test_what_never_ends_is_ended(machine: Traces, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "cause"),
     [
-        (("--loss", "1%"), "--loss 1% does not go with --exec, as only the lab's own hosts have faults"),
+        (("--loss", "1%"), "--loss 1% does not go with --exec, as programs' own NICs have no faults"),
         (("--delay", "1ms@h0"), "--delay 1ms@h0 does not go with --exec"),
+        (("--hosts", "h1=softroce", "--delay", "1ms@h0"), "--delay 1ms@h0 does not go with --exec"),
         (("--size", "1M"), "--size does not go with --exec: the programs make the calls"),
         (("--suite",), "--suite or --exec, not both"),
         (("--ranks", "h0", "--ranks", "h1"), "--exec takes --ranks once"),
@@ -112,6 +114,32 @@ def test_options_of_the_labs_own_hosts_are_refused(tmp_path: Path, arguments: tu
     found = lab(tmp_path, "star-2", "--exec", "true", *arguments)
     assert found.returncode == 2
     assert cause in " ".join(found.stderr.split())
+
+
+@pytest.mark.parametrize("collective", ["allreduce", "reduce", "broadcast", "allgather", "barrier"])
+def test_hosts_measure_calls_and_check_them(machine: Traces, tmp_path: Path, collective: str) -> None:
+    sizes = "" if collective == "barrier" else "-b 1K -e 4K"
+    command = f"{sys.executable} -m p4gen host --collective {collective} {sizes} --repeat 2 --root 1"
+    found = lab(tmp_path, "star-3", "--mode", "II", *SMALL, "--exec", command)
+    assert found.returncode == 0, found.stdout + found.stderr
+    lines = [line.split() for line in found.stdout.splitlines() if line.startswith("[0]") and "#" not in line]
+    assert len(lines) == (3 if sizes else 1)
+    assert all(line[-1] == "0" for line in lines)
+    for rank in (1, 2):
+        assert f"[{rank}] rank {rank} (h{rank}): 0 wrong results\n" in found.stdout
+
+
+def test_a_host_says_what_it_lacks(tmp_path: Path) -> None:
+    for words, cause in (
+        (["h0"], "the manager is not given, and P4GEN_MANAGER is not set"),
+        (["h0", "--collective", "barrier", "-b", "1K"], "a barrier has no data: omit --minbytes"),
+        ([], "missing argument 'NAME'"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "p4gen", "host", *words], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 2
+        assert cause in done.stderr
 
 
 def test_the_example_of_quantised_gradients_runs(machine: Traces, tmp_path: Path) -> None:

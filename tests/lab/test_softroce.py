@@ -17,6 +17,16 @@ from p4gen.labs.softroce import guest, images, kernel
 from .labs import BMV2, lab, start, wait_until_up
 from .traces import MARK, Traces
 
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+from pathlib import Path
+import numpy as np
+import p4gen
+
+with p4gen.join(timeout=300) as group:
+    print(group.all_reduce(np.full(3, group.rank + 1, np.int32)))
+    Path(f"written-{group.rank}").write_text(str(group.rank))
+"""
 RIGHT = "every rank's result equals NumPy's"
 
 
@@ -65,6 +75,22 @@ def test_commands_run_in_the_guest(tmp_path: Path, guests: Traces) -> None:
     assert "3 packets transmitted, 3 received, 0% packet loss" in said
     assert said.count("exit status") == 1
     assert "h1: exit status 7" in said
+
+
+@pytest.mark.long
+def test_programs_run_in_guests_and_beside_them(
+    tmp_path: Path, guests: Traces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    (tmp_path / "program.py").write_text(PROGRAM)
+    words = ("--hosts", "h0=softroce", "--loss", "1%@h0", "--seed", "1", "--deadline", "1000")
+    command = "python program.py && p4gen host --group more -b 4K -e 8K --repeat 2 --timeout 300"
+    done = lab(tmp_path, "star-2", "--mode", "III", *words, "--exec", command)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for rank in (0, 1):
+        assert f"[{rank}] [3 3 3]\n" in done.stdout
+        assert (tmp_path / f"written-{rank}").read_text() == str(rank)
+    assert "[1] rank 1 (h1): 0 wrong results" in done.stdout
 
 
 @pytest.mark.long

@@ -1,6 +1,7 @@
 """The user's own program on every host: each process is a rank, and calls ``p4gen.join`` or `torch.distributed`.
 
-Its lines are passed on with the rank in front. The first process that fails has the others end.
+In a guest it finds its working directory and this Python's packages at the same places, and the device. Its lines are
+passed on with the rank in front. The first process that fails has the others end.
 """
 
 from __future__ import annotations
@@ -19,15 +20,24 @@ from rich.console import Console
 from p4gen.host.raw import kernel_sink
 from p4gen.labs.forked import in_network
 from p4gen.labs.network import hostnet
+from p4gen.labs.network.impairments import ALL
 from p4gen.labs.network.outages import fail_links
 from p4gen.labs.prerequisites import interface
 from p4gen.labs.session import Lab
+from p4gen.labs.softroce.ports import DEVICE, GATEWAY, INTERFACE, MANAGER_PORT
+from p4gen.labs.softroce.proxy import PACKAGES
 from p4gen.manager.api import HostAddresses, HostInfo
+from p4gen.records import from_plain
 from p4gen.rocev2.headers import ipv4_text
 
 _HOSTS: Final = Path("/etc/hosts")
 PORT: Final = 29500
 """MASTER_PORT, on rank 0's host; its network is the lab's own."""
+_IN_GUEST: Final = {
+    "P4GEN_MANAGER": f"{GATEWAY}:{MANAGER_PORT}", "P4GEN_VERBS": DEVICE, "PYTHONPATH": f"/p4gen:{PACKAGES}",
+}  # fmt: skip
+_NOT_IN_GUEST: Final = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "LD_PRELOAD", "VIRTUAL_ENV")
+"""What this machine's variables say of it, and not of a guest."""
 _GRACE_S: Final = 15.0
 """Seconds in which the other processes may end by themselves when one has failed."""
 _ENDING_S: Final = 3.0
@@ -39,7 +49,7 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     signal for a process that one has ended."""
     wanted = lab.job.wanted
     for kind, value, place in wanted.impairments:
-        lab.impairments.suffer(place, kind, value)
+        lab.impairments.suffer(place or ALL, kind, value)
     hosts = wanted.ranks or lab.topology.rank_hosts
     found = {host: _configured(lab, host) for host in lab.topology.hosts}
     _name_hosts(lab, found)
@@ -61,7 +71,9 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
 
 def _configured(lab: Lab, host: str) -> HostAddresses:
     """Register a host, and configure its interface. What the kernel would answer to RoCE packets is dropped as long as
-    the lab runs."""
+    the lab runs. A guest has done so itself."""
+    if host in lab.hosts:
+        return from_plain(HostAddresses, lab.hosts[host].hello.result())
     addresses = lab.manager.register_host(HostInfo(host, out_of_order=True))
 
     def configure() -> None:
@@ -80,8 +92,10 @@ def _name_hosts(lab: Lab, found: Mapping[str, HostAddresses]) -> None:
     lines = [f"{text} {host}\n::ffff:{text} {host}.mapped\n" for host, text in texts.items()]
     file.write_text(_HOSTS.read_text(encoding="utf-8") + "".join(lines), encoding="utf-8")
     for host in found:
-        command = [*lab.network.inside(host), "mount", "--bind", str(file), str(_HOSTS)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        # A guest has a file of its own, and does not see this one.
+        command = ["tee", str(_HOSTS)] if host in lab.job.machines else ["mount", "--bind", str(file), str(_HOSTS)]
+        text = file.read_text(encoding="utf-8")
+        done = subprocess.run([*lab.inside(host), *command], input=text, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.stderr.write(f"p4gen: warning: {host} knows no names: {done.stderr.strip()}\n")
 
@@ -107,11 +121,17 @@ class _Program:
 
     def __init__(self, lab: Lab, rank: int, host: str, shared: dict[str, str]) -> None:
         self.rank, self.host = rank, host
-        device = interface(host, 0)
-        own = {"RANK": str(rank), "P4GEN_HOST": host, "P4GEN_INTERFACE": device, "GLOO_SOCKET_IFNAME": device}
+        guest = host in lab.job.machines
+        device = INTERFACE if guest else interface(host, 0)
+        variables = shared | {"RANK": str(rank), "P4GEN_HOST": host, "GLOO_SOCKET_IFNAME": device}
+        variables |= _IN_GUEST if guest else {"P4GEN_INTERFACE": device}
+        command = ["sh", "-c", lab.job.wanted.command]
+        if guest:
+            told = (f"{name}={value}" for name, value in variables.items() if name not in _NOT_IN_GUEST)
+            command = ["env", f"--chdir={os.getcwd()}", *told, *command]
         self._process = subprocess.Popen(
-            [*lab.network.inside(host), "sh", "-c", lab.job.wanted.command],
-            env=shared | own,
+            [*lab.inside(host), *command],
+            env=os.environ if guest else variables,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

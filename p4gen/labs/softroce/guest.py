@@ -18,6 +18,8 @@ from p4gen.labs.softroce.ports import ADDRESS, COMMANDS_PORT, GATEWAY, MAC
 KVM, TCG = "kvm", "tcg"
 MEMORY: Final = 320
 """MiB of a guest."""
+PROGRAM_MEMORY: Final = 2048
+"""MiB of a guest that runs a program of the user's, such as one with PyTorch."""
 ROOM: Final = 64 << 20
 """Bytes of that which a call may take."""
 TAP: Final = "tap0"
@@ -48,18 +50,21 @@ def check() -> None:
         raise MissingToolError(f"Soft-RoCE hosts need {', '.join(lacking)}: {packages.install(*lacking)}")
 
 
-def command(machine: Machine, name: str, requests: int, console: Path) -> list[str]:
+def command(machine: Machine, name: str, requests: int, console: Path, folders: Sequence[str] = ()) -> list[str]:
     """The command that runs the guest ``name`` in the namespace of its host, with the card for data on ``TAP``.
 
     ``requests`` is the descriptor of a stream socket to the guest's program; ``console`` gets the kernel's messages.
+    The guest may mount this machine's ``folders``, each by its place in the sequence (9p); it may write.
     """
     disks = [(file, f"disk{number}") for number, file in enumerate((machine.images.root, machine.layer))]
     offloads = ",".join(f"{name}=off" for name in _OFFLOADS.split())
     forward = f"hostfwd=tcp:127.0.0.1:{COMMANDS_PORT}-{ADDRESS}:{COMMANDS_PORT}"
+    words = f"p4gen.name={name} p4gen.address={ADDRESS}/24 p4gen.mac={MAC}"
     return [
-        *_machine(machine.images, machine.accelerator, f"p4gen.name={name} p4gen.address={ADDRESS}/24 p4gen.mac={MAC}"),
+        *_machine(machine.images, machine.accelerator, words, PROGRAM_MEMORY if folders else MEMORY),
         *("-serial", f"file:{console}"),
         *(word for file, disk in disks for word in _disk(file, disk)),
+        *(word for number, folder in enumerate(folders) for word in _folder(folder, number)),
         *("-chardev", f"socket,id=requests,fd={requests}", "-device", "virtio-serial-device"),
         *("-device", "virtserialport,chardev=requests,name=p4gen"),
         *("-netdev", f"user,id=management,ipv6=off,host={GATEWAY},{forward}"),
@@ -109,13 +114,13 @@ def last_words(console: Path, lines: int = 12) -> Sequence[str]:
     return [*(line for line in found[:-lines] if _PANIC in line), *found[-lines:]]
 
 
-def _machine(images: Images, accelerator: str, words: str) -> list[str]:
+def _machine(images: Images, accelerator: str, words: str, memory: int = MEMORY) -> list[str]:
     """A machine with its kernel, which gets ``words``, and no devices."""
     tcg = accelerator == TCG
     line = f"console=ttyS0 quiet loglevel=5 panic=1 mitigations=off {_clock() if tcg else ''} {words}"
     return [
         *(packages.QEMU, "-accel", "tcg,tb-size=64" if tcg else KVM, "-cpu", "Nehalem,-spec-ctrl" if tcg else "host"),
-        *("-machine", "microvm,acpi=on", "-smp", "1", "-m", str(MEMORY)),
+        *("-machine", "microvm,acpi=on", "-smp", "1", "-m", str(memory)),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
         *("-kernel", str(images.kernel), "-initrd", str(images.initramfs), "-append", line),
     ]
@@ -132,3 +137,9 @@ def _clock() -> str:
 def _disk(file: Path, name: str) -> list[str]:
     drive = f"id={name},file={file},format=raw,if=none,readonly=on"
     return ["-drive", drive, "-device", f"virtio-blk-device,drive={name}"]
+
+
+def _folder(path: str, number: int) -> list[str]:
+    # QEMU reads a comma in a value as two.
+    shared = f"local,id=folder{number},path={path.replace(',', ',,')},security_model=none"
+    return ["-fsdev", shared, "-device", f"virtio-9p-device,fsdev=folder{number},mount_tag={number}"]

@@ -1,6 +1,7 @@
 """p4gen in a guest: ``python3 -m p4gen.labs.softroce.inside``, a rank on the guest's Soft-RoCE device.
 
-The first line of its standard input is the job; then it serves requests as the daemon of any host does.
+The first line of its standard input is the job; then it serves requests as the daemon of any host does. Where the
+user's program has the device, there are none.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Final
 
 from p4gen.errors import FailedError, P4genError
 from p4gen.families import WrittenSpec
@@ -21,7 +24,7 @@ from p4gen.labs.hosts.daemon import MANAGER_S, Daemon
 from p4gen.labs.hosts.requests import Request, serve
 from p4gen.labs.network import hostnet
 from p4gen.labs.softroce.execute import serve_commands
-from p4gen.labs.softroce.ports import GATEWAY, MANAGER_PORT
+from p4gen.labs.softroce.ports import DEVICE, GATEWAY, INTERFACE, MANAGER_PORT
 from p4gen.manager.api import HostAddresses, HostInfo
 from p4gen.manager.ranks.host import Host
 from p4gen.manager.remote.client import ManagerClient
@@ -29,7 +32,8 @@ from p4gen.packetio.ip import ip
 from p4gen.records import from_plain, to_plain
 from p4gen.vocabulary import ProgramSpec
 
-INTERFACE, DEVICE = "data", "rxe0"
+_PIECE: Final = 512 << 10
+"""Bytes of a file that come at once."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,8 @@ class GuestJob:
     name: str
     spec: WrittenSpec
     timeout_ms: float
+    folders: tuple[str, ...]
+    """What the user's program finds here of the lab's machine, at the same places; () if there is none."""
 
 
 class GuestDaemon(Daemon):
@@ -68,6 +74,10 @@ def main() -> int:
         manager.wait(MANAGER_S)
         addresses = manager.register_host(HostInfo(job.name))
         _configure(addresses)
+        if job.folders:
+            _mount(job.folders)
+            serve({}, to_plain(addresses), iter(sys.stdin.readline, ""))
+            return 0
         loop = RealTimeLoop()
         station = VerbsStation(loop, DEVICE, addresses.ip)
         info = station.info()
@@ -87,7 +97,19 @@ def _configure(addresses: HostAddresses) -> None:
     """Configure the card for data, with a Soft-RoCE device on it. Raises ``FailedError``."""
     ip(f"link set {INTERFACE} mtu {hostnet.MTU} up")
     hostnet.configure(INTERFACE, addresses)
-    command = ["rdma", "link", "add", DEVICE, "type", "rxe", "netdev", INTERFACE]
+    _run("rdma", "link", "add", DEVICE, "type", "rxe", "netdev", INTERFACE)
+
+
+def _mount(folders: Sequence[str]) -> None:
+    """Mount folders of the lab's machine. The first one, the working directory, may change; others are read only."""
+    for number, folder in enumerate(folders):
+        more = ",ro,cache=loose" if number else ""
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        _run("mount", "-t", "9p", "-o", f"trans=virtio,version=9p2000.L,msize={_PIECE}{more}", str(number), folder)
+
+
+def _run(*command: str) -> None:
+    """Raises ``FailedError`` with what a command says that fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise FailedError(f"{' '.join(command)}: {done.stderr.strip()}")

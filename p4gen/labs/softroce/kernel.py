@@ -19,7 +19,7 @@ DEFAULT: Final = "6.12"
 KERNEL, INITRAMFS = "vmlinux", "initramfs"
 MODULES: Final = (
     "virtio_pci", "virtio_mmio", "virtio_blk", "virtio_net", "virtio_console", "squashfs", "overlay",
-    "crc32_generic", "crc32_pclmul", "ib_uverbs", "rdma_ucm", "rdma_rxe",
+    "9pnet_virtio", "9p", "crc32_generic", "crc32_pclmul", "ib_uverbs", "rdma_ucm", "rdma_rxe",
 )  # fmt: skip
 
 

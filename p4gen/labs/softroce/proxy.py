@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 from collections import Counter
@@ -41,6 +42,8 @@ from p4gen.records import from_plain, to_plain
 
 CONSOLE: Final = "console.log"
 """In a host's folder: what the guest's kernel and init print, and the errors of p4gen in it."""
+PACKAGES: Final = sysconfig.get_path("purelib")
+"""The folder with this Python's packages. A user's program finds it in a guest, too, as the working directory."""
 READY_S: Final = 240.0
 """Seconds in which a guest is ready, on a machine that starts many."""
 _BRIDGE: Final = "guests"
@@ -171,14 +174,16 @@ def run(job: LabJob, name: str) -> int:
     link = Link(name, interface(name, 0), in_order=job.spec.needs_order)
     relay(MANAGER_PORT, job.scratch / hostnet.MANAGER_SOCKET)
     ours, theirs = socket.socketpair()
-    command = guest.command(job.machines[name], name, theirs.fileno(), console)
+    folders = (os.getcwd(), PACKAGES) if job.wanted.command else ()
+    command = guest.command(job.machines[name], name, theirs.fileno(), console, folders)
     qemu = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(theirs.fileno(),), preexec_fn=_end_with_us)  # noqa: PLW1509
     theirs.close()
     watcher = threading.Thread(target=_watch, args=(qemu, console), daemon=True)
     watcher.start()
     there = Guest(name, ours, watcher.join)  # the watcher ends this process, with a report
     there.listen()
-    there.tell(json.dumps({"name": name, "spec": to_plain(job.spec), "timeout_ms": job.timeout_ms}))
+    told = {"name": name, "spec": to_plain(job.spec), "timeout_ms": job.timeout_ms, "folders": folders}
+    there.tell(json.dumps(told))
     try:
         hello = there.hello.result(READY_S)
     except FutureTimeoutError:

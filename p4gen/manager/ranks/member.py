@@ -26,7 +26,7 @@ from p4gen.manager.api import Code, HostManager, ManagerError, RankConfig, RankR
 from p4gen.manager.ranks.calls import ROOTED, CallResult, RankCall
 from p4gen.manager.ranks.follower import KEPT, Follower
 from p4gen.manager.ranks.ranks import TIMEOUT, group_config, ring_config, tree_configs
-from p4gen.vocabulary import Op
+from p4gen.vocabulary import Op, ProgramSpec
 from p4gen.vocabulary.message import Collective
 
 AHEAD: Final = KEPT // 2
@@ -61,6 +61,8 @@ class Member(Follower):
         self._kept: deque[RankCall] = deque(maxlen=KEPT)
         self._under_way: deque[RankCall | None] = deque()
         """Calls that the communicator is executing, in order; None is a Barrier that was added between them."""
+        self.spec: ProgramSpec | None = None
+        """The program on the tree; None before the group was active."""
         self._unconfirmed = 0
         """Calls on the ring that other ranks may not have begun."""
         self._looks_at: int | None = None
@@ -304,6 +306,7 @@ class Member(Follower):
 
     @override
     def _create(self, config: RankConfig) -> None:
+        self.spec = config.spec
         self._config = group_config(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)
         self._unconfirmed = 0
         if config.ring:
