@@ -20,6 +20,7 @@ from p4gen.host.collectives.arrays import Array, array_type, divide, dtype_of
 from p4gen.host.collectives.plan import GroupConfig
 from p4gen.host.collectives.quantised import Blocks, Fixed, check_quantised
 from p4gen.library.stations import Station
+from p4gen.manager.api import GroupSpec
 from p4gen.manager.ranks.member import Member
 from p4gen.manager.ranks.peers import Card, Peers
 from p4gen.vocabulary import DType, Op, ProgramSpec
@@ -208,6 +209,36 @@ class Communicator:
         """Begin to receive; the future is done when ``room`` has the message."""
         self._check_other(source)
         return self._hand_over(self._connected().receive(source, _bytes(room), tag), Future())
+
+    # --- other ranks ---
+
+    def shrink(self, timeout: float = 60.0) -> tuple[str, ...]:
+        """Go on without the ranks that have gone away; calls fail until all others have called this. Returns the hosts
+        that were left out. Ranks keep their order, and get numbers from 0 on; calls that had ended stay so.
+
+        Only of a group that was created ``elastic``. Raises ``FailedError`` after ``timeout`` seconds, in which no rank
+        has gone away, or others have not called it.
+        """
+        before = self.ranks
+        self._change(timeout, lambda spec: [rank for rank in spec.ranks if rank not in spec.gone] if spec.gone else ())
+        return tuple(rank for rank in before if rank not in self.ranks)
+
+    def grow(self, hosts: Sequence[str], timeout: float = 60.0) -> None:
+        """Take hosts in as further ranks, the last ones. All ranks call this; the hosts call ``p4gen.join`` without
+        ranks. Raises ``FailedError`` after ``timeout`` seconds."""
+        self.barrier(timeout=timeout)
+        self._change(timeout, lambda spec: (*spec.ranks, *hosts))
+
+    def _change(self, timeout: float, wanted: Callable[[GroupSpec], Sequence[str]]) -> None:
+        if self._closed:
+            raise FailedError(f"this rank has left group {self.name}")
+        self.ranks = self._station.change(self._member, time.monotonic() + timeout, wanted)
+        assert self._member.rank is not None
+        self.rank = self._member.rank
+        peers = self._peers
+        if peers is not None:
+            self._station.loop.run_there(lambda: peers.end(f"group {self.name} has other ranks"))
+        self._peers = self._connect()
 
     # --- the end ---
 
@@ -401,6 +432,7 @@ def join(
     interface: str | None = None,
     timer: str | None = None,
     verbs: str | None = None,
+    elastic: bool = False,
     timeout: float = 60.0,
 ) -> Communicator:
     """Become a rank of a group, in this process.
@@ -411,9 +443,10 @@ def join(
     array([1., 1., 1.])
 
     ``ranks`` are the group's hosts in order of rank; rank 0 creates the group. A group that is there already is joined,
-    and stays when its ranks leave; without ``ranks`` (and without P4GEN_RANKS) it has to be there. ``manager`` is the
-    manager's address, ``host`` this host's name there, ``interface`` the network interface, which has the addresses
-    that the manager gives to the host; ``timer`` is the retransmission timer of queue pairs, as ``50ms``. With
+    and stays when its ranks leave; without ``ranks`` (and without P4GEN_RANKS) it has to be there. An ``elastic`` group
+    stays when ranks go away, and can have others (``shrink``, ``grow``). ``manager`` is the manager's address, ``host``
+    this host's name there, ``interface`` the network interface, which has the addresses that the manager gives to the
+    host; ``timer`` is the retransmission timer of queue pairs, as ``50ms``. With
     ``verbs`` a device is the NIC, in place of p4gen's own on the interface: an RNIC, or Linux's ``rxe0``. Variables of
     the environment stand for what is missing: P4GEN_MANAGER, P4GEN_HOST, P4GEN_INTERFACE, P4GEN_TIMER, P4GEN_VERBS,
     P4GEN_RANKS (``h0,h1``); `p4gen lab --exec` sets them.
@@ -426,7 +459,7 @@ def join(
     station = Station.shared(manager, host, interface, timer, verbs)
     try:
         names = station.ranks(ranks)
-        owned = station.create(group, names)
+        owned = station.create(group, names, elastic=elastic)
         member, every = station.member(group, names, max(0.1, until - time.monotonic()))
         return Communicator(station, member, every, owned=owned)
     except BaseException:

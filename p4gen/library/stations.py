@@ -9,7 +9,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Final
@@ -132,13 +132,13 @@ class Station:
             return tuple(text.split(",")) if text else ()
         return tuple(given)
 
-    def create(self, group: str, ranks: Sequence[str]) -> bool:
+    def create(self, group: str, ranks: Sequence[str], *, elastic: bool) -> bool:
         """Create a group, if this host is its rank 0 and there is none. Returns whether it was created. Raises
         ``FailedError``."""
         if not ranks or ranks[0] != self._host.name:
             return False
         problem: ManagerError | None = None
-        for spec in _requests(group, tuple(ranks)):
+        for spec in _requests(group, tuple(ranks), elastic=elastic):
             try:
                 self.manager.init_group(spec)
             except ManagerError as error:
@@ -168,6 +168,25 @@ class Station:
             raise InputError(f"group {group} has the ranks {' '.join(found)}, not {' '.join(ranks)}")
         return member, found
 
+    def change(self, member: Member, until: float, wanted: Callable[[GroupSpec], Sequence[str]]) -> tuple[str, ...]:
+        """Wait until a group has a new term, in which ``wanted`` says of what it was before which ranks it has. The
+        first one of those asks the manager. Returns the ranks. Raises ``FailedError`` when the group has ended, or
+        ``until``, a time by ``time.monotonic``, has passed."""
+        name, term = member.group, member.term
+        while True:
+            spec = self.manager.group(name).spec
+            ranks = tuple(wanted(spec)) if spec.term == term else ()
+            if ranks and ranks[0] == self._host.name:
+                spec = self.manager.set_ranks(name, ranks, term).spec
+            if spec.term > term and (member.ended or member.term == spec.term):
+                break
+            if time.monotonic() > until:
+                raise FailedError(f"group {name} has no other ranks yet: {member.reason or member.state}")
+            time.sleep(_LOOK_S)
+        if member.ended:
+            raise FailedError(member.ended)
+        return spec.ranks
+
     def leave(self, member: Member, patience: float) -> None:
         """Wait until a group that one of its ranks has created is gone, or ``patience`` seconds have passed. Its rank 0
         destroys it."""
@@ -178,10 +197,10 @@ class Station:
             time.sleep(_LOOK_S)
 
 
-def _requests(group: str, ranks: tuple[str, ...]) -> list[GroupSpec]:
+def _requests(group: str, ranks: tuple[str, ...], *, elastic: bool) -> list[GroupSpec]:
     """What to ask the manager for, best first: a queue pair for all calls, or one for each pattern; on a ring of the
     hosts if switches have no place."""
-    kinds = [GroupSpec(group, ranks, sync=sync) for sync in (PsnSync.REFINED, PsnSync.SUBGROUPS)]
+    kinds = [GroupSpec(group, ranks, sync=sync, elastic=elastic) for sync in (PsnSync.REFINED, PsnSync.SUBGROUPS)]
     return kinds + [replace(kind, fallback=True) for kind in kinds if len(ranks) > 1]
 
 

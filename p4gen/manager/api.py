@@ -297,6 +297,16 @@ class Manager(HostManager, Protocol):
         ...
 
     @abstractmethod
+    def set_ranks(self, name: str, ranks: Sequence[str], term: int) -> GroupStatus:
+        """Give a group other ranks, fewer or more, as a new generation and a new term: calls that ranks have not
+        completed fail, those that they have stay completed. ``term`` is the one that the caller knows. The old ranks
+        stay when there is no room, or the group has failed for other reasons.
+
+        Raises ``REFUSED`` for another term, and for ranks that offer memory to switches.
+        """
+        ...
+
+    @abstractmethod
     def move_group(self, name: str, root: str | None = None) -> GroupStatus:
         """Change the tree, as a new generation, rooted at ``root`` or where the policy now puts it."""
         ...

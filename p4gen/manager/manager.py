@@ -10,7 +10,7 @@ from __future__ import annotations
 import concurrent.futures
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -264,6 +264,8 @@ class IncManager(Manager):
         with self._changed:
             self._check_open()
             check(spec, self._ledger.fabric.view)
+            if spec.term != 1 or spec.gone:
+                raise ManagerError(Code.INVALID, f"group {spec.name}: the manager sets terms, and ranks that are gone")
             if spec.name in self._ledger.records:
                 raise ManagerError(Code.EXISTS, f"there is already a group '{spec.name}'")
             record = Record(spec, busy=True)
@@ -290,7 +292,7 @@ class IncManager(Manager):
     def destroy_group(self, name: str) -> None:
         with self._changed:
             self._check_open()
-            record = self._lifecycle.busy(name, GroupState.ACTIVE, GroupState.BROKEN)
+            record = self._lifecycle.busy(name, GroupState.ACTIVE, GroupState.BROKEN, GroupState.FAILED)
         try:
             self._lifecycle.destroy(record)
         finally:
@@ -307,10 +309,21 @@ class IncManager(Manager):
         """If there is no room for both generations at once, the old one goes before the new one is made."""
         return self._again(name, lambda spec: replace(spec, root=root))
 
-    def _again(self, name: str, changed: Callable[[GroupSpec], GroupSpec]) -> GroupStatus:
+    @override
+    def set_ranks(self, name: str, ranks: Sequence[str], term: int) -> GroupStatus:
+        def changed(spec: GroupSpec) -> GroupSpec:
+            if spec.term != term:
+                raise ManagerError(Code.REFUSED, f"group {name} has the ranks of term {spec.term}, not {term}")
+            if spec.memories:
+                raise ManagerError(Code.REFUSED, f"group {name}: its ranks offer memory, and cannot be replaced")
+            return replace(spec, ranks=tuple(ranks), term=term + 1, gone=())
+
+        return self._again(name, changed, GroupState.BROKEN, GroupState.FAILED)
+
+    def _again(self, name: str, changed: Callable[[GroupSpec], GroupSpec], *states: GroupState) -> GroupStatus:
         with self._changed:
             self._check_open()
-            record = self._lifecycle.busy(name, GroupState.ACTIVE)
+            record = self._lifecycle.busy(name, GroupState.ACTIVE, *states)
         try:
             spec = changed(record.spec)
             with self._changed:

@@ -49,6 +49,32 @@ with p4gen.join() as group:
         sys.exit(f"told: {error}")
 """
 
+ELASTIC = """
+import os, signal
+import numpy as np
+import p4gen
+
+def total(group):
+    return f"{group.size}: {group.all_reduce(np.full(1000, group.rank + 1, np.int32))[999]}"
+
+late = os.environ["P4GEN_HOST"] == "h3"  # h3 waits until the others take it in
+with p4gen.join("work", ranks=[] if late else ["h0", "h1", "h2"], elastic=True, timeout=300) as group:
+    if not late:
+        print("sum of", total(group))
+        if group.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        try:
+            for _ in range(100_000):
+                group.all_reduce(np.zeros(10_000, np.int32))
+        except p4gen.FailedError as error:
+            print("told:", error.reason)
+        print("left out:", *group.shrink())
+        print("sum of", total(group))
+        group.grow(["h3"])
+    print("sum of", total(group))
+    print("all", group.all_to_all(np.arange(group.size) + 10 * group.rank).tolist())
+"""
+
 
 def program(folder: Path, text: str) -> str:
     file = folder / "program.py"
@@ -90,6 +116,17 @@ def test_the_death_of_a_rank_ends_the_calls_of_others_by_name(machine: Traces, t
     assert found.stderr.count("h1 has gone away") >= 2
     assert "rank 1 (h1) has failed with status 137" in found.stdout
     assert "exit statuses: h0 1, h1 137, h2 1" in found.stdout
+
+
+def test_a_group_goes_on_without_a_rank_that_has_died_and_takes_in_another_one(machine: Traces, tmp_path: Path) -> None:
+    found = lab(tmp_path, "star-4", "--mode", "III", *SMALL, "--exec", f"{program(tmp_path, ELASTIC)} || true")
+    assert found.returncode == 0, found.stdout + found.stderr
+    for rank, all_to_all in ((0, [0, 10, 20]), (2, [1, 11, 21])):
+        lines = [line.partition("] ")[2] for line in found.stdout.splitlines() if line.startswith(f"[{rank}]")]
+        assert lines[0] == "sum of 3: 6"
+        assert lines[1] == "told: allreduce of group work: h1 has gone away"
+        assert lines[2:] == ["left out: h1", "sum of 2: 3", "sum of 3: 6", f"all {all_to_all}"]
+    assert "[3] sum of 3: 6\n" in found.stdout
 
 
 def test_what_never_ends_is_ended(machine: Traces, tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ addresses = st.builds(HostAddresses, macs, ips, macs)
 group_specs = st.builds(
     GroupSpec, names, st.lists(names, max_size=4).map(tuple), st.none() | names, syncs,
     st.frozensets(collectives, min_size=1), st.none() | small, fallback=st.booleans(), duty=st.floats(0.01, 1.0),
+    elastic=st.booleans(), term=large, gone=st.lists(names, max_size=2).map(tuple),
 )  # fmt: skip
 trees = st.builds(GroupTree, st.dictionaries(names, st.none() | names, max_size=3), seconds)
 group_statuses = st.builds(
@@ -85,7 +86,7 @@ rank_trees = st.builds(RankTree, st.lists(channels, max_size=2).map(tuple), seco
 rank_configs = st.builds(
     RankConfig, names, large, small, small, addresses, st.lists(channels, max_size=3).map(tuple), qps, small, syncs,
     program_specs, st.lists(ring_ends, max_size=4).map(tuple), st.booleans(),
-    st.lists(rank_trees, max_size=2).map(tuple),
+    st.lists(rank_trees, max_size=2).map(tuple), large,
 )  # fmt: skip
 memberships = st.builds(Membership, names, states, large, st.none() | rank_configs, names, st.booleans())
 connection_specs = st.builds(ConnectionSpec, names, names, qps, qps, small, small, small, st.booleans())

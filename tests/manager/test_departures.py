@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from p4gen.manager.api import Code, ManagerError
+from p4gen.manager.api import Code, GroupSpec, GroupState, ManagerError, Membership
 from p4gen.manager.manager import IncManager
 from p4gen.manager.watch import Watch
 
 from .rig import Rig, group, small
+from .test_manager import refused
 
 
 def gone(manager: IncManager, name: str) -> bool:
@@ -64,3 +68,91 @@ def test_the_end_of_a_manager_is_no_departure(host: str) -> None:
         manager.init_group(group("g", "h0", "h1"))
         watch = manager.watch(host)
     assert list(watch)[1:] == []
+
+
+# --- elastic groups ---
+
+
+def elastic(name: str, *hosts: str) -> GroupSpec:
+    return replace(group(name, *hosts), elastic=True)
+
+
+def news_of(watch: Watch, state: GroupState, *, gone: bool = False) -> Membership:
+    return next(news for news in watch if news.state is state and news.gone is gone)
+
+
+def test_an_elastic_group_fails_with_the_names_and_goes_on_without_them() -> None:
+    rig = Rig("star-4", small(), away=0.05)
+    with rig.register() as manager:
+        manager.init_group(elastic("g", "h0", "h1", "h2", "h3"))
+        watches = {host: manager.watch(host) for host in rig.topology.hosts}
+        assert news_of(watches["h2"], GroupState.ACTIVE).config is not None
+        watches["h1"].close()
+        assert news_of(watches["h2"], GroupState.FAILED).reason == "h1 has gone away"
+        rig.wait(lambda: manager.group("g").spec.gone == ("h1",))
+        assert manager.group("g").switches == ()
+        rig.check()  # it holds nothing
+        watches["h3"].close()
+        rig.wait(lambda: manager.group("g").reason == "h1, h3 have gone away")
+        status = manager.set_ranks("g", ("h0", "h2"), 1)
+        assert (status.state, status.spec.term, status.spec.gone) == (GroupState.ACTIVE, 2, ())
+        config = news_of(watches["h2"], GroupState.ACTIVE).config
+        assert config is not None
+        assert (config.rank, config.size, config.term) == (1, 2, 2)
+        rig.check()
+
+
+def test_hosts_that_are_no_longer_ranks_are_told_and_others_join() -> None:
+    rig = Rig("star-4", small())
+    with rig.register() as manager:
+        manager.init_group(elastic("g", "h0", "h1"))
+        watches = {host: manager.watch(host) for host in rig.topology.hosts}
+        for ranks in (("h0", "h1", "h2"), ("h2", "h3")):
+            term = manager.group("g").spec.term
+            assert manager.set_ranks("g", ranks, term).spec.ranks == ranks
+            rig.check()
+        for host in ("h0", "h1"):
+            assert news_of(watches[host], GroupState.ACTIVE, gone=True).reason == "it has other ranks"
+        config = news_of(watches["h3"], GroupState.ACTIVE).config
+        assert config is not None
+        assert (config.rank, config.term) == (1, 3)
+
+
+def test_other_ranks_are_refused_and_the_old_ones_stay() -> None:
+    rig = Rig("star-4", small())
+    with rig.register() as manager:
+        before = manager.init_group(elastic("g", "h0", "h1"))
+        refused(Code.REFUSED, manager.set_ranks, "g", ("h0", "h2"), 2)
+        refused(Code.INVALID, manager.set_ranks, "g", ("h0", "h0"), 1)
+        refused(Code.INVALID, manager.set_ranks, "g", ("h0", "h9"), 1)
+        refused(Code.NOT_FOUND, manager.set_ranks, "other", ("h0", "h2"), 1)
+        refused(Code.INVALID, manager.init_group, replace(elastic("h", "h0", "h1"), term=2))
+        refused(Code.INVALID, manager.init_group, replace(elastic("h", "h0", "h1"), gone=("h1",)))
+        assert manager.group("g") == before
+        rig.check()
+
+
+def test_a_group_whose_ranks_have_all_gone_is_destroyed() -> None:
+    rig = Rig("star-4", small(), away=0.05)
+    with rig.register() as manager:
+        manager.init_group(elastic("g", "h0", "h1"))
+        watches = [manager.watch(host) for host in ("h0", "h1")]
+        watches[0].close()
+        rig.wait(lambda: manager.group("g").state is GroupState.FAILED)
+        watches[1].close()
+        rig.wait(lambda: gone(manager, "g"))
+        rig.check()
+
+
+def test_a_manager_that_starts_again_knows_who_has_gone(tmp_path: Path) -> None:
+    rig = Rig("star-4", small(), tmp_path / "db", away=0.05)
+    with rig.register() as manager:
+        manager.init_group(elastic("g", "h0", "h1", "h2"))
+        manager.watch("h1").close()
+        rig.wait(lambda: manager.group("g").state is GroupState.FAILED)
+    rig.again()
+    with rig.register() as manager:
+        found = manager.group("g")
+        assert (found.state, found.spec.gone, found.reason) == (GroupState.FAILED, ("h1",), "h1 has gone away")
+        assert manager.set_ranks("g", ("h0", "h2"), 1).state is GroupState.ACTIVE
+        rig.check()

@@ -58,7 +58,7 @@ def test_what_has_another_shape_in_messages() -> None:
     status = api.GroupStatus(spec, GroupState.BROKEN, 7, "why", {"s0": None, "s1": "s0"}, {"s0": 8})
     assert to_message(status) == pb.GroupStatus(
         spec=pb.GroupSpec(
-            name="g", ranks=["h1", "h0"], root="s0", sync=pb.PsnSync.SUBGROUPS, duty=1.0,
+            name="g", ranks=["h1", "h0"], root="s0", sync=pb.PsnSync.SUBGROUPS, duty=1.0, term=1,
             collectives=[pb.Collective.ALLREDUCE, pb.Collective.BARRIER],
         ),
         state=pb.GroupState.BROKEN, generation=7, reason="why",

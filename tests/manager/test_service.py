@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -101,6 +101,9 @@ class FakeManager:
     def move_group(self, name: str, root: str | None = None) -> GroupStatus:
         return self._asked("move_group", name, root)  # type: ignore[no-any-return]
 
+    def set_ranks(self, name: str, ranks: Sequence[str], term: int) -> GroupStatus:
+        return self._asked("set_ranks", name, ranks, term)  # type: ignore[no-any-return]
+
     def register_connection(self, spec: ConnectionSpec) -> ConnectionStatus:
         return self._asked("register_connection", spec)  # type: ignore[no-any-return]
 
@@ -175,6 +178,7 @@ CALLS: list[tuple[str, tuple[st.SearchStrategy[Any], ...], st.SearchStrategy[Any
     ("init_group", (samples.group_specs,), samples.group_statuses),
     ("destroy_group", (samples.names,), st.none()),
     ("resize_group", (samples.names, samples.small), samples.group_statuses),
+    ("set_ranks", (samples.names, st.tuples(samples.names), samples.large), samples.group_statuses),
     ("move_group", (samples.names, st.none() | samples.names), samples.group_statuses),
     ("group", (samples.names,), samples.group_statuses),
     ("groups", (), st.lists(samples.group_statuses, max_size=3)),
@@ -216,6 +220,7 @@ REQUESTS: list[Callable[[ManagerClient], Any]] = [
     lambda c: c.destroy_group("g"),
     lambda c: c.resize_group("g", 8),
     lambda c: c.move_group("g"),
+    lambda c: c.set_ranks("g", ("h0",), 1),
     lambda c: c.group("g"),
     lambda c: c.groups(),
     lambda c: c.status(),

@@ -1,4 +1,5 @@
-"""Hosts that have gone: their groups are destroyed, so that the calls of the other ranks end, and say why.
+"""Hosts that have gone: their groups are destroyed, or fail if they are elastic. The calls of the other ranks end, and
+say why.
 
 A host follows its groups with a watch. When its process ends, so does the watch. A host that has lost only its
 connection watches again at once.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from dataclasses import replace
 from typing import Final
 
 from p4gen.manager.api import GroupState, ManagerError
@@ -17,12 +19,12 @@ from p4gen.manager.store.ledger import Ledger
 from p4gen.manager.store.store import ClosedError
 
 LOGGER = logging.getLogger("p4gen.manager")
-AWAY: Final = 5.0
+AWAY: Final = 4.0
 """Seconds without a watch after which a host has gone."""
 
 
 class Departures:
-    """A thread that destroys the groups of hosts that have been without a watch for ``away`` seconds."""
+    """A thread that ends the groups of hosts that have been without a watch for ``away`` seconds."""
 
     def __init__(self, ledger: Ledger, lifecycle: Lifecycle, away: float = AWAY) -> None:
         self._ledger, self._lifecycle, self._away = ledger, lifecycle, away
@@ -52,7 +54,7 @@ class Departures:
                     return
                 groups = [(name, host) for name, r in ledger.records.items() for host in r.spec.ranks if host in hosts]
             for group, host in groups:
-                self._end(group, f"{host} has gone away")
+                self._end(group, host)
 
     def _gone(self) -> set[str]:
         """Hosts that have now been away for long enough; they are told of once."""
@@ -62,14 +64,23 @@ class Departures:
             del left[host]
         return hosts
 
-    def _end(self, group: str, reason: str) -> None:
+    def _end(self, group: str, host: str) -> None:
+        """An elastic group stays as long as some of its ranks do."""
         try:
             with self._ledger.changed:
-                record = self._lifecycle.busy(group, GroupState.ACTIVE, GroupState.BROKEN)
-                record.reason = reason
+                record = self._lifecycle.busy(group, GroupState.ACTIVE, GroupState.BROKEN, GroupState.FAILED)
             try:
-                LOGGER.warning("group %s is destroyed: %s", group, reason)
-                self._lifecycle.destroy(record)
+                gone = (*(each for each in record.spec.gone if each != host), host)
+                reason = f"{', '.join(gone)} {'has' if len(gone) == 1 else 'have'} gone away"
+                stays = record.spec.elastic and not set(record.spec.ranks) <= set(gone)
+                LOGGER.warning("group %s %s: %s", group, "fails" if stays else "is destroyed", reason)
+                if stays:
+                    with self._ledger.changed:
+                        record.spec = replace(record.spec, gone=gone)
+                        self._lifecycle.uproot(record, reason, GroupState.FAILED)
+                else:
+                    record.reason = reason
+                    self._lifecycle.destroy(record)
             finally:
                 self._lifecycle.idle(record)
         except (ManagerError, ClosedError) as error:

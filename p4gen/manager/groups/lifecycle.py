@@ -205,10 +205,10 @@ class Lifecycle:
         self._ledger.to_ring(record, spec, reason)
         return self.uninstall(*old)
 
-    def uproot(self, record: Record, reason: str) -> None:
+    def uproot(self, record: Record, reason: str, state: GroupState = GroupState.BROKEN) -> None:
         """Record that a group currently has no place, and uninstall it. The ledger's lock is held."""
         old = (record.key, record.placed)
-        self._ledger.break_(record, reason)
+        self._ledger.break_(record, reason, state)
         self.uninstall(*old)
 
     def destroy(self, record: Record) -> None:

@@ -29,6 +29,8 @@ class GroupState(StrEnum):
     BROKEN = "broken"
     """There is currently no tree for it; it is placed again automatically when there is one."""
     REMOVING = "removing"
+    FAILED = "failed"
+    """Ranks have gone away. Its calls fail until it has other ranks (``GroupSpec.elastic``)."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,8 @@ class RankConfig:
     """Whether rank 0 asks the manager before each call (``HostManager.begin_call``)."""
     trees: tuple[RankTree, ...] = ()
     """All trees of a group with several. Then ``channels`` has none."""
+    term: int = 1
+    """The number of the group's set of ranks (``GroupSpec.term``)."""
 
     @property
     def qps(self) -> tuple[int, ...]:

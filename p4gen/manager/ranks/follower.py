@@ -51,6 +51,12 @@ class Follower(ABC):
         """Whether all ranks are ready, so that calls are made."""
         self._ended = ""
         """Why no more calls are possible; "" while they are."""
+        self._failed = ""
+        """Why calls fail until the group has other ranks; "" while they do not."""
+        self._term = 1
+        """The set of ranks whose calls ``completed`` counts."""
+        self._earlier = 0
+        """Number of calls that were completed in earlier terms, and that ``completed`` no longer counts."""
         self._at_end: list[Callable[[str], None]] = []
         self._past: Counter[str] = Counter()
         """Counters of queue pairs that were destroyed."""
@@ -67,6 +73,11 @@ class Follower(ABC):
     def size(self) -> int | None:
         """The number of ranks; None before the group was active."""
         return None if self._last is None else self._last.size
+
+    @property
+    def term(self) -> int:
+        """The number of the newest set of ranks of which this rank is one (``GroupSpec.term``)."""
+        return 1 if self._last is None else self._last.term
 
     @property
     def ended(self) -> str:
@@ -130,22 +141,31 @@ class Follower(ABC):
         elif news.config is not None and (problem := self._unfit(news.config)):
             self.end(problem)
         elif news.state is GroupState.ACTIVE and news.config is not None:
+            if self._last is not None and news.config.term != self._last.term:
+                self._fail("the group has other ranks")
+            self._failed = ""
             self._wanted = self._last = news.config
             if self._joined is None or news.config.generation != self.generation:
                 self._leave()
                 self._join(news.config)
+        elif news.state is GroupState.FAILED:
+            self._fail(news.reason)
         elif news.state in (GroupState.BROKEN, GroupState.REMOVING):
             self._wanted = None
             self._leave()
+
+    def _fail(self, reason: str) -> None:
+        """Fail all calls, until the group has other ranks."""
+        self._failed, self._wanted = reason, None
+        self._leave()
+        self._fail_waiting(reason)
 
     def end(self, reason: str) -> None:
         """End the rank: waiting calls fail, and so do later ones."""
         if self._ended:
             return
         self._ended = reason
-        self._wanted = None
-        self._leave()
-        self._fail_waiting(reason)
+        self._fail(reason)
         for action in self._at_end:
             action(reason)
 
@@ -190,6 +210,9 @@ class Follower(ABC):
         config, first = ready
         if config is not self._joined:
             return
+        if config.term != self._term:  # all ranks count on from the same number, which is that of the newest one
+            self._earlier += self.completed - first
+            self._term, self.completed = config.term, first
         self._running = True
         self._go_on(self.completed - first)
         self._watch_counters()
@@ -219,7 +242,9 @@ class Follower(ABC):
         if self._joined is not None:
             counts += _counted(self._pairs())
         dropped = {reason: count for reason, count in self._nic.nic.dropped.items() if reason not in _NOT_OURS}
-        return RankReport(self.group, self.rank or 0, self.completed, self._data_bytes, **counts, dropped=dropped)
+        return RankReport(
+            self.group, self.rank or 0, self._earlier + self.completed, self._data_bytes, **counts, dropped=dropped
+        )
 
     def _watch_counters(self) -> None:
         if not self._report_set:

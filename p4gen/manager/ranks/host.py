@@ -198,12 +198,13 @@ class Host:
                     self._ask(group, member)
 
     def _ask(self, group: str, member: Follower) -> None:
-        """End a group that was destroyed while the manager was not reachable."""
+        """End a group that was destroyed, or got other ranks, while the manager was not reachable."""
         try:
-            self._manager.group(group)
+            gone = self.name not in self._manager.group(group).spec.ranks
         except ManagerError as error:
-            if error.code is Code.NOT_FOUND:
-                self._loop.call_soon_threadsafe(self._report_gone, member)
+            gone = error.code is Code.NOT_FOUND
+        if gone:
+            self._loop.call_soon_threadsafe(self._report_gone, member)
 
     def _send_reports(self) -> None:
         while (report := self._reports.get()) is not None:

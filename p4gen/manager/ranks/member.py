@@ -154,8 +154,8 @@ class Member(Follower):
     # --- on the loop: calls ---
 
     def _add(self, call: RankCall) -> None:
-        if self._ended:
-            call.fail(f"{call.collective} of group {self.group}: {self._ended}")
+        if self._ended or self._failed:
+            call.fail(f"{call.collective} of group {self.group}: {self._ended or self._failed}")
             return
         self._queue.append(call)
         self._limit(call)

@@ -31,6 +31,7 @@ def rank_config(record: Record, rank: int, fabric: Fabric) -> RankConfig:
             slots=0,
             sync=record.spec.sync,
             spec=program,
+            term=record.spec.term,
             leased=record.home is not None,
             ring=ring_ends(record.ring, rank, addresses.gateway, ips),
         )
@@ -51,6 +52,7 @@ def rank_config(record: Record, rank: int, fabric: Fabric) -> RankConfig:
         slots=min(context.slots for _, context in placed.contexts),
         sync=record.spec.sync,
         spec=view.specs[first.key.switch],
+        term=record.spec.term,
         leased=record.home is not None,
         trees=tuple(map(RankTree, each, placed.rates)),
     )

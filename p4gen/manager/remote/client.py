@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import grpc
@@ -125,6 +125,10 @@ class ManagerClient(Manager):
     @override
     def move_group(self, name: str, root: str | None = None) -> GroupStatus:
         return self._group("MoveGroup", lambda: pb.MoveGroupRequest(name=name, root=root))
+
+    @override
+    def set_ranks(self, name: str, ranks: Sequence[str], term: int) -> GroupStatus:
+        return self._group("SetRanks", lambda: pb.SetRanksRequest(name=name, ranks=ranks, term=term))
 
     @override
     def group(self, name: str) -> GroupStatus:

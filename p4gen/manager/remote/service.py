@@ -27,8 +27,8 @@ OURS = ("p4gen-manager", "v1")
 """Metadata that marks errors of the manager, because gRPC itself uses some of the same codes."""
 LOGGER = logging.getLogger("p4gen.manager")
 _LOGGED = (
-    "RegisterSwitch", "RegisterHost", "InitGroup", "DestroyGroup", "ResizeGroup", "MoveGroup", "RegisterConnection",
-    "ReleaseConnection", "SprayConnection",
+    "RegisterSwitch", "RegisterHost", "InitGroup", "DestroyGroup", "ResizeGroup", "MoveGroup", "SetRanks",
+    "RegisterConnection", "ReleaseConnection", "SprayConnection",
 )  # fmt: skip
 """Requests that change registrations, groups or connections; they are logged."""
 _THREADS = 1024
@@ -77,6 +77,7 @@ class ManagerServer:
             "DestroyGroup": (pb.DestroyGroupRequest, self._destroy_group),
             "ResizeGroup": (pb.ResizeGroupRequest, self._resize_group),
             "MoveGroup": (pb.MoveGroupRequest, self._move_group),
+            "SetRanks": (pb.SetRanksRequest, self._set_ranks),
             "GetGroup": (pb.GetGroupRequest, self._get_group),
             "ListGroups": (pb.ListGroupsRequest, self._list_groups),
             "RegisterConnection": (pb.ConnectionSpec, self._register_connection),
@@ -117,6 +118,9 @@ class ManagerServer:
     def _move_group(self, request: Any) -> Any:
         root = request.root if request.HasField("root") else None
         return to_message(self._manager.move_group(request.name, root))
+
+    def _set_ranks(self, request: Any) -> Any:
+        return to_message(self._manager.set_ranks(request.name, tuple(request.ranks), request.term))
 
     def _get_group(self, request: Any) -> Any:
         return to_message(self._manager.group(request.name))

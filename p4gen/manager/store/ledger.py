@@ -103,9 +103,9 @@ class Ledger:
             if other:  # switches and hosts have to register again
                 self.store.drop_nodes()
             for name, group in stored.groups.items():
-                known = group.state in (GroupState.ACTIVE, GroupState.BROKEN)
+                known = group.state in (GroupState.ACTIVE, GroupState.BROKEN, GroupState.FAILED)
                 for generation in group.placements:
-                    if not known or group.state is GroupState.BROKEN or generation != group.generation:
+                    if not known or group.state is not GroupState.ACTIVE or generation != group.generation:
                         self.store.drop_placement(name, generation)
                 if not known:
                     self.store.drop_group(name)
@@ -295,7 +295,8 @@ class Ledger:
             for where in {(h.switch, h.kind, h.pipeline, h.epoch) for h in helds}:
                 switch, kind, pipeline, epoch = where
                 self.store.put_epochs(switch, kind, pipeline, epoch, histories[switch].seen(kind, pipeline, epoch))
-        record.spec, record.state, record.generation, record.reason = spec, GroupState.ACTIVE, record.last, ""
+        others = self._adopt(record, spec)
+        record.state, record.generation, record.reason = GroupState.ACTIVE, record.last, ""
         record.placed, record.pending, record.ring = record.pending, None, None
         self.stamp += 1
         record.lost, record.agreed, record.delay = False, None, 0.0
@@ -303,7 +304,7 @@ class Ledger:
         assert record.placed is not None
         on = " and on ".join(", ".join(part.addresses) for part in record.placed.parts)
         LOGGER.info("group %s: generation %d is active on %s", spec.name, record.generation, on)
-        self._tell(record)
+        self._tell(record, others)
 
     def abandon(self, record: Record) -> None:
         """Record that the pending placement is given up."""
@@ -328,7 +329,7 @@ class Ledger:
         except NoRoomError as error:
             lacks = [f"no ring: {diagnostic.message}" for diagnostic in error.diagnostics]
             raise ManagerError(Code.NO_ROOM, "\n".join([*reason.splitlines(), *lacks])) from error
-        record.spec, generation = spec, record.last + 1
+        others, generation = self._adopt(record, spec), record.last + 1
         with self.store.transaction():
             self.store.put_group(record.row(GroupState.ACTIVE, generation, generation, reason))
             if record.placed is not None:
@@ -343,7 +344,15 @@ class Ledger:
         if freed and any(each.waits for each in self.records.values()):
             self.version += 1  # one of them may find a place now
         LOGGER.info("group %s: generation %d is on a ring", spec.name, generation)
-        self._tell(record)
+        self._tell(record, others)
+
+    def _adopt(self, record: Record, spec: GroupSpec) -> set[str]:
+        """Have a group be what a request says. Returns the hosts that are no longer its ranks."""
+        others = set(record.spec.ranks) - set(spec.ranks)
+        if spec.term != record.spec.term:
+            record.reports = {}
+        record.spec = spec
+        return others
 
     def settle_home(self, record: Record, home: IncTree) -> None:
         """Record the tree whose switches a group gets by leases from now on."""
@@ -359,19 +368,19 @@ class Ledger:
         else:
             self.store.put_ring(record.spec.name, ring, next_qp)
 
-    def break_(self, record: Record, reason: str) -> None:
-        """Record that there is currently no place for a group."""
+    def break_(self, record: Record, reason: str, state: GroupState) -> None:
+        """Record that there is currently no place for a group, which is broken or has failed."""
         with self.store.transaction():
-            self.store.put_group(record.row(GroupState.BROKEN, record.last, record.last, reason))
+            self.store.put_group(record.row(state, record.last, record.last, reason))
             if record.placed is not None:
                 self.store.drop_placement(*record.key)
             self._store_ring(record, StoredRing())
-        news = record.state is not GroupState.BROKEN or record.reason != reason
-        record.state, record.reason, record.generation = GroupState.BROKEN, reason, record.last
+        news = record.state is not state or record.reason != reason
+        record.state, record.reason, record.generation = state, reason, record.last
         record.placed, record.ring, record.home, record.lease, record.lost = None, None, None, None, False
         self.stamp += 1
         if news:
-            LOGGER.info("group %s is broken: %s", record.spec.name, "; ".join(reason.splitlines()))
+            LOGGER.info("group %s is %s: %s", record.spec.name, state, "; ".join(reason.splitlines()))
             self._tell(record)
 
     def mark_removing(self, record: Record) -> None:
@@ -439,10 +448,15 @@ class Ledger:
         """All open watches, of all hosts."""
         return [watch for some in self._watches.values() for watch in some]
 
-    def _tell(self, record: Record, *, gone: bool = False) -> None:
+    def _tell(self, record: Record, others: Iterable[str] = (), *, gone: bool = False) -> None:
+        """Tell a group's hosts its state, and ``others`` that they are no longer its ranks."""
         for host in record.spec.ranks:
             for watch in self._watches.get(host, ()):
                 watch.put(self._membership(record, host, gone=gone))
+        left = Membership(record.spec.name, record.state, record.generation, None, "it has other ranks", gone=True)
+        for host in others:
+            for watch in self._watches.get(host, ()):
+                watch.put(left)
         self.changed.notify_all()
 
     def _membership(self, record: Record, host: str, *, gone: bool = False) -> Membership:

@@ -85,6 +85,8 @@ def check(spec: GroupSpec, view: View) -> None:
     problems += GroupRequest(spec.ranks, collectives=spec.collectives, memories=spec.memories).problems()
     if spec.fallback and spec.memories:
         problems.append("ranks that offer their memory to switches cannot call on a ring (fallback)")
+    if spec.elastic and spec.memories:
+        problems.append("ranks that offer their memory to switches cannot be replaced (elastic)")
     if spec.fallback and len(spec.ranks) < 2:
         problems.append("a ring needs at least two ranks (fallback)")
     if not 0 < spec.duty <= 1:  # NaN is refused, too

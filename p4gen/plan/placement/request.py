@@ -57,6 +57,12 @@ class GroupSpec:
     """Whether its calls run on a ring of its hosts while there is no place for it."""
     duty: float = field(default=1.0, metadata={"later": True})
     """The share of the time in which it communicates: its demand on switches that it shares by leases."""
+    elastic: bool = field(default=False, metadata={"later": True})
+    """Whether it stays when ranks go away: its calls fail, until it has other ranks. Other groups are destroyed."""
+    term: int = field(default=1, metadata={"later": True})
+    """The number of its set of ranks, counted from 1; the manager's."""
+    gone: tuple[str, ...] = field(default=(), metadata={"later": True})
+    """Its ranks that have gone away; the manager's."""
 
 
 @dataclass(frozen=True)
