@@ -34,7 +34,7 @@ from p4gen.labs.prompt.prompt import PROMPT
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = {path.name: path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
-COPIED = ("examples", "tests/docs", "tests/stf", "topologies")
+COPIED = ("examples", "scripts", "tests/docs", "tests/stf", "topologies")
 """What commands read of a checkout."""
 INSIDE = {"p4.md": "tests/docs"}
 """Where a document's commands run, if not at the top of a checkout."""

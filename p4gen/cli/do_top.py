@@ -41,9 +41,9 @@ _COLUMNS = {
 _WARN = ("resent", "timeouts")
 
 
-def do(manager: str | None, interval: float | None, once: bool, as_json: bool) -> None:
+def do(manager: str | None, tls: Path | None, interval: float | None, once: bool, as_json: bool) -> None:
     """Run the command with these options."""
-    with ManagerClient(address_of(manager), timeout=_ANSWER_S) as client:
+    with ManagerClient(address_of(manager), timeout=_ANSWER_S, tls=tls) as client:
         try:
             if as_json:
                 _print_json(client, None if once else interval)

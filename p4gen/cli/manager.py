@@ -25,12 +25,18 @@ PLAN = "P4GEN_PLAN"
         ("--topology tree-3-2 --db groups.db", "groups on a known topology, kept in a file"),
         ("--topology leaf-spine --policy aro --plan plan.json", "trees as fast as their links allow"),
         ("--listen unix:/run/p4gen.sock", "at a unix socket, with the switches that register"),
+        ("--listen unix:/run/p4gen.sock --listen 0.0.0.0:9560 --tls /etc/p4gen/tls", "for other machines, too"),
     ]
 )
 @click.option(
-    "--listen", "address", type=ADDRESS, default=DEFAULT_ADDRESS,
-    help=f"Where the service listens; port 0 takes a free one; unix:PATH works too.  [{DEFAULT_ADDRESS}]",
+    "--listen", "addresses", type=ADDRESS, multiple=True, default=(DEFAULT_ADDRESS,),
+    help=f"Where the service listens; port 0 takes a free one; unix:PATH is for its user alone.  [{DEFAULT_ADDRESS}]",
 )  # fmt: skip
+@click.option(
+    "--tls", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
+    help="Its ca.crt, tls.crt, tls.key; clients at HOST:PORT need a certificate of that authority.",
+)  # fmt: skip
+@click.option("--insecure", is_flag=True, help="Allow addresses without TLS that other machines can reach.")
 @click.option("--topology", type=TOPOLOGY, help="A YAML file or a name; default: what switches and hosts report.")
 @click.option(
     "--db", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
@@ -52,7 +58,9 @@ PLAN = "P4GEN_PLAN"
 @click.option("--log-file", metavar="FILE", type=click.Path(path_type=Path), help="[standard error]")
 @click.option("--until-eof", is_flag=True, hidden=True)
 def command(
-    address: str,
+    addresses: tuple[str, ...],
+    tls: Path | None,
+    insecure: bool,
     topology: str | None,
     db: Path | None,
     policy: str | None,
@@ -82,9 +90,9 @@ def command(
     log = logging.getLogger("p4gen.manager")
     with (
         logging_to(log_file, log, logging.INFO),
-        running_manager(address, topology, db, policy, interval, replan=moving) as server,
+        running_manager(addresses, topology, db, policy, interval, replan=moving, tls=tls, insecure=insecure) as server,
     ):
-        click.echo(f"listening at {server.address}")
+        click.echo(f"listening at {', '.join(server.addresses)}")
         sys.stdout.flush()
         if until_eof:
             threading.Thread(target=_stop_with_parent, args=(ending,), daemon=True).start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -19,6 +20,12 @@ from p4gen.cli.verb import FiniteRange, verb
     ]
 )
 @click.option("--manager", type=ADDRESS, help=f"Address of the manager.  [${MANAGER_VARIABLE}, else the running lab's]")
+@click.option(
+    "--tls",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="One's ca.crt, tls.crt, tls.key, for a manager that asks for a certificate.  [$P4GEN_TLS]",
+)
 @click.option(
     "--interval",
     metavar="S",

@@ -432,6 +432,7 @@ def join(
     interface: str | None = None,
     timer: str | None = None,
     verbs: str | None = None,
+    tls: str | None = None,
     elastic: bool = False,
     timeout: float = 60.0,
 ) -> Communicator:
@@ -446,17 +447,17 @@ def join(
     and stays when its ranks leave; without ``ranks`` (and without P4GEN_RANKS) it has to be there. An ``elastic`` group
     stays when ranks go away, and can have others (``shrink``, ``grow``). ``manager`` is the manager's address, ``host``
     this host's name there, ``interface`` the network interface, which has the addresses that the manager gives to the
-    host; ``timer`` is the retransmission timer of queue pairs, as ``50ms``. With
-    ``verbs`` a device is the NIC, in place of p4gen's own on the interface: an RNIC, or Linux's ``rxe0``. Variables of
-    the environment stand for what is missing: P4GEN_MANAGER, P4GEN_HOST, P4GEN_INTERFACE, P4GEN_TIMER, P4GEN_VERBS,
-    P4GEN_RANKS (``h0,h1``); `p4gen lab --exec` sets them.
+    host; ``timer`` is the retransmission timer of queue pairs, as ``50ms``. With ``verbs`` a device is the NIC, in
+    place of p4gen's own on the interface: an RNIC, or Linux's ``rxe0``. ``tls`` is the folder of the certificate for a
+    manager that asks for one. Variables of the environment stand for what is missing: P4GEN_MANAGER, P4GEN_HOST,
+    P4GEN_INTERFACE, P4GEN_TIMER, P4GEN_VERBS, P4GEN_TLS, P4GEN_RANKS (``h0,h1``); `p4gen lab --exec` sets them.
 
     Needs root, for packet sockets; with ``verbs``, pyverbs instead. Raises ``InputError`` for what is missing or
     unknown, ``FailedError`` when the group cannot be created, or this host is not in an active group within ``timeout``
     seconds.
     """
     until = time.monotonic() + timeout
-    station = Station.shared(manager, host, interface, timer, verbs)
+    station = Station.shared(manager, host, interface, timer, verbs, tls)
     try:
         names = station.ranks(ranks)
         owned = station.create(group, names, elastic=elastic)

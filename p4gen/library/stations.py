@@ -26,6 +26,7 @@ from p4gen.manager.ranks.host import Host
 from p4gen.manager.ranks.member import Member
 from p4gen.manager.ranks.ranks import TIMEOUT
 from p4gen.manager.remote.client import ManagerClient
+from p4gen.manager.remote.tls import VARIABLE
 from p4gen.packetio import PacketSocket, longest_frame
 from p4gen.rocev2.headers import ipv4_text, mac_text
 from p4gen.vocabulary import units
@@ -40,11 +41,13 @@ class Station:
     _all: ClassVar[dict[tuple[str, str], Station]] = {}
     _lock: ClassVar[threading.RLock] = threading.RLock()
 
-    def __init__(self, address: str, host: str, interface: str | None, timer: str | None, verbs: str | None) -> None:
+    def __init__(
+        self, address: str, host: str, interface: str | None, timer: str | None, verbs: str | None, tls: str | None
+    ) -> None:
         self._users = 0
         self._key = address, host
         with contextlib.ExitStack() as opened:
-            self.manager = opened.enter_context(ManagerClient(address))
+            self.manager = opened.enter_context(ManagerClient(address, tls=tls))
             # Our NIC keeps packets that come out of order; what a device does, it says below.
             info = HostInfo(host, out_of_order=not verbs)
             self.addresses: HostAddresses = self.manager.register_host(info)
@@ -96,7 +99,13 @@ class Station:
 
     @classmethod
     def shared(
-        cls, manager: str | None, host: str | None, interface: str | None, timer: str | None, verbs: str | None
+        cls,
+        manager: str | None,
+        host: str | None,
+        interface: str | None,
+        timer: str | None,
+        verbs: str | None,
+        tls: str | None,
     ) -> Station:
         """The host of this name, for one more user. Raises ``InputError`` for what is missing or unknown."""
         key = _given(manager, "manager", "P4GEN_MANAGER"), _given(host, "host", "P4GEN_HOST")
@@ -106,9 +115,12 @@ class Station:
                 given = (
                     value or os.environ.get(variable)
                     for value, variable in (
-                        (interface, "P4GEN_INTERFACE"), (timer, "P4GEN_TIMER"), (verbs, "P4GEN_VERBS"),
+                        (interface, "P4GEN_INTERFACE"),
+                        (timer, "P4GEN_TIMER"),
+                        (verbs, "P4GEN_VERBS"),
+                        (tls, VARIABLE),
                     )
-                )  # fmt: skip
+                )
                 station = cls._all[key] = cls(*key, *given)
             station._users += 1
             return station

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from p4gen.manager.api import Agent, SwitchInfo
 from p4gen.manager.manager import IncManager
 from p4gen.manager.remote.service import ManagerServer
+from p4gen.manager.remote.tls import check_exposed, read_identity
 from p4gen.manager.switches.agent import IncAgent
 from p4gen.manager.switches.linkstate import LinkMonitor
 from p4gen.manager.switches.ticks import INTERVAL_S, TickSender
@@ -22,20 +23,26 @@ LOGGER = logging.getLogger("p4gen.manager")
 
 @contextlib.contextmanager
 def running_manager(
-    address: str,
+    addresses: Sequence[str],
     topology: str | None = None,
     db: Path | None = None,
     policy: str | None = None,
     tick_interval: float = INTERVAL_S,
     *,
     replan: bool = True,
+    tls: Path | None = None,
+    insecure: bool = False,
 ) -> Iterator[ManagerServer]:
-    """An IncManager that serves ``address`` while the block runs.
+    """An IncManager that serves ``addresses`` while the block runs.
 
     ``topology`` is a file or a name, ``db`` the file that keeps its state, ``tick_interval`` the seconds between two
-    ticks for an edge, ``replan`` whether groups move to faster trees by themselves. Raises ``P4genError`` when one of
-    them is invalid.
+    ticks for an edge, ``replan`` whether groups move to faster trees by themselves. With ``tls``, the folder of its
+    certificate, clients need one, too; ``insecure`` lets other machines reach it without. Raises ``P4genError`` when
+    one of them is invalid.
     """
+    identity = None if tls is None else read_identity(tls)
+    if identity is None and not insecure:
+        check_exposed(addresses, "whoever reaches it has full access: give --tls DIR, or --insecure if that is wanted")
     spec = None if topology is None else load_topology(topology)
     with contextlib.ExitStack() as stack:
         ticks = TickSender(tick_interval)
@@ -68,8 +75,8 @@ def running_manager(
         finally:
             made.set()
         stack.callback(manager.close)
-        server = stack.enter_context(ManagerServer(manager, address))
+        server = stack.enter_context(ManagerServer(manager, *addresses, identity=identity))
         stack.callback(manager.close)  # before the service, because its requests may wait in the manager
-        LOGGER.info("the manager listens at %s", server.address)
+        LOGGER.info("the manager listens at %s", ", ".join(server.addresses))
         yield server
         LOGGER.info("the manager ends")

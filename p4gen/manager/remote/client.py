@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import grpc
@@ -27,8 +28,9 @@ from p4gen.manager.api import (
 )
 from p4gen.manager.remote.messages import from_message, to_message
 from p4gen.manager.remote.service import MAX_MESSAGE, MAX_TEXT, OURS, SERVICE
+from p4gen.manager.remote.tls import VARIABLE, client_identity
 from p4gen.protos import incmanager as pb
-from p4gen.switch.address import checked
+from p4gen.switch.address import checked, socket_of
 
 T = TypeVar("T")
 _AGAIN_S = 0.2
@@ -51,14 +53,23 @@ _OPTIONS = [
 class ManagerClient(Manager):
     """The ``Manager`` at ``address``. It connects when necessary; methods may be called from any thread.
 
-    Methods raise ``ManagerError`` as the manager does, and with ``UNREACHABLE`` when there is no manager or it does not
-    answer within ``timeout`` seconds. Use as a context manager, or call ``close``.
+    ``tls`` is the folder with its certificate (``remote.tls``), or P4GEN_TLS is; unix sockets need none. Methods raise
+    ``ManagerError`` as the manager does, and with ``UNREACHABLE`` when there is no manager or it does not answer within
+    ``timeout`` seconds. Use as a context manager, or call ``close``. The constructor raises ``InputError`` for a
+    wrong address or certificate.
     """
 
-    def __init__(self, address: str, *, timeout: float = 60.0) -> None:
-        self.address = address
+    def __init__(self, address: str, *, timeout: float = 60.0, tls: str | Path | None = None) -> None:
+        self.address = checked(address)
         self._timeout = timeout
-        self._channel = grpc.insecure_channel(checked(address), options=_OPTIONS)
+        identity = client_identity(address, tls)
+        shown = "it may not accept the certificate that was shown" if identity else "no certificate was shown"
+        self._hint = "" if socket_of(address) else f"; {shown} (--tls, {VARIABLE})"
+        self._channel = (
+            grpc.insecure_channel(address, options=_OPTIONS)
+            if identity is None
+            else grpc.secure_channel(address, identity.client(), options=_OPTIONS)
+        )
         self._calls: dict[str, Any] = {}
         self._closed = threading.Event()
         self._lock = threading.Lock()
@@ -232,7 +243,7 @@ class ManagerClient(Manager):
     def _error(self, error: Any) -> ManagerError:
         code, text = error.code(), error.details() or ""
         if code in _GONE and not _is_from_manager(error):
-            return ManagerError(Code.UNREACHABLE, f"no manager answers at {self.address}: {text}")
+            return ManagerError(Code.UNREACHABLE, f"no manager answers at {self.address}: {text}{self._hint}")
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:
             return ManagerError(Code.UNREACHABLE, f"the manager at {self.address} did not answer in time")
         known = _CODES.get(code.name)

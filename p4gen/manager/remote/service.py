@@ -13,6 +13,7 @@ import grpc
 from p4gen.errors import FailedError, InputError, P4genError
 from p4gen.manager.api import ConnectionSpec, GroupSpec, HostInfo, Manager, ManagerError, RankReport, SwitchInfo
 from p4gen.manager.remote.messages import from_message, to_message
+from p4gen.manager.remote.tls import Identity
 from p4gen.p4rt.serving import start_server
 from p4gen.protos import incmanager as pb
 from p4gen.switch.address import checked, listens, socket_of
@@ -36,23 +37,31 @@ _THREADS = 1024
 
 
 class ManagerServer:
-    """Serves ``manager`` at ``address`` (``host:port`` or ``unix:path``) until ``close``. Use as a context manager.
+    """Serves ``manager`` at ``addresses`` (``host:port`` or ``unix:path``) until ``close``. Use as a context manager.
 
-    With port 0 a free port is chosen; ``address`` has its number. Raises ``InputError`` for a path that is too long,
-    ``FailedError`` when the address cannot be used. A socket left by a killed manager is removed.
+    Unix sockets are for the user of this process alone. With ``identity``, clients at other addresses need a
+    certificate. With port 0 a free port is chosen; ``addresses`` has its number, ``address`` is the first one. Raises
+    ``InputError`` for a path that is too long, ``FailedError`` when an address cannot be used. A socket left by a
+    killed manager is removed.
     """
 
-    def __init__(self, manager: Manager, address: str) -> None:
+    def __init__(self, manager: Manager, *addresses: str, identity: Identity | None = None) -> None:
         self._manager = manager
-        path = socket_of(checked(address))
-        if path is not None:
-            if listens(address):
-                raise FailedError(f"cannot listen at {address}: it is in use")
-            path.unlink(missing_ok=True)
-        self._path = path
+        self._paths = []
+        for address in addresses:
+            path = socket_of(checked(address))
+            if path is not None:
+                if listens(address):
+                    raise FailedError(f"cannot listen at {address}: it is in use")
+                path.unlink(missing_ok=True)
+                self._paths.append(path)
         self._pool = futures.ThreadPoolExecutor(_THREADS, "inc-service")
         options = [("grpc.max_receive_message_length", MAX_MESSAGE), ("grpc.max_metadata_size", MAX_TEXT)]
-        self._server, self.address = start_server(SERVICE, self._handlers(), address, self._pool, options)
+        credentials = None if identity is None else identity.server()
+        self._server, self.addresses = start_server(
+            SERVICE, self._handlers(), addresses, self._pool, options, credentials
+        )
+        self.address = self.addresses[0]
 
     def __enter__(self) -> ManagerServer:
         return self
@@ -65,8 +74,8 @@ class ManagerServer:
         waiting."""
         self._server.stop(grace=0.2).wait()
         self._pool.shutdown(wait=False, cancel_futures=True)
-        if self._path is not None:
-            self._path.unlink(missing_ok=True)
+        for path in self._paths:
+            path.unlink(missing_ok=True)
 
     def _handlers(self) -> dict[str, Any]:
         unary: dict[str, tuple[Any, Callable[[Any], Any]]] = {

@@ -57,7 +57,7 @@ class P4RuntimeServer:
         target.subscribe(self._packet_in, self._digest)
         self._pool = futures.ThreadPoolExecutor(_THREADS, "p4runtime")
         options = [("grpc.max_receive_message_length", MAX_MESSAGE)]
-        self._server, self.address = start_server(SERVICE, self._handlers(), address, self._pool, options)
+        self._server, (self.address,) = start_server(SERVICE, self._handlers(), [address], self._pool, options)
         self._ticker = threading.Thread(target=self._tick, name="p4runtime-ticker", daemon=True)
         self._ticker.start()
 
