@@ -26,7 +26,7 @@ def do(**o: Any) -> None:
     wrong result."""
     sizes = size_range(o, o["collective"])
     ranks = o["ranks"].split(",") if o["ranks"] else None
-    places = {name: o[name] for name in ("manager", "interface", "timer", "verbs", "timeout")}
+    places = {name: o[name] for name in ("manager", "interface", "timer", "verbs", "tls", "timeout")}
     with join(o["group"], ranks=ranks, host=o["name"], **places) as group:
         if o["root"] >= group.size:
             raise InputError(f"--root {o['root']}: group {group.name} has {group.size} ranks")

@@ -24,6 +24,7 @@ from p4gen.vocabulary.message import Collective
 @click.argument("name", envvar="P4GEN_HOST")
 @click.option("--manager", type=ADDRESS, help=f"Address of the manager.  [${MANAGER_VARIABLE}]")
 @click.option("--ranks", metavar="HOST,…", help="All hosts, in order; the first creates the group.  [$P4GEN_RANKS]")
+@click.option("--tls", metavar="DIR", help="Folder of the certificate, if the manager asks for one.  [$P4GEN_TLS]")
 @click.option("--group", default="world", help="The group's name.  [world]")
 @click.option("--verbs", metavar="DEVICE", help="The verbs device that is the NIC: mlx5_0, rxe0.  [$P4GEN_VERBS]")
 @click.option("--interface", help="The one with p4gen's own NIC.  [$P4GEN_INTERFACE, else by the host's address]")

@@ -55,6 +55,10 @@ PLAN = "P4GEN_PLAN"
     "--tick-interval", metavar="MS", type=FiniteRange(1, 60_000), default=20.0,
     help="Between two ticks for an edge (Mode III): longer than packets in flight need to be acknowledged.  [20]",
 )  # fmt: skip
+@click.option(
+    "--away", metavar="S", type=FiniteRange(0.1, 3600),
+    help="Seconds after the end of a host's process until its groups end; four times that if it is only silent.  [4]",
+)  # fmt: skip
 @click.option("--log-file", metavar="FILE", type=click.Path(path_type=Path), help="[standard error]")
 @click.option("--until-eof", is_flag=True, hidden=True)
 def command(
@@ -67,6 +71,7 @@ def command(
     plan: Path | None,
     replan: str,
     tick_interval: float,
+    away: float | None,
     log_file: Path | None,
     until_eof: bool,
 ) -> None:
@@ -90,7 +95,9 @@ def command(
     log = logging.getLogger("p4gen.manager")
     with (
         logging_to(log_file, log, logging.INFO),
-        running_manager(addresses, topology, db, policy, interval, replan=moving, tls=tls, insecure=insecure) as server,
+        running_manager(
+            addresses, topology, db, policy, interval, replan=moving, tls=tls, insecure=insecure, away=away
+        ) as server,
     ):
         click.echo(f"listening at {', '.join(server.addresses)}")
         sys.stdout.flush()

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from p4gen.manager.api import Agent, SwitchInfo
+from p4gen.manager.groups.departures import AWAY
 from p4gen.manager.manager import IncManager
 from p4gen.manager.remote.service import ManagerServer
 from p4gen.manager.remote.tls import check_exposed, read_identity
@@ -32,14 +33,17 @@ def running_manager(
     replan: bool = True,
     tls: Path | None = None,
     insecure: bool = False,
+    away: float | None = None,
 ) -> Iterator[ManagerServer]:
     """An IncManager that serves ``addresses`` while the block runs.
 
     ``topology`` is a file or a name, ``db`` the file that keeps its state, ``tick_interval`` the seconds between two
     ticks for an edge, ``replan`` whether groups move to faster trees by themselves. With ``tls``, the folder of its
-    certificate, clients need one, too; ``insecure`` lets other machines reach it without. Raises ``P4genError`` when
+    certificate, clients need one, too; ``insecure`` lets other machines reach it without. ``away`` is that of
+    ``Departures``. Raises ``P4genError`` when
     one of them is invalid.
     """
+    away = AWAY if away is None else away
     identity = None if tls is None else read_identity(tls)
     if identity is None and not insecure:
         check_exposed(addresses, "whoever reaches it has full access: give --tls DIR, or --insecure if that is wanted")
@@ -71,11 +75,11 @@ def running_manager(
 
         try:
             chosen = policy or DEFAULT_POLICY
-            manager = IncManager(agent, topology=spec, store=db or ":memory:", policy=chosen, replan=replan)
+            manager = IncManager(agent, topology=spec, store=db or ":memory:", policy=chosen, replan=replan, away=away)
         finally:
             made.set()
         stack.callback(manager.close)
-        server = stack.enter_context(ManagerServer(manager, *addresses, identity=identity))
+        server = stack.enter_context(ManagerServer(manager, *addresses, identity=identity, ping=away))
         stack.callback(manager.close)  # before the service, because its requests may wait in the manager
         LOGGER.info("the manager listens at %s", ", ".join(server.addresses))
         yield server

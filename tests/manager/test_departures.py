@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import pytest
 
 from p4gen.manager.api import Code, GroupSpec, GroupState, ManagerError, Membership
 from p4gen.manager.manager import IncManager
+from p4gen.manager.remote.service import ManagerServer
 from p4gen.manager.watch import Watch
 
 from .rig import Rig, group, small
@@ -68,6 +72,31 @@ def test_the_end_of_a_manager_is_no_departure(host: str) -> None:
         manager.init_group(group("g", "h0", "h1"))
         watch = manager.watch(host)
     assert list(watch)[1:] == []
+
+
+WATCHING = """
+import sys
+from p4gen.manager.remote.client import ManagerClient
+
+for news in ManagerClient(sys.argv[1]).watch("h1"):
+    print(news.state, flush=True)
+"""
+
+
+def test_a_host_that_is_silent_has_gone() -> None:
+    rig = Rig("star-4", small(), away=0.2)
+    with rig.register() as manager, ManagerServer(manager, "127.0.0.1:0", ping=0.2) as server:
+        manager.init_group(group("g", "h0", "h1"))
+        command = [sys.executable, "-c", WATCHING, server.address]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "active\n"
+            process.send_signal(signal.SIGSTOP)  # its connection stays
+            rig.wait(lambda: gone(manager, "g"))
+        finally:
+            process.kill()
+            process.communicate()
 
 
 # --- elastic groups ---

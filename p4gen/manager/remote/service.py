@@ -12,6 +12,7 @@ import grpc
 
 from p4gen.errors import FailedError, InputError, P4genError
 from p4gen.manager.api import ConnectionSpec, GroupSpec, HostInfo, Manager, ManagerError, RankReport, SwitchInfo
+from p4gen.manager.groups.departures import AWAY
 from p4gen.manager.remote.messages import from_message, to_message
 from p4gen.manager.remote.tls import Identity
 from p4gen.p4rt.serving import start_server
@@ -40,12 +41,15 @@ class ManagerServer:
     """Serves ``manager`` at ``addresses`` (``host:port`` or ``unix:path``) until ``close``. Use as a context manager.
 
     Unix sockets are for the user of this process alone. With ``identity``, clients at other addresses need a
-    certificate. With port 0 a free port is chosen; ``addresses`` has its number, ``address`` is the first one. Raises
-    ``InputError`` for a path that is too long, ``FailedError`` when an address cannot be used. A socket left by a
-    killed manager is removed.
+    certificate. A client that is silent is pinged every ``ping`` seconds, and its watches end when it has not answered
+    for twice as long: its machine is cut off, or its process has stopped. With port 0 a free port is chosen;
+    ``addresses`` has its number, ``address`` is the first one.
+
+    Raises ``InputError`` for a path that is too long, ``FailedError`` when an address cannot be used. A socket left by
+    a killed manager is removed.
     """
 
-    def __init__(self, manager: Manager, *addresses: str, identity: Identity | None = None) -> None:
+    def __init__(self, manager: Manager, *addresses: str, identity: Identity | None = None, ping: float = AWAY) -> None:
         self._manager = manager
         self._paths = []
         for address in addresses:
@@ -56,7 +60,8 @@ class ManagerServer:
                 path.unlink(missing_ok=True)
                 self._paths.append(path)
         self._pool = futures.ThreadPoolExecutor(_THREADS, "inc-service")
-        options = [("grpc.max_receive_message_length", MAX_MESSAGE), ("grpc.max_metadata_size", MAX_TEXT)]
+        pings = [("grpc.keepalive_time_ms", int(ping * 1000)), ("grpc.keepalive_timeout_ms", int(2 * ping * 1000))]
+        options = [("grpc.max_receive_message_length", MAX_MESSAGE), ("grpc.max_metadata_size", MAX_TEXT), *pings]
         credentials = None if identity is None else identity.server()
         self._server, self.addresses = start_server(
             SERVICE, self._handlers(), addresses, self._pool, options, credentials
