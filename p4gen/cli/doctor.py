@@ -9,7 +9,7 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -19,8 +19,10 @@ import click
 from p4gen import packages
 from p4gen.arch import architecture
 from p4gen.cli.common import json_option
+from p4gen.cli.defaults import MANAGER_VARIABLE
+from p4gen.cli.places import place_options
 from p4gen.cli.verb import verb
-from p4gen.errors import P4genError
+from p4gen.errors import FailedError, P4genError
 from p4gen.p4 import p4c
 from p4gen.p4.toolchain import Toolchain
 from p4gen.switch.tofino import tools as tofino
@@ -43,14 +45,24 @@ class Finding:
 @verb(
     examples=[
         ("", "what is installed, and what each missing part would add"),
+        ("--host h0 --manager 10.1.0.1:9560", "why h0 hears nothing of its switch: link, addresses, MTU, ICRC, loss"),
     ]
 )
+@click.option("--host", metavar="NAME", help="Check the connection of this host, as NAME, with its switch.")
+@place_options
 @json_option
-def command(as_json: bool) -> None:
+def command(host: str | None, as_json: bool, **place: str | None) -> None:
     """List what is installed, and what each missing part would add.
 
-    All of them but Python are optional: p4gen has its own compiler and switch.
+    All of them but Python are optional: p4gen has its own compiler and switch. With --host, check what this host hears
+    of its switch. Its probes are calls of a group of this host alone; no other rank may run on it. The exit status is 1
+    if a check fails.
     """
+    if host is not None:
+        _check_host(host, place, as_json=as_json)
+        return
+    if given := [name for name, value in place.items() if value is not None]:
+        raise click.UsageError(f"--{given[0]} goes with --host")
     findings = [
         Finding("Python", f"{platform.python_version()}, {sys.executable}", "everything", ""),
         Finding(
@@ -130,6 +142,24 @@ def command(as_json: bool) -> None:
         else:
             click.echo(f"{click.style('missing', fg='yellow')}  {finding.part:{width}}  adds {finding.adds}")
             click.echo(f"{'':{width}}             get it: {finding.get}")
+
+
+def _check_host(host: str, place: Mapping[str, str | None], *, as_json: bool) -> None:
+    """Print each check, and raise ``FailedError`` if one fails."""
+    from p4gen.library.probing import Place, checks  # noqa: PLC0415 - the list of parts does not need it
+    from p4gen.library.stations import stated  # noqa: PLC0415
+
+    manager = stated(place["manager"], "manager", MANAGER_VARIABLE)
+    found = []
+    for check in checks(Place(host, manager, place["interface"], place["verbs"], place["tls"])):
+        found.append(check)
+        if not as_json:
+            state = click.style("ok   ", fg="green") if check.ok else click.style("wrong", fg="red")
+            click.echo(f"{state}  {check.what:11}  {check.found}")
+    if as_json:
+        click.echo(json.dumps({"checks": [asdict(check) for check in found]}))
+    if not found[-1].ok:
+        raise FailedError(f"{host}: the check of '{found[-1].what}' fails")
 
 
 def _ptf() -> str | None:

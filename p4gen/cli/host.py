@@ -6,10 +6,9 @@ from typing import Any
 
 import click
 
-from p4gen.cli.defaults import MANAGER_VARIABLE
 from p4gen.cli.nccltests import range_options
 from p4gen.cli.options import json_option
-from p4gen.cli.values import ADDRESS
+from p4gen.cli.places import place_options
 from p4gen.cli.verb import FiniteRange, verb
 from p4gen.vocabulary.message import Collective
 
@@ -22,12 +21,9 @@ from p4gen.vocabulary.message import Collective
     ]
 )
 @click.argument("name", envvar="P4GEN_HOST")
-@click.option("--manager", type=ADDRESS, help=f"Address of the manager.  [${MANAGER_VARIABLE}]")
 @click.option("--ranks", metavar="HOST,…", help="All hosts, in order; the first creates the group.  [$P4GEN_RANKS]")
-@click.option("--tls", metavar="DIR", help="Folder of the certificate, if the manager asks for one.  [$P4GEN_TLS]")
 @click.option("--group", default="world", help="The group's name.  [world]")
-@click.option("--verbs", metavar="DEVICE", help="The verbs device that is the NIC: mlx5_0, rxe0.  [$P4GEN_VERBS]")
-@click.option("--interface", help="The one with p4gen's own NIC.  [$P4GEN_INTERFACE, else by the host's address]")
+@place_options
 @click.option("--timer", metavar="TIME", help="Queue pairs' retransmission timer, such as 50ms.  [$P4GEN_TIMER]")
 @click.option("--collective", type=click.Choice(list(map(str, Collective))), default="allreduce", show_default=True)
 @click.option("--root", metavar="RANK", type=click.IntRange(0), default=0, help="Of reduce and broadcast.  [0]")

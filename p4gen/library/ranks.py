@@ -6,7 +6,7 @@ import contextlib
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -90,6 +90,21 @@ class Communicator:
         spec = self._member.spec
         assert spec is not None
         return spec
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of elements that the program reduces; int32 if it leaves the choice to calls."""
+        return array_type(DType.INT32 if self._program.op is Op.DYNAMIC else self._program.dtype)
+
+    @property
+    def payload(self) -> int:
+        """Bytes of a packet's payload."""
+        return self._program.packet
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """Number of frames that this host's NIC has dropped, by reason."""
+        return self._member.report().dropped
 
     def report(self) -> Counter[str]:
         """Counters of this rank's queue pairs on trees and rings: packets ``sent`` and ``resent``, ``timeouts``,
@@ -389,8 +404,7 @@ class Communicator:
 
     def _words(self, values: Array) -> Array:
         """Values of any type as elements of the program, filled up with zeros."""
-        dtype = DType.INT32 if self._program.op is Op.DYNAMIC else self._program.dtype
-        kind = array_type(dtype)
+        kind = self.dtype
         words = np.zeros(-(-values.nbytes // kind.itemsize), kind)
         words.view(np.uint8)[: values.nbytes] = _bytes(np.ascontiguousarray(values))
         return words

@@ -57,7 +57,7 @@ class Station:
                 info = replace(info, nic=nic_info)
                 self.manager.register_host(info)
             else:
-                self.nic = self._open_socket(opened, interface or _interface_with(self.addresses, host))
+                self.nic = self._open_socket(opened, interface or interface_with(self.addresses, host))
             opened.callback(self.loop.close)
             self.loop.start()
             timeout = TIMEOUT if timer is None else parsed("timer", units.duration, timer)
@@ -108,7 +108,7 @@ class Station:
         tls: str | None,
     ) -> Station:
         """The host of this name, for one more user. Raises ``InputError`` for what is missing or unknown."""
-        key = _given(manager, "manager", "P4GEN_MANAGER"), _given(host, "host", "P4GEN_HOST")
+        key = stated(manager, "manager", "P4GEN_MANAGER"), stated(host, "host", "P4GEN_HOST")
         with cls._lock:
             station = cls._all.get(key)
             if station is None:
@@ -216,14 +216,15 @@ def _requests(group: str, ranks: tuple[str, ...], *, elastic: bool) -> list[Grou
     return kinds + [replace(kind, fallback=True) for kind in kinds if len(ranks) > 1]
 
 
-def _given(value: str | None, what: str, variable: str) -> str:
+def stated(value: str | None, what: str, variable: str) -> str:
+    """A value that is given, or that of the environment. Raises ``InputError`` without either."""
     found = value or os.environ.get(variable)
     if not found:
         raise InputError(f"the {what} is not given, and {variable} is not set")
     return found
 
 
-def _interface_with(addresses: HostAddresses, host: str) -> str:
+def interface_with(addresses: HostAddresses, host: str) -> str:
     """The interface that has the address of a host. Raises ``InputError`` if none has."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -164,6 +165,30 @@ def test_hosts_measure_calls_and_check_them(machine: Traces, tmp_path: Path, col
     assert all(line[-1] == "0" for line in lines)
     for rank in (1, 2):
         assert f"[{rank}] rank {rank} (h{rank}): 0 wrong results\n" in found.stdout
+
+
+def test_a_host_is_told_what_is_wrong_with_its_connection(machine: Traces, tmp_path: Path) -> None:
+    script = """
+        [ $RANK = 0 ] || exit 0
+        doctor() { "$PYTHON" -m p4gen doctor --host "$1" || echo "status $?"; }
+        doctor h0
+        ip link set $P4GEN_INTERFACE mtu 80; doctor h0; ip link set $P4GEN_INTERFACE mtu 9000
+        ip link set $P4GEN_INTERFACE down; doctor h0; ip link set $P4GEN_INTERFACE up
+        ip addr flush dev $P4GEN_INTERFACE; doctor h0
+        doctor h7
+        P4GEN_MANAGER=127.0.0.1:1 doctor h0
+    """
+    found = lab(tmp_path, "star-2", "--mode", "II", *SMALL, "--exec", f"PYTHON={sys.executable}; {script}")
+    assert found.returncode == 0, found.stdout + found.stderr
+    lines = [line.partition("] ")[2] for line in found.stdout.splitlines() if line.startswith("[0] ")]
+    runs = "\n".join(lines).split("ok     manager")
+    assert [run.count("status 1") for run in runs] == [0, 0, 1, 1, 1, 2]
+    assert re.search(r"ok     loss, order  0 of [\d,]+ packets were sent again", runs[1])
+    assert "an MTU of 80; payloads of 64 bytes need 124: ip link set h0-eth0 mtu 124" in runs[2]
+    assert "wrong  link         h0-eth0 has no link" in runs[3]
+    assert "wrong  interface    no interface has 10.0.0.1" in runs[4]
+    assert "wrong  host         there is no host 'h7'" in runs[5]
+    assert "wrong  manager      no manager answers at 127.0.0.1:1" in runs[5]
 
 
 def test_a_host_says_what_it_lacks(tmp_path: Path) -> None:

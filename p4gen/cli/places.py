@@ -1,0 +1,28 @@
+"""The options that say how a host reaches its manager and its switch, for verbs that make this machine a host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from p4gen.cli.defaults import MANAGER_VARIABLE
+from p4gen.cli.values import ADDRESS
+
+F = TypeVar("F", bound=Callable[..., Any])
+_TLS = "Folder of the certificate, if the manager asks for one.  [$P4GEN_TLS]"
+_VERBS = "The verbs device that is the NIC: mlx5_0, rxe0.  [$P4GEN_VERBS]"
+_INTERFACE = "The interface with p4gen's own NIC.  [$P4GEN_INTERFACE, else by the host's address]"
+
+
+def place_options(function: F) -> F:
+    """``--manager``, ``--tls``, ``--verbs`` and ``--interface``, as ``p4gen.join`` has them."""
+    for option in (
+        click.option("--interface", help=_INTERFACE),
+        click.option("--verbs", metavar="DEVICE", help=_VERBS),
+        click.option("--tls", metavar="DIR", help=_TLS),
+        click.option("--manager", type=ADDRESS, help=f"Address of the manager.  [${MANAGER_VARIABLE}]"),
+    ):
+        function = option(function)
+    return function
