@@ -10,6 +10,7 @@ PACKETS, FAULT_PACKETS = 20_000, 2_000
 
 SWITCH_PORTS = 32
 LOG_LEVELS = ("trace", "debug", "info", "warn", "error", "off")
+LOG_FORMATS = ("text", "json")
 
 MANAGER_VARIABLE = "P4GEN_MANAGER"
 """The environment variable with the address of the manager that ``p4gen top`` shows."""

@@ -42,6 +42,7 @@ def do(
     control: Path | None,
     log_level: str,
     log_file: Path | None,
+    log_format: str,
     seed: int,
     engine: EngineName,
     until_eof: bool,
@@ -77,7 +78,7 @@ def do(
     if len(set(options.interfaces.values())) != len(interfaces):
         raise click.UsageError("one interface for two ports: each would receive every frame")
     logging.addLevelName(TRACE_LEVEL, "TRACE")
-    with logging_to(log_file, LOGGER, _LEVELS[log_level]):
+    with logging_to(log_file, LOGGER, _LEVELS[log_level], log_format):
         statistics = run_switch(options)
     _report(statistics, as_json)
 

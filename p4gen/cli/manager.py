@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from p4gen.cli.defaults import LOG_FORMATS
 from p4gen.cli.logs import logging_to
 from p4gen.cli.values import ADDRESS, POLICY, TOPOLOGY
 from p4gen.cli.verb import FiniteRange, verb
@@ -36,6 +38,10 @@ PLAN = "P4GEN_PLAN"
     "--tls", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
     help="Its ca.crt, tls.crt, tls.key; clients at HOST:PORT need a certificate of that authority.",
 )  # fmt: skip
+@click.option(
+    "--tenants", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
+    help="A YAML file: whose certificates may ask for what. Without it any certificate may ask for everything.",
+)  # fmt: skip
 @click.option("--insecure", is_flag=True, help="Allow addresses without TLS that other machines can reach.")
 @click.option("--topology", type=TOPOLOGY, help="A YAML file or a name; default: what switches and hosts report.")
 @click.option(
@@ -60,10 +66,16 @@ PLAN = "P4GEN_PLAN"
     help="Seconds after the end of a host's process until its groups end; four times that if it is only silent.  [4]",
 )  # fmt: skip
 @click.option("--log-file", metavar="FILE", type=click.Path(path_type=Path), help="[standard error]")
+@click.option("--log-format", type=click.Choice(LOG_FORMATS), default="text", help="JSON: an object a line.  [text]")
+@click.option(
+    "--audit-log", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
+    help="A line of JSON for each request: who asked for what, and what came of it.",
+)  # fmt: skip
 @click.option("--until-eof", is_flag=True, hidden=True)
 def command(
     addresses: tuple[str, ...],
     tls: Path | None,
+    tenants: Path | None,
     insecure: bool,
     topology: str | None,
     db: Path | None,
@@ -73,6 +85,8 @@ def command(
     tick_interval: float,
     away: float | None,
     log_file: Path | None,
+    log_format: str,
+    audit_log: Path | None,
     until_eof: bool,
 ) -> None:
     """Manage groups on switches that register, until SIGTERM or Ctrl-C.
@@ -90,15 +104,28 @@ def command(
         signal.signal(number, lambda *_: ending.set())
     # Imports take most of the start-up time, so wrong options are reported before.
     from p4gen.manager.process import running_manager  # noqa: PLC0415
+    from p4gen.manager.remote.access import AUDIT  # noqa: PLC0415
 
     interval, moving = tick_interval / 1000, replan == "on"
     log = logging.getLogger("p4gen.manager")
-    with (
-        logging_to(log_file, log, logging.INFO),
-        running_manager(
-            addresses, topology, db, policy, interval, replan=moving, tls=tls, insecure=insecure, away=away
-        ) as server,
-    ):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(logging_to(log_file, log, logging.INFO, log_format))
+        if audit_log is not None:
+            stack.enter_context(logging_to(audit_log, AUDIT, logging.DEBUG, "json", "--audit-log"))
+        server = stack.enter_context(
+            running_manager(
+                addresses,
+                topology,
+                db,
+                policy,
+                interval,
+                replan=moving,
+                tls=tls,
+                insecure=insecure,
+                tenants=tenants,
+                away=away,
+            )
+        )
         click.echo(f"listening at {', '.join(server.addresses)}")
         sys.stdout.flush()
         if until_eof:

@@ -10,7 +10,7 @@ import click
 from p4gen.arch.ports import DROP_PORT
 from p4gen.choices import ENGINES
 from p4gen.cli.common import json_option, preprocessor_options
-from p4gen.cli.defaults import LOG_LEVELS, SWITCH_PORTS
+from p4gen.cli.defaults import LOG_FORMATS, LOG_LEVELS, SWITCH_PORTS
 from p4gen.cli.values import ADDRESS, DEVICE_ID
 from p4gen.cli.verb import SEED, verb
 
@@ -57,6 +57,7 @@ _PORT = click.IntRange(0, DROP_PORT - 1)
 )  # fmt: skip
 @click.option("-L", "--log-level", type=click.Choice(LOG_LEVELS), default="info", help="[info]")
 @click.option("--log-file", metavar="FILE", type=click.Path(path_type=Path), help="[standard error]")
+@click.option("--log-format", type=click.Choice(LOG_FORMATS), default="text", help="JSON: an object a line.  [text]")
 @click.option("--seed", type=SEED, default=0, help="Seed of the program's random().  [0]")
 @click.option(
     "--engine", type=click.Choice(ENGINES), default="jit",

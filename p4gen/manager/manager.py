@@ -20,6 +20,7 @@ from typing_extensions import override
 
 from p4gen.families import serving
 from p4gen.groups.group import GroupContext
+from p4gen.manager.access.tenants import ALONE, Tenants
 from p4gen.manager.api import (
     Agent,
     Code,
@@ -77,7 +78,7 @@ class IncManager(Manager):
     for tests. ``drain``: seconds, two of the longest round trips in the fabric, for which a connection's NACKs all
     pass when its paths have changed. ``longest`` and ``fallbacks`` are those of ``Leases``. ``replan``: whether groups
     move in the background to trees that are faster (``Replan``, whose ``pause`` is given, too). ``away`` is that of
-    ``Departures``.
+    ``Departures``. ``tenants`` are those whose quotas hold.
 
     Raises ``InputError`` for a file that is not a store of this version, or a policy that does not exist.
     """
@@ -98,13 +99,14 @@ class IncManager(Manager):
         replan: bool = False,
         pause: float = PAUSE,
         away: float = AWAY,
+        tenants: Tenants = ALONE,
     ) -> None:
         chosen = find_policy(policy) if isinstance(policy, str) else policy
         self._agents = agents
         self._patience = patience
         self._store = Store(store)
         try:
-            self._ledger = Ledger(self._store, Fabric(topology), chosen, seed)
+            self._ledger = Ledger(self._store, Fabric(topology), chosen, seed, tenants)
         except BaseException:
             self._store.close()
             raise
@@ -268,6 +270,7 @@ class IncManager(Manager):
                 raise ManagerError(Code.INVALID, f"group {spec.name}: the manager sets terms, and ranks that are gone")
             if spec.name in self._ledger.records:
                 raise ManagerError(Code.EXISTS, f"there is already a group '{spec.name}'")
+            self._ledger.quotas.check_group(spec.name)
             record = Record(spec, busy=True)
             self._ledger.records[spec.name] = record
         try:

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from p4gen.errors import InputError
+from p4gen.manager.access.tenants import ALONE, load_tenants
 from p4gen.manager.api import Agent, SwitchInfo
 from p4gen.manager.groups.departures import AWAY
 from p4gen.manager.manager import IncManager
@@ -33,18 +35,21 @@ def running_manager(
     replan: bool = True,
     tls: Path | None = None,
     insecure: bool = False,
+    tenants: Path | None = None,
     away: float | None = None,
 ) -> Iterator[ManagerServer]:
     """An IncManager that serves ``addresses`` while the block runs.
 
     ``topology`` is a file or a name, ``db`` the file that keeps its state, ``tick_interval`` the seconds between two
     ticks for an edge, ``replan`` whether groups move to faster trees by themselves. With ``tls``, the folder of its
-    certificate, clients need one, too; ``insecure`` lets other machines reach it without. ``away`` is that of
-    ``Departures``. Raises ``P4genError`` when
-    one of them is invalid.
+    certificate, clients need one, too; ``insecure`` lets other machines reach it without. ``tenants`` is the file of
+    tenants, ``away`` is that of ``Departures``. Raises ``P4genError`` when one of them is invalid.
     """
     away = AWAY if away is None else away
     identity = None if tls is None else read_identity(tls)
+    known = ALONE if tenants is None else load_tenants(tenants)
+    if tenants is not None and identity is None:
+        raise InputError("tenants are told by their certificates: --tenants needs --tls DIR")
     if identity is None and not insecure:
         check_exposed(addresses, "whoever reaches it has full access: give --tls DIR, or --insecure if that is wanted")
     spec = None if topology is None else load_topology(topology)
@@ -75,11 +80,13 @@ def running_manager(
 
         try:
             chosen = policy or DEFAULT_POLICY
-            manager = IncManager(agent, topology=spec, store=db or ":memory:", policy=chosen, replan=replan, away=away)
+            manager = IncManager(
+                agent, topology=spec, store=db or ":memory:", policy=chosen, replan=replan, tenants=known, away=away
+            )
         finally:
             made.set()
         stack.callback(manager.close)
-        server = stack.enter_context(ManagerServer(manager, *addresses, identity=identity, ping=away))
+        server = stack.enter_context(ManagerServer(manager, *addresses, identity=identity, tenants=known, ping=away))
         stack.callback(manager.close)  # before the service, because its requests may wait in the manager
         LOGGER.info("the manager listens at %s", ", ".join(server.addresses))
         yield server

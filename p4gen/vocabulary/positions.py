@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.inputs import quote, read_text
@@ -51,6 +53,26 @@ def read_yaml(path: Path) -> tuple[Any, Mapping[Path_, Pos], list[str]]:
         reason = quote(str(error).partition("\n")[0], marks=False)
         raise InputError(Diagnostic(reader.file, f"not valid YAML: {reason}")) from None
     return value, reader.where, text.splitlines()
+
+
+def diagnostics(error: ValidationError, where: Mapping[Path_, Pos], lines: list[str], file: str) -> list[Diagnostic]:
+    """What is wrong with a file that ``read_yaml`` has read, a diagnostic for each value, at its position."""
+    return [_diagnostic(each, where, lines, file) for each in error.errors()]
+
+
+def _diagnostic(error: ErrorDetails, where: Mapping[Path_, Pos], lines: list[str], file: str) -> Diagnostic:
+    path: Path_ = tuple(part for part in error["loc"] if not str(part).startswith(("function-", "constrained-")))
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        message = f"unknown field {quote(str(path[-1]))}"
+    elif error["type"] == "missing":
+        message = f"'{path[-1]}' is missing"
+    elif error["type"] != "value_error" and not isinstance(error.get("input"), dict | list):
+        message = f"{quote(error.get('input'))}: {message[0].lower()}{message[1:]}"
+    place = next((where[path[:n]] for n in range(len(path), -1, -1) if path[:n] in where), None)
+    if place is None:
+        return Diagnostic(file, message)
+    return Diagnostic(place, message, source_line=lines[place.line - 1] if place.line <= len(lines) else None)
 
 
 KEY: Final = "\0key"

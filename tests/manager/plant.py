@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from typing_extensions import override
 
@@ -11,7 +11,7 @@ from p4gen.groups.ticks import tick
 from p4gen.host.raw import RawNic
 from p4gen.host.transport.clock import MS
 from p4gen.host.transport.realtime import RealTimeLoop
-from p4gen.manager.api import HostInfo
+from p4gen.manager.api import HostInfo, HostManager
 from p4gen.manager.ranks.host import Host
 from p4gen.vocabulary import ServingSpec
 
@@ -47,8 +47,11 @@ class RigSwitches(Switches):
 
 
 @contextlib.contextmanager
-def plant(rig: Rig, spec: ServingSpec, timeout_ms: int = 30) -> Iterator[tuple[RigSwitches, dict[str, Host]]]:
-    """The switches and hosts of a rig whose switches have registered, run."""
+def plant(
+    rig: Rig, spec: ServingSpec, timeout_ms: int = 30, manager_of: Callable[[str], HostManager] | None = None
+) -> Iterator[tuple[RigSwitches, dict[str, Host]]]:
+    """The switches and hosts of a rig whose switches have registered, run; ``manager_of`` is whom a host asks, by its
+    name."""
     topology = rig.topology
     with contextlib.ExitStack() as stack:
         ends: dict[str, SocketPort] = {}
@@ -64,10 +67,11 @@ def plant(rig: Rig, spec: ServingSpec, timeout_ms: int = 30) -> Iterator[tuple[R
         stack.callback(switches.stop)
         hosts = {}
         for name in topology.hosts:
-            addresses = rig.manager.register_host(HostInfo(name))
+            manager = rig.manager if manager_of is None else manager_of(name)
+            addresses = manager.register_host(HostInfo(name))
             loop = RealTimeLoop()
             nic = RawNic(loop, ends[name], addresses.mac, addresses.ip)
-            hosts[name] = Host(rig.manager, name, nic, timeout_ps=timeout_ms * MS)
+            hosts[name] = Host(manager, name, nic, timeout_ps=timeout_ms * MS)
             loop.start()
             stack.callback(loop.close)
             stack.callback(hosts[name].close)

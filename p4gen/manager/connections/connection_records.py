@@ -82,6 +82,7 @@ class ConnectionRecords:
         store = self._ledger.store
         self.check(spec)
         self._check_new(spec)
+        self._ledger.quotas.check_connection(spec.source, [other.spec.source for other in self.all.values()])
         record = Record(self._next, spec, ConnectionState.REGISTERING, busy=True)
         placed = self.place(record, None)
         with store.transaction():

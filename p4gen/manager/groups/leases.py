@@ -235,8 +235,10 @@ class Leases:
         assert record.home is not None
         pools = ledger.pools([placed for each, placed in ledger.live() if each not in without])
         placer = Placer(view.topology, view.names, view.specs, pools)
-        placed = placer.place(group_request(record.spec, ledger.draw_psn()), record.home)
-        return PlacedTrees((placed,)), pools
+        placed = PlacedTrees((placer.place(group_request(record.spec, ledger.draw_psn()), record.home),))
+        if over := [*ledger.quotas.lacks(record.spec.name, placed, without)]:
+            raise InputError(*over)
+        return placed, pools
 
     def _idle(self, record: Record) -> bool:
         """Whether a group holds a lease that may be taken away: its call has ended at all ranks, or takes too long."""

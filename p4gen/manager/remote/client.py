@@ -26,8 +26,9 @@ from p4gen.manager.api import (
     Status,
     SwitchInfo,
 )
+from p4gen.manager.remote.access import OURS
 from p4gen.manager.remote.messages import from_message, to_message
-from p4gen.manager.remote.service import MAX_MESSAGE, MAX_TEXT, OURS, SERVICE
+from p4gen.manager.remote.service import MAX_MESSAGE, MAX_TEXT, SERVICE
 from p4gen.manager.remote.tls import VARIABLE, client_identity
 from p4gen.protos import incmanager as pb
 from p4gen.switch.address import checked, socket_of

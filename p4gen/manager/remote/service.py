@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent import futures
-from typing import Any
+from typing import Any, Final
 
 import grpc
 
-from p4gen.errors import FailedError, InputError, P4genError
-from p4gen.manager.api import ConnectionSpec, GroupSpec, HostInfo, Manager, ManagerError, RankReport, SwitchInfo
+from p4gen.errors import FailedError
+from p4gen.manager.access.tenants import ALONE, Tenants
+from p4gen.manager.api import ConnectionSpec, GroupSpec, HostInfo, Manager, RankReport, SwitchInfo
 from p4gen.manager.groups.departures import AWAY
+from p4gen.manager.remote.access import Access
 from p4gen.manager.remote.messages import from_message, to_message
 from p4gen.manager.remote.tls import Identity
 from p4gen.p4rt.serving import start_server
@@ -25,14 +26,6 @@ MAX_MESSAGE = 64 << 20
 megabytes."""
 MAX_TEXT = 1 << 20
 """Size limit of an error's text in bytes; it lists every candidate of a placement."""
-OURS = ("p4gen-manager", "v1")
-"""Metadata that marks errors of the manager, because gRPC itself uses some of the same codes."""
-LOGGER = logging.getLogger("p4gen.manager")
-_LOGGED = (
-    "RegisterSwitch", "RegisterHost", "InitGroup", "DestroyGroup", "ResizeGroup", "MoveGroup", "SetRanks",
-    "RegisterConnection", "ReleaseConnection", "SprayConnection",
-)  # fmt: skip
-"""Requests that change registrations, groups or connections; they are logged."""
 _THREADS = 1024
 """Number of threads. Each ``watch``, and each waiting ``ready``, uses one. They are created when needed."""
 
@@ -40,17 +33,24 @@ _THREADS = 1024
 class ManagerServer:
     """Serves ``manager`` at ``addresses`` (``host:port`` or ``unix:path``) until ``close``. Use as a context manager.
 
-    Unix sockets are for the user of this process alone. With ``identity``, clients at other addresses need a
-    certificate. A client that is silent is pinged every ``ping`` seconds, and its watches end when it has not answered
-    for twice as long: its machine is cut off, or its process has stopped. With port 0 a free port is chosen;
-    ``addresses`` has its number, ``address`` is the first one.
+    Unix sockets are for the user of this process alone, an operator. With ``identity``, clients at other addresses need
+    a certificate, which says which of ``tenants`` they are. A silent client is pinged every ``ping`` seconds, and its
+    watches end when it has not answered for twice as long: its machine is cut off, or its process has stopped. With
+    port 0 a free port is chosen; ``addresses`` has its number, ``address`` is the first one.
 
     Raises ``InputError`` for a path that is too long, ``FailedError`` when an address cannot be used. A socket left by
     a killed manager is removed.
     """
 
-    def __init__(self, manager: Manager, *addresses: str, identity: Identity | None = None, ping: float = AWAY) -> None:
-        self._manager = manager
+    def __init__(
+        self,
+        manager: Manager,
+        *addresses: str,
+        identity: Identity | None = None,
+        tenants: Tenants = ALONE,
+        ping: float = AWAY,
+    ) -> None:
+        self._access = Access(manager, tenants)
         self._paths = []
         for address in addresses:
             path = socket_of(checked(address))
@@ -83,107 +83,126 @@ class ManagerServer:
             path.unlink(missing_ok=True)
 
     def _handlers(self) -> dict[str, Any]:
-        unary: dict[str, tuple[Any, Callable[[Any], Any]]] = {
-            "RegisterSwitch": (pb.SwitchInfo, self._register_switch),
-            "RegisterHost": (pb.HostInfo, self._register_host),
-            "ReportLinks": (pb.ReportLinksRequest, self._report_links),
-            "InitGroup": (pb.GroupSpec, self._init_group),
-            "DestroyGroup": (pb.DestroyGroupRequest, self._destroy_group),
-            "ResizeGroup": (pb.ResizeGroupRequest, self._resize_group),
-            "MoveGroup": (pb.MoveGroupRequest, self._move_group),
-            "SetRanks": (pb.SetRanksRequest, self._set_ranks),
-            "GetGroup": (pb.GetGroupRequest, self._get_group),
-            "ListGroups": (pb.ListGroupsRequest, self._list_groups),
-            "RegisterConnection": (pb.ConnectionSpec, self._register_connection),
-            "ReleaseConnection": (pb.ReleaseConnectionRequest, self._release_connection),
-            "SprayConnection": (pb.SprayConnectionRequest, self._spray_connection),
-            "ListConnections": (pb.ListConnectionsRequest, self._list_connections),
-            "GetStatus": (pb.GetStatusRequest, self._get_status),
-            "Ready": (pb.ReadyRequest, self._ready),
-            "BeginCall": (pb.BeginCallRequest, self._begin_call),
-            "EndCall": (pb.EndCallRequest, self._end_call),
-            "ReportRank": (pb.RankReport, self._report_rank),
-        }
-        handlers = {name: _unary(name, request, work) for name, (request, work) in unary.items()}
+        access, methods = self._access, METHODS.items()
+        handlers = {name: _unary(access, name, request, work) for name, (request, work) in methods}
         handlers["Watch"] = grpc.unary_stream_rpc_method_handler(self._watch, pb.WatchRequest.FromString, _on_the_wire)
         return handlers
 
-    def _register_switch(self, request: Any) -> Any:
-        self._manager.register_switch(from_message(SwitchInfo, request))
-        return pb.RegisterSwitchResponse()
-
-    def _register_host(self, request: Any) -> Any:
-        return to_message(self._manager.register_host(from_message(HostInfo, request)))
-
-    def _report_links(self, request: Any) -> Any:
-        self._manager.report_links(request.switch, dict(request.ports))
-        return pb.ReportLinksResponse()
-
-    def _init_group(self, request: Any) -> Any:
-        return to_message(self._manager.init_group(from_message(GroupSpec, request)))
-
-    def _destroy_group(self, request: Any) -> Any:
-        self._manager.destroy_group(request.name)
-        return pb.DestroyGroupResponse()
-
-    def _resize_group(self, request: Any) -> Any:
-        return to_message(self._manager.resize_group(request.name, request.slots))
-
-    def _move_group(self, request: Any) -> Any:
-        root = request.root if request.HasField("root") else None
-        return to_message(self._manager.move_group(request.name, root))
-
-    def _set_ranks(self, request: Any) -> Any:
-        return to_message(self._manager.set_ranks(request.name, tuple(request.ranks), request.term))
-
-    def _get_group(self, request: Any) -> Any:
-        return to_message(self._manager.group(request.name))
-
-    def _list_groups(self, _: Any) -> Any:
-        return pb.ListGroupsResponse(groups=[to_message(group) for group in self._manager.groups()])
-
-    def _register_connection(self, request: Any) -> Any:
-        return to_message(self._manager.register_connection(from_message(ConnectionSpec, request)))
-
-    def _release_connection(self, request: Any) -> Any:
-        self._manager.release_connection(request.number)
-        return pb.ReleaseConnectionResponse()
-
-    def _spray_connection(self, request: Any) -> Any:
-        return to_message(self._manager.spray_connection(request.number, spray=request.spray))
-
-    def _list_connections(self, _: Any) -> Any:
-        return pb.ListConnectionsResponse(connections=[to_message(one) for one in self._manager.connections()])
-
-    def _get_status(self, _: Any) -> Any:
-        return to_message(self._manager.status())
-
-    def _ready(self, request: Any) -> Any:
-        group, generation, rank = request.group, request.generation, request.rank
-        first = self._manager.ready(group, generation, rank, request.completed, request.timeout_s)
-        return pb.ReadyResponse(first_call=first)
-
-    def _begin_call(self, request: Any) -> Any:
-        return pb.BeginCallResponse(go=self._manager.begin_call(request.group, request.generation, request.call))
-
-    def _end_call(self, request: Any) -> Any:
-        self._manager.end_call(request.group, request.generation, request.rank, request.completed)
-        return pb.EndCallResponse()
-
-    def _report_rank(self, request: Any) -> Any:
-        self._manager.report_rank(from_message(RankReport, request))
-        return pb.ReportRankResponse()
-
     def _watch(self, request: Any, context: Any) -> Iterator[Any]:
-        try:
-            news = self._manager.watch(request.host)
+        with self._access.request(context, "Watch", request) as caller:
+            news = caller.manager.watch(request.host)
             # The iterator waits for changes in this thread; it ends when the client does.
             if not context.add_callback(lambda: _end(news)):
                 _end(news)
             for membership in news:
                 yield to_message(membership)
-        except Exception as error:
-            _abort(context, error)
+
+
+def _register_switch(manager: Manager, request: Any) -> Any:
+    manager.register_switch(from_message(SwitchInfo, request))
+    return pb.RegisterSwitchResponse()
+
+
+def _register_host(manager: Manager, request: Any) -> Any:
+    return to_message(manager.register_host(from_message(HostInfo, request)))
+
+
+def _report_links(manager: Manager, request: Any) -> Any:
+    manager.report_links(request.switch, dict(request.ports))
+    return pb.ReportLinksResponse()
+
+
+def _init_group(manager: Manager, request: Any) -> Any:
+    return to_message(manager.init_group(from_message(GroupSpec, request)))
+
+
+def _destroy_group(manager: Manager, request: Any) -> Any:
+    manager.destroy_group(request.name)
+    return pb.DestroyGroupResponse()
+
+
+def _resize_group(manager: Manager, request: Any) -> Any:
+    return to_message(manager.resize_group(request.name, request.slots))
+
+
+def _move_group(manager: Manager, request: Any) -> Any:
+    return to_message(manager.move_group(request.name, request.root if request.HasField("root") else None))
+
+
+def _set_ranks(manager: Manager, request: Any) -> Any:
+    return to_message(manager.set_ranks(request.name, tuple(request.ranks), request.term))
+
+
+def _get_group(manager: Manager, request: Any) -> Any:
+    return to_message(manager.group(request.name))
+
+
+def _list_groups(manager: Manager, _: Any) -> Any:
+    return pb.ListGroupsResponse(groups=[to_message(group) for group in manager.groups()])
+
+
+def _register_connection(manager: Manager, request: Any) -> Any:
+    return to_message(manager.register_connection(from_message(ConnectionSpec, request)))
+
+
+def _release_connection(manager: Manager, request: Any) -> Any:
+    manager.release_connection(request.number)
+    return pb.ReleaseConnectionResponse()
+
+
+def _spray_connection(manager: Manager, request: Any) -> Any:
+    return to_message(manager.spray_connection(request.number, spray=request.spray))
+
+
+def _list_connections(manager: Manager, _: Any) -> Any:
+    return pb.ListConnectionsResponse(connections=[to_message(one) for one in manager.connections()])
+
+
+def _get_status(manager: Manager, _: Any) -> Any:
+    return to_message(manager.status())
+
+
+def _ready(manager: Manager, request: Any) -> Any:
+    group, generation, rank = request.group, request.generation, request.rank
+    return pb.ReadyResponse(first_call=manager.ready(group, generation, rank, request.completed, request.timeout_s))
+
+
+def _begin_call(manager: Manager, request: Any) -> Any:
+    return pb.BeginCallResponse(go=manager.begin_call(request.group, request.generation, request.call))
+
+
+def _end_call(manager: Manager, request: Any) -> Any:
+    manager.end_call(request.group, request.generation, request.rank, request.completed)
+    return pb.EndCallResponse()
+
+
+def _report_rank(manager: Manager, request: Any) -> Any:
+    manager.report_rank(from_message(RankReport, request))
+    return pb.ReportRankResponse()
+
+
+METHODS: Final[Mapping[str, tuple[Any, Callable[[Manager, Any], Any]]]] = {
+    "RegisterSwitch": (pb.SwitchInfo, _register_switch),
+    "RegisterHost": (pb.HostInfo, _register_host),
+    "ReportLinks": (pb.ReportLinksRequest, _report_links),
+    "InitGroup": (pb.GroupSpec, _init_group),
+    "DestroyGroup": (pb.DestroyGroupRequest, _destroy_group),
+    "ResizeGroup": (pb.ResizeGroupRequest, _resize_group),
+    "MoveGroup": (pb.MoveGroupRequest, _move_group),
+    "SetRanks": (pb.SetRanksRequest, _set_ranks),
+    "GetGroup": (pb.GetGroupRequest, _get_group),
+    "ListGroups": (pb.ListGroupsRequest, _list_groups),
+    "RegisterConnection": (pb.ConnectionSpec, _register_connection),
+    "ReleaseConnection": (pb.ReleaseConnectionRequest, _release_connection),
+    "SprayConnection": (pb.SprayConnectionRequest, _spray_connection),
+    "ListConnections": (pb.ListConnectionsRequest, _list_connections),
+    "GetStatus": (pb.GetStatusRequest, _get_status),
+    "Ready": (pb.ReadyRequest, _ready),
+    "BeginCall": (pb.BeginCallRequest, _begin_call),
+    "EndCall": (pb.EndCallRequest, _end_call),
+    "ReportRank": (pb.RankReport, _report_rank),
+}
+"""Each method with one answer: the message that asks, and what asks the manager."""
 
 
 def _end(news: Any) -> None:
@@ -193,51 +212,15 @@ def _end(news: Any) -> None:
             close()
 
 
-def _unary(name: str, request: Any, work: Callable[[Any], Any]) -> Any:
-    """A handler for one request and one answer. Errors become gRPC statuses."""
-
-    logged = name in _LOGGED
+def _unary(access: Access, name: str, request: Any, work: Callable[[Manager, Any], Any]) -> Any:
+    """A handler for one request and one answer."""
 
     def answer(message: Any, context: Any) -> Any:
-        try:
-            response = work(message)
-        except Exception as error:
-            if logged:
-                LOGGER.warning("%s %s: %s", name, _subject(message), error)
-            _abort(context, error)
-            raise
-        if logged:
-            LOGGER.info("%s %s: done", name, _subject(message))
-        return response
+        with access.request(context, name, message) as caller:
+            return work(caller.manager, message)
 
     return grpc.unary_unary_rpc_method_handler(answer, request.FromString, _on_the_wire)
 
 
-def _subject(message: Any) -> str:
-    """The subject of a request, for the log: the name of a group, host or switch, or a connection."""
-    if isinstance(message, pb.ConnectionSpec):
-        return f"{message.source} QP {message.source_qp} to {message.destination} QP {message.destination_qp}"
-    return str(message.name if "name" in message.DESCRIPTOR.fields_by_name else message.number)
-
-
-def _abort(context: Any, error: Exception) -> None:
-    context.set_trailing_metadata((OURS,))
-    context.abort(*_status(error))
-
-
 def _on_the_wire(message: Any) -> bytes:
     return bytes(message.SerializeToString())
-
-
-def _status(error: Exception) -> tuple[grpc.StatusCode, str]:
-    """The status of an error for a client. Errors that are defects of the manager are logged."""
-    if isinstance(error, ManagerError):
-        code = grpc.StatusCode[error.code.value]
-    elif isinstance(error, InputError):
-        code = grpc.StatusCode.INVALID_ARGUMENT
-    elif isinstance(error, P4genError):
-        code = grpc.StatusCode.FAILED_PRECONDITION
-    else:
-        LOGGER.error("a request failed", exc_info=error)
-        return grpc.StatusCode.INTERNAL, f"{type(error).__name__}: {error}"
-    return code, "\n".join(diagnostic.message for diagnostic in error.diagnostics)

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 from p4gen.groups.group import GroupContext
 from p4gen.host.transport.nicinfo import OUR_NIC
+from p4gen.manager.access.quotas import Quotas
+from p4gen.manager.access.tenants import ALONE, Tenants
 from p4gen.manager.api import (
     Code,
     GroupSpec,
@@ -55,11 +57,14 @@ class Faster:
 class Ledger:
     """The manager's knowledge. ``changed`` is its lock, and is notified of every change of a group."""
 
-    def __init__(self, store: Store, fabric: Fabric, policy: PlacementPolicy, seed: int | None) -> None:
+    def __init__(
+        self, store: Store, fabric: Fabric, policy: PlacementPolicy, seed: int | None, tenants: Tenants = ALONE
+    ) -> None:
         self.changed = threading.Condition()
         self.store = store
         self.fabric = fabric
         self.records: dict[str, Record] = {}
+        self.quotas = Quotas(tenants, self.records)
         self.version = 0
         """Counts the changes that may make room for a group without a place."""
         self.stamp = 0
@@ -135,7 +140,12 @@ class Ledger:
         view = self.fabric.view
         room = self.room(instead_of)
         accept = None if faster is None else self._acceptable(faster)
-        return Search(spec, view, self._policy, room, self.draw_psn(), avoid, self._trees(instead_of), accept)
+        psn, trees = self.draw_psn(), self._trees(instead_of)
+
+        def quota(placed: PlacedTrees, leased: bool) -> Iterator[str]:
+            return self.quotas.lacks(spec.name, placed, leased=leased)
+
+        return Search(spec, view, self._policy, room, psn, avoid, trees, accept, quota)
 
     def _acceptable(self, faster: Faster) -> Callable[[Sequence[IncTree], Sequence[float]], bool]:
         crowd, placed = self.crowd(faster.than), faster.than.placed

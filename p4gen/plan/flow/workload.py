@@ -5,14 +5,14 @@ from __future__ import annotations
 import difflib
 import os
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from p4gen.errors import Diagnostic, InputError, Pos
+from p4gen.errors import Diagnostic, InputError
 from p4gen.inputs import quote
 from p4gen.plan.flow.fabric import FABRICS, FatTree
 from p4gen.plan.flow.jobs import MODELS, Job, parallel_job, training_job
@@ -21,7 +21,7 @@ from p4gen.plan.flow.placing import Placing
 from p4gen.plan.flow.policies import POLICIES, Volume
 from p4gen.plan.flow.simulate import Failure, Setting
 from p4gen.vocabulary import units
-from p4gen.vocabulary.positions import Path_, read_yaml
+from p4gen.vocabulary.positions import diagnostics, read_yaml
 
 MAX_GPUS: Final = 1 << 17
 MAX_JOBS: Final = 100_000
@@ -344,19 +344,4 @@ def load_workload(path: Path | str) -> Workload:
     try:
         return Workload(file.stem, _WorkloadFields.model_validate(value), file.parent)
     except ValidationError as error:
-        raise InputError(*(_diagnostic(each, where, lines, str(file)) for each in error.errors())) from None
-
-
-def _diagnostic(error: Any, where: Mapping[Path_, Pos], lines: list[str], file: str) -> Diagnostic:
-    path: Path_ = tuple(part for part in error["loc"] if not str(part).startswith(("function-", "constrained-")))
-    message = error["msg"].removeprefix("Value error, ")
-    if error["type"] == "extra_forbidden":
-        message = f"unknown field {quote(str(path[-1]))}"
-    elif error["type"] == "missing":
-        message = f"'{path[-1]}' is missing"
-    elif error["type"] != "value_error" and not isinstance(error.get("input"), dict | list):
-        message = f"{quote(error.get('input'))}: {message[0].lower()}{message[1:]}"
-    place = next((where[path[:n]] for n in range(len(path), -1, -1) if path[:n] in where), None)
-    if place is None:
-        return Diagnostic(file, message)
-    return Diagnostic(place, message, source_line=lines[place.line - 1] if place.line <= len(lines) else None)
+        raise InputError(*diagnostics(error, where, lines, str(file))) from None

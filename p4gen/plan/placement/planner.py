@@ -19,7 +19,7 @@ from p4gen.plan.placement.placed import GroupRequest, PlacedTrees
 from p4gen.plan.placement.placer import Names, Placer, switch_of
 from p4gen.plan.placement.policy import Candidate, FabricView, GroupView, PlacementPolicy, SwitchRoom
 from p4gen.plan.placement.pools import Pools
-from p4gen.plan.placement.request import Code, GroupSpec, ManagerError
+from p4gen.plan.placement.request import SEPARATOR, Code, GroupSpec, ManagerError
 from p4gen.plan.placement.spans import NoRoomError
 from p4gen.plan.placement.tree import IncTree, build_tree, no_path, tree_links, tree_problems
 from p4gen.vocabulary import ProgramSpec, ServingSpec
@@ -27,7 +27,8 @@ from p4gen.vocabulary.topology import TopologySpec
 
 _PROPOSALS: Final = 10_000
 """The most candidates taken from a policy for one group: a policy may yield endlessly."""
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
+_NAME: Final = re.compile(rf"([A-Za-z0-9][A-Za-z0-9_.-]{{0,30}}{SEPARATOR})?[A-Za-z0-9][A-Za-z0-9_.:-]{{0,62}}")
+"""Of a group, after its tenant's if it has one."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,8 @@ class Search:
 
     ``avoid`` has switches that are not to be used, each with the reason; ``groups`` are all that have a tree. Resources
     are only read here. Only trees that ``accept`` accepts are tried; it also gets the rates if there are several.
-    Raises ``NoPlaceError`` for a request that no tree can serve.
+    ``quota`` says what the group's tenant lacks for a placement, which may be one by leases, a sentence each. Raises
+    ``NoPlaceError`` for a request that no tree can serve.
     """
 
     def __init__(
@@ -153,6 +155,7 @@ class Search:
         avoid: Mapping[str, str],
         groups: Iterable[GroupView] = (),
         accept: Callable[[Sequence[IncTree], Sequence[float]], bool] | None = None,
+        quota: Callable[[PlacedTrees, bool], Iterable[str]] | None = None,
     ) -> None:
         topology = view.topology
         problems = list(tree_problems(topology, spec.ranks, spec.root))
@@ -160,6 +163,7 @@ class Search:
             raise NoPlaceError(Code.INVALID, "\n".join(problems))
         self.view = view
         self._spec, self._policy, self._groups, self._accept = spec, policy, tuple(groups), accept
+        self._quota = quota
         self._down = dict(view.down)
         for switch, reason in avoid.items():
             self._down |= {link.name: reason for link in topology.ports[switch]}
@@ -217,7 +221,11 @@ class Search:
             mine = room.lasting() if leased else room.pools()
             placer = Placer(topology, view.names, view.specs, mine)
             parts = tuple(placer.place(wanted, tree) for tree in trees)
-            return Plan(PlacedTrees(parts, rates), mine, leased)
+            placed = PlacedTrees(parts, rates)
+            if over := [*self._quota(placed, leased)] if self._quota is not None else []:
+                self._refused |= dict.fromkeys(f"{where}: {reason}" for reason in over)
+                return None
+            return Plan(placed, mine, leased)
         except InputError as error:
             if isinstance(error, NoRoomError):
                 self._epochs |= error.epochs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from p4gen.errors import FailedError
 from p4gen.groups.group import Memory
@@ -25,6 +26,12 @@ class Code(StrEnum):
     """A switch does not answer."""
     REFUSED = "FAILED_PRECONDITION"
     """A switch refused, or the group's state does not permit the request."""
+    DENIED = "PERMISSION_DENIED"
+    """The caller may not ask for that."""
+
+
+SEPARATOR: Final = "/"
+"""Between a tenant and its own name of a group, in the manager's name of the group."""
 
 
 class ManagerError(FailedError):

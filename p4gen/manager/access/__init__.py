@@ -1,0 +1,1 @@
+"""Who may ask the manager for what: tenants, their quotas, and what each of them sees."""
