@@ -67,7 +67,7 @@ class CollectiveSpec(ServingSpec):
     """A program that reduces and distributes what ranks send."""
 
     lanes: Annotated[
-        Literal[8, 16, 32, 64, 128, 256],
+        Literal[8, 16, 32, 64, 128, 256, 512, 1024],
         Field(
             description="lanes of a packet, each an element, or two of float16 or bfloat16; the payload is lanes x the "
             "bytes of a lane; a power of two"

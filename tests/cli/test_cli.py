@@ -96,7 +96,7 @@ def test_signals_that_the_starter_blocked_arrive_all_the_same(tmp_path: Path) ->
 
 def test_schema_is_a_json_schema_of_the_spec(tmp_path: Path) -> None:
     schema = json.loads(p4gen("schema", cwd=tmp_path).stdout)
-    assert schema["properties"]["lanes"]["enum"] == [8, 16, 32, 64, 128, 256]
+    assert schema["properties"]["lanes"]["enum"] == [8, 16, 32, 64, 128, 256, 512, 1024]
     assert schema["additionalProperties"] is False
 
 

@@ -60,7 +60,7 @@ def p4gen(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
         (["sim", "star-4", "--loss", "nan"], "--loss: error: 'nan' is not a share"),
         (["sim", "star-4", "--script", "drop 1 UP_DATA of rank 9"], "there is no rank 9; there are 0 to 3"),
         (["sim", "star-4", "--seed", "-1"], "--seed: error: "),
-        (["build", "--lanes", "9" * 9000], "must be 8, 16, 32, 64, 128 or 256"),
+        (["build", "--lanes", "9" * 9000], "must be 8, 16, 32, 64, 128, 256, 512 or 1024"),
         (["build", "x" * 5000], "cannot read: File name too long"),
         (["topo", "x" * 5000], "neither a file nor a topology"),
         (["build", "--" + "x" * 9000], "no such option"),

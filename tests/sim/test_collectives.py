@@ -121,6 +121,14 @@ def test_other_arithmetic(fields: dict[str, object]) -> None:
     assert run(4, program=program, faults=trouble(loss=0.05)).ok
 
 
+@pytest.mark.parametrize("lanes", [512, 1024])
+@pytest.mark.parametrize("mode", [Mode.II, Mode.III])
+def test_packets_of_the_largest_path_mtus(mode: Mode, lanes: int) -> None:
+    fields = {"window": 4, "message": 2, "groups": 1, "fan_in": 4, "ports": 4}
+    program = EpicSpec.model_validate(fields | {"mode": mode, "lanes": lanes})
+    assert run(3, program=program, size=5 * program.payload_bytes - 12, faults=trouble(loss=0.05)).ok
+
+
 def test_a_stream_across_the_psn_wrap() -> None:
     assert run(3, size=4096, initial_psn=0xFFFFF0, faults=trouble(loss=0.05)).ok
 

@@ -47,7 +47,7 @@ def test_three_mistakes_make_three_positioned_errors(tmp_path: Path) -> None:
     file.write_text("mode: II\nlanes: 48\nfan_in: 33\nlane: 64\n")
     found = refusals(file)
     assert [d.where for d in found] == [Pos(str(file), 2, 8), Pos(str(file), 3, 9), Pos(str(file), 4, 1)]
-    assert "8, 16, 32, 64, 128 or 256" in found[0].message
+    assert "8, 16, 32, 64, 128, 256, 512 or 1024" in found[0].message
     assert "at most 32" in found[1].message
     assert "did you mean 'lanes'?" in found[2].message
     assert "lanes: 48\n           ^" in str(found[0])
@@ -56,7 +56,7 @@ def test_three_mistakes_make_three_positioned_errors(tmp_path: Path) -> None:
 def test_a_wrong_flag_is_named() -> None:
     (found,) = refusals(lanes=65)
     assert found.where == "lanes"
-    assert "must be 8, 16, 32, 64, 128 or 256" in found.message
+    assert "must be 8, 16, 32, 64, 128, 256, 512 or 1024" in found.message
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_wrong_flag_is_named() -> None:
         ({"mode": "I", "reliability": "sr"}, "reliability", "mode I takes packets in order"),
         ({"mode": "I", "op": "dynamic"}, "op", "in mode I the program has its op"),
         ({"mode": "I", "variant": "no-nak"}, "variant", "no-nak is a wrong design of mode III"),
-        ({"mode": "I", "lanes": 256, "fan_in": 16}, "fan_in", "at most 2048"),
+        ({"mode": "I", "lanes": 1024, "fan_in": 4}, "fan_in", "at most 2048: 2 edges"),
         (
             {"mode": "I", "arch": "tna", "lanes": 16},
             "mode",

@@ -22,7 +22,7 @@ from p4gen.cli.verb import verb
 @click.option("--count", type=click.IntRange(1, 1000), default=20, show_default=True, help="Fabrics.")
 @click.option("--mode", type=click.Choice(["II", "III"]), default="II", show_default=True, help="Of EPIC.")
 @click.option("--size", default="4M", show_default=True, metavar="BYTES", help="Each rank's data.")
-@click.option("--lanes", type=click.Choice(["8", "16", "32", "64", "128", "256"]), default=None,
+@click.option("--lanes", type=click.Choice(["8", "16", "32", "64", "128", "256", "512", "1024"]), default=None,
               help="Elements in a packet.  [256, in Mode III 64]")  # fmt: skip
 @click.option("--message", type=click.IntRange(1, 256), default=None,
               help="Packets in a message.  [8, in Mode III 4]")  # fmt: skip

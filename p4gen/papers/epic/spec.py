@@ -230,7 +230,7 @@ class EpicSpec(CollectiveSpec):
             raise SpecConflictError(
                 "fan_in",
                 f"{self.fan_in} edges of {self.lanes} lanes are {self.fan_in * self.lanes} registers; fold ordered has "
-                f"at most {MOST_STORES}",
+                f"at most {MOST_STORES}: {MOST_STORES // self.lanes} edges",
             )
         return self
 

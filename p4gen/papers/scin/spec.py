@@ -13,8 +13,6 @@ from p4gen.vocabulary import DType
 from p4gen.vocabulary.program import DEFAULT_ARCH, Icrc, SpecConflictError, whole
 from p4gen.vocabulary.serving import MemorySpec
 
-_MOST_BYTES: Final = 1024
-"""Of data in a packet."""
 _WORD: Final = 4
 """RoCEv2's data are whole words of so many bytes."""
 
@@ -49,7 +47,7 @@ class ScinSpec(MemorySpec):
     ] = "saturate"
     lanes: Annotated[
         Literal[8, 16, 32, 64, 128, 256, 512, 1024],
-        Field(description="elements of a packet, each a lane of 32 bits; a power of two; 1,024 bytes in all at most"),
+        Field(description="elements of a packet, each a lane of 32 bits; a power of two"),
     ] = 64
     waves: Annotated[
         Literal[1, 2, 4, 8, 16, 32],
@@ -92,8 +90,6 @@ class ScinSpec(MemorySpec):
             raise SpecConflictError("beside", "SCIN's programs have no second family")
         if self.edges > self.ports:
             raise SpecConflictError("edges", f"each has a port, and the switch has {self.ports}")
-        if self.payload > _MOST_BYTES:
-            raise SpecConflictError("lanes", f"{self.lanes} elements of {self.dtype} are more than {_MOST_BYTES} bytes")
         if self.floating and self.overflow == "wrap":
             raise SpecConflictError("overflow", f"sums of {self.dtype} do not wrap around: they become infinite")
         if self.scaled:
