@@ -11,7 +11,7 @@ from p4gen.groups.entrances import port_problems
 from p4gen.groups.family import group_entries
 from p4gen.groups.group import Edge, GroupContext
 from p4gen.vocabulary import ServingSpec
-from p4gen.vocabulary.message import MAX_RANKS, Collective
+from p4gen.vocabulary.message import ROOTS, Collective
 
 _SERVED = (Collective.ALLREDUCE, Collective.REDUCE, Collective.BROADCAST)
 
@@ -83,8 +83,8 @@ def _of_patterns(group: GroupContext) -> Iterator[str]:
             yield f"{pattern.collective} is no pattern of its own; there are {', '.join(_SERVED)}"
         elif pattern.collective is Collective.ALLREDUCE and pattern.root:
             yield f"allreduce has root {pattern.root}; it has none, which is 0"
-        elif not 0 <= pattern.root < MAX_RANKS:
-            yield f"{what}: a root is a rank from 0 to {MAX_RANKS - 1}"
+        elif not 0 <= pattern.root < ROOTS:
+            yield f"{what}: a root is a rank from 0 to {ROOTS - 1}"
         if pattern.toward is None:
             if pattern.collective is not Collective.ALLREDUCE:
                 yield f"{what}: it is not said which edge leads toward the root"

@@ -30,6 +30,7 @@ from p4gen.manager.remote.tls import VARIABLE
 from p4gen.packetio import PacketSocket, longest_frame
 from p4gen.rocev2.headers import ipv4_text, mac_text
 from p4gen.vocabulary import units
+from p4gen.vocabulary.message import ROOTS, Collective
 
 _LOOK_S: Final = 0.005
 _SIOCGIFADDR: Final = 0x8915
@@ -212,7 +213,11 @@ class Station:
 def _requests(group: str, ranks: tuple[str, ...], *, elastic: bool) -> list[GroupSpec]:
     """What to ask the manager for, best first: a queue pair for all calls, or one for each pattern; on a ring of the
     hosts if switches have no place."""
-    kinds = [GroupSpec(group, ranks, sync=sync, elastic=elastic) for sync in (PsnSync.REFINED, PsnSync.SUBGROUPS)]
+    calls = frozenset(each for each in Collective if len(ranks) <= ROOTS or not each.every_root)
+    kinds = [
+        GroupSpec(group, ranks, sync=sync, collectives=calls, elastic=elastic)
+        for sync in (PsnSync.REFINED, PsnSync.SUBGROUPS)
+    ]
     return kinds + [replace(kind, fallback=True) for kind in kinds if len(ranks) > 1]
 
 

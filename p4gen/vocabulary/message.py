@@ -16,7 +16,9 @@ MESSAGE: Final = Word(COLLECTIVE, Field("numbers", NUMBERS_LAYOUT.bits, "op and 
 
 MAX_PACKETS: Final = (1 << PACKETS.bits) - 1
 """The most packets that one control message can announce. CommLib announces more in several phases."""
-MAX_RANKS: Final = 1 << ROOT.bits
+ROOTS: Final = 1 << ROOT.bits
+"""The ranks that a control message can name as a root: those from 0 on."""
+MAX_RANKS: Final = 4096
 
 
 class Collective(StrEnum):
@@ -40,3 +42,8 @@ class Collective(StrEnum):
         member._value_ = name
         member.code = code
         return member
+
+    @property
+    def every_root(self) -> bool:
+        """Whether each rank is the root of a phase, so that a group has at most ``ROOTS`` ranks."""
+        return self in (Collective.REDUCE_SCATTER, Collective.ALLGATHER)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from p4gen.errors import InputError, MissingToolError
 from p4gen.vocabulary import DType, Op, Overflow
+from p4gen.vocabulary.message import ROOTS
 
 Array = npt.NDArray[Any]
 """An array of a dtype that collectives work on, of any shape."""
@@ -172,6 +173,8 @@ def check_root(root: int, ranks: int) -> None:
     """Raises ``InputError`` unless ``root`` is a rank of the group."""
     if not 0 <= root < ranks:
         raise InputError(f"root {root} is not a rank of this group of {ranks}")
+    if root >= ROOTS:
+        raise InputError(f"root {root}: control messages name ranks 0 to {ROOTS - 1}, which can be roots")
 
 
 def _padded(elements: int, packet: int, size: int) -> int:

@@ -11,7 +11,7 @@ from typing import Final
 
 from p4gen.errors import InputError
 from p4gen.vocabulary import DType, Numbers, Op
-from p4gen.vocabulary.message import MAX_PACKETS, MAX_RANKS, MESSAGE, Collective
+from p4gen.vocabulary.message import MAX_PACKETS, MESSAGE, ROOTS, Collective
 from p4gen.vocabulary.reductions import numbers_of
 
 _KNOWN: Final = 256
@@ -32,8 +32,8 @@ class Control:
     def __post_init__(self) -> None:
         if not 0 <= self.packets <= MAX_PACKETS:
             raise ValueError(f"{self.packets} packets; a control message announces at most {MAX_PACKETS}")
-        if not 0 <= self.root < MAX_RANKS:
-            raise ValueError(f"root {self.root} is not in 0 to {MAX_RANKS - 1}")
+        if not 0 <= self.root < ROOTS:
+            raise ValueError(f"root {self.root} is not in 0 to {ROOTS - 1}")
 
     @functools.lru_cache(_KNOWN)  # noqa: B019 - these are small, and few
     def encode(self) -> int:

@@ -34,7 +34,7 @@ from p4gen.errors import InputError
 from p4gen.host.collectives.control import Control
 from p4gen.host.transport.verbs import Peer, QpConfig
 from p4gen.vocabulary import DType, Op, Overflow
-from p4gen.vocabulary.message import MAX_PACKETS, Collective
+from p4gen.vocabulary.message import MAX_PACKETS, ROOTS, Collective
 from p4gen.vocabulary.reductions import single_ops
 
 ChannelKey = tuple[Collective, int]
@@ -138,12 +138,15 @@ class GroupConfig:
 
     def check_served(self, collective: Collective, root: int) -> None:
         """Raises ``InputError`` when the group has no channel for a collective."""
-        if self.channel(collective, root) not in self.channels:
+        if self.channel(collective, root) not in self.channels or (self.size > ROOTS and collective.every_root):
             raise InputError(f"{collective}: the program on the tree serves {', '.join(sorted(self.served()))}")
 
     def served(self) -> list[Collective]:
-        """The collectives for which the group has all channels, whatever the root."""
-        return [c for c in Collective if all(self.channel(c, root) in self.channels for root in range(self.size))]
+        """The collectives for which the group has all channels, whatever the root; of more than ``ROOTS`` ranks, the
+        first ones can be roots."""
+        roots = range(min(self.size, ROOTS))
+        found = [c for c in Collective if all(self.channel(c, root) in self.channels for root in roots)]
+        return [each for each in found if self.size <= ROOTS or not each.every_root]
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ class Call:
     def check(self, spec: CollectiveSpec, ranks: int) -> None:
         """Raises ``InputError`` unless a group of ``ranks`` can make the call."""
         barrier = self.collective is Collective.BARRIER
-        divided = self.collective in (Collective.REDUCE_SCATTER, Collective.ALLGATHER)
+        divided = self.collective.every_root
         element = self.kind(spec)[1].number_format.bytes
         unit = element * ranks if divided else element
         if self.size % unit or (self.size == 0) != barrier:
@@ -164,7 +164,6 @@ class SimConfig:
                 raise InputError("repeat must be at least 1")
             for call in job.calls:
                 call.check(self.program, len(hosts))
-            whole = {Collective.REDUCE_SCATTER, Collective.ALLGATHER}
             rooted = {call.root for call in job.calls if call.collective in (Collective.REDUCE, Collective.BROADCAST)}
             collectives = frozenset(call.collective for call in job.calls)
             found.append(
@@ -173,7 +172,7 @@ class SimConfig:
                     job.tree_root,
                     self.sync,
                     collectives,
-                    None if collectives & whole else frozenset(rooted),
+                    None if any(each.every_root for each in collectives) else frozenset(rooted),
                     epoch=self.epoch,
                     first_psn=psn,
                 )

@@ -11,7 +11,7 @@ from p4gen.host.collectives.plan import SYMMETRIC, ChannelKey, PsnSync
 from p4gen.host.transport.verbs import Peer
 from p4gen.plan.placement.tree import IncTree, NodeKey
 from p4gen.rocev2.headers import ipv4
-from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.message import ROOTS, Collective
 
 TREE_NETWORK = ipv4("10.255.0.0")
 """The root's switch of tree number g answers to 10.255.g.1, the others to 10.255.g.2 and so on."""
@@ -34,7 +34,7 @@ class GroupRequest:
     collectives: frozenset[Collective] = frozenset(Collective)
     """The collectives that it may invoke; fewer need fewer contexts."""
     roots: frozenset[int] | None = None
-    """Ranks that are roots of Reduces or Broadcasts; by default all."""
+    """Ranks that are roots of Reduces or Broadcasts; by default all that can be."""
     epoch: int | None = 1
     """The epoch of all its contexts. None: each context takes an epoch that its state has not had yet."""
     first_psn: int = 0
@@ -51,7 +51,7 @@ class GroupRequest:
         between other patterns need it; ranks with offered memory do not. ReduceScatter is N Reduces, AllGather N
         Broadcasts (EPIC §A). Where ranks offer memory, each pattern has contexts of its own."""
         wanted = self.collectives
-        roots = range(len(self.ranks)) if self.roots is None else sorted(self.roots)
+        roots = range(min(len(self.ranks), ROOTS)) if self.roots is None else sorted(self.roots)
         symmetric = not self.memories or wanted & {Collective.ALLREDUCE, Collective.BARRIER}
         found = [SYMMETRIC] if symmetric else []
         if wanted & {Collective.REDUCE, Collective.REDUCE_SCATTER}:
@@ -67,10 +67,19 @@ class GroupRequest:
             yield "it has no collectives"
         if self.memories and len(self.memories) != len(self.ranks):
             yield f"it has the memory of {len(self.memories)} ranks; there are {len(self.ranks)}"
+        most = min(len(self.ranks), ROOTS)
+        if most < len(self.ranks):
+            yield from (
+                f"{each} by {len(self.ranks)} ranks: each is a root, and control messages have {ROOTS}"
+                for each in sorted(self.collectives)
+                if each.every_root
+            )
+            if self.memories:
+                yield f"{len(self.ranks)} ranks offer memory; switches address that of {ROOTS}"
         yield from (
-            f"rank {root} cannot be a root; there are {len(self.ranks)} ranks"
+            f"rank {root} cannot be a root, which are ranks 0 to {most - 1}"
             for root in sorted(self.roots or ())
-            if not 0 <= root < len(self.ranks)
+            if not 0 <= root < most
         )
 
 

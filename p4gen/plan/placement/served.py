@@ -30,7 +30,7 @@ def missing(spec: ServingSpec, ranks: Sequence[str], sync: PsnSync, collectives:
     ranks, if they have to offer some."""
     memories = (Memory(0, 0, 0),) * len(ranks) if spec.uses_memory else ()
     request = GroupRequest(tuple(ranks), sync=sync, collectives=frozenset(collectives), memories=memories)
-    return list(group_entries(spec).refusals(spec, request.channels()))
+    return [*request.problems(), *group_entries(spec).refusals(spec, request.channels())]
 
 
 def _served(spec: ServingSpec, ranks: Sequence[str], sync: PsnSync) -> frozenset[Collective]:
