@@ -50,7 +50,7 @@ LONG = {
     r"route --seed 0 --repeat (10|3) ": "half a minute to five",
     r"build .*--fold ordered": "10 s",
     r"lab |manager |switch |top|shell": "10 s each, and the default ports of the machine",
-    r"sim run .*--(family|schedule)": "5 s",
+    r"sim run .*--(family|schedule)|sim run clos3": "5 s",
     r"tshark|grep": "a lab before it",
     r"softroce ": "a minute",
 }

@@ -64,7 +64,7 @@ def test_clear_errors() -> None:
         for spec, reason in (
             (group("x", "h0", "h9"), "there is no host 'h9'"),
             (group("x", "h0", "h0"), "a host can be only one rank of a group"),
-            (group("x"), "0 ranks; a group has 1 to 32"),
+            (group("x"), "0 ranks; a group has 1 to 4096"),
             (group("x", "h0", root="s9"), "there is no switch 's9'"),
             (group("x", "h0", slots=3), "3 slots; it takes a power of two of at least 2 x W x M = 2"),
             (group("x", "h0", slots=64), "64 slots; the program has 4"),
