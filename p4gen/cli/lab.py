@@ -100,7 +100,9 @@ def _collectives() -> Iterable[str]:
 )
 @click.option("--suite", is_flag=True, help="All collectives, under loss, and over a link that fails and comes back.")
 @click.option("--exec", metavar="COMMAND", help="Run a program on every host, as a rank, and end when all have ended.")
-@click.option("--measure", is_flag=True, help="AllReduce of 4K to --size compared with EPIC's Table 19.")
+@click.option(
+    "--measure", is_flag=True, help="All collectives, or --collective, of 4K to --size, beside EPIC's Tables 19 to 24."
+)
 @table_options
 @seed_option("data and faults.")
 @click.option("--timeout", metavar="TIME", help="Retransmission timer of queue pairs, 1ms to 60s.  [50ms; BMv2: 300ms]")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from p4gen.groups.connections import connection_entries
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import MS
 from p4gen.inputs import drawn, parsed, quote
-from p4gen.labs.calls import CallOrder, LabMembers, calls_by_size, check_memory, members_of
+from p4gen.labs.calls import CallOrder, LabMembers, calls_by_size, members_of
 from p4gen.labs.job import Wanted
 from p4gen.labs.network import bandwidths, faults
 from p4gen.labs.network.impairments import check_withstood, links_at
@@ -44,7 +44,8 @@ _WITH_GUESTS = {"reliability": "gbn"}
 _MEASURED = {"lanes": "256", "window": "32", "message": "8"}
 """Defaults of --measure: EPIC's packets of 1 KiB (§J), and enough in flight that a process finds
 many whenever it wakes up."""
-
+_MEASURED_WITH_GUESTS = {"window": "16"}
+"""As many packets in flight as rdma_rxe has unacknowledged."""
 _WORK = {"collective": "scenario", "nccl_tests": "bandwidths", "exec": "programs"}
 """What options are for, where it has another name."""
 _REPEAT = {targets.EMBEDDED: 10, targets.BMV2: 3}
@@ -87,6 +88,7 @@ class LabRequest:
         default: dict[str, str] = {}
         if self.spec_file is None and spec.takes_part:
             default |= _MEASURED if o["measure"] else {}
+            default |= _MEASURED_WITH_GUESTS if o["measure"] and guests else {}
             default |= _ON_BMV2 if o["target"] == targets.BMV2 else {}
             default |= _WITH_GUESTS if guests else {}
         given = {name: value for name, value in flags.items() if value is not None}
@@ -140,10 +142,10 @@ class LabRequest:
     def wanted(self, topology: TopologySpec) -> Wanted:
         """What to do, checked against the topology."""
         o = self.options
-        collective = o["collective"] or str(Collective.ALLREDUCE)
+        collective = o["collective"] or ("" if o["measure"] else str(Collective.ALLREDUCE))
         sizes = asked_range(o, collective)
-        kind = "nccl_tests" if sizes else "collective"
-        chosen = [name for name in (kind, "suite", "measure", "exec") if o[name]]
+        kind = "nccl_tests" if sizes else "measure" if o["measure"] else "collective"
+        chosen = [name for name in dict.fromkeys((kind, "measure", "suite", "exec")) if o[name]]
         if len(chosen) > 1:
             raise click.UsageError(f"{flag_name(chosen[0])} or --{chosen[1]}, not both")
         what = _WORK.get(chosen[0], chosen[0]) if chosen else "prompt"
@@ -210,8 +212,8 @@ class LabRequest:
             check_withstood(spec, kind)
         hosts = wanted.ranks or topology.rank_hosts
         if wanted.what == "measure":
-            call = CallOrder(str(Collective.ALLREDUCE), max(figures_of(spec, wanted.size)[1]))
-            check_memory(call, call.plan(spec, len(hosts)), len(hosts), wanted.room)
+            for collective, size in figures_of(spec, wanted, len(hosts))[1]:
+                CallOrder.wanted(spec, replace(wanted, collective=collective, size=size), len(hosts))
         if wanted.what == "bandwidths":
             calls_by_size(spec, wanted, len(hosts))
         if wanted.what != "scenario":

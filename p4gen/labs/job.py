@@ -35,6 +35,7 @@ class Wanted:
     what: str = "prompt"
     """``prompt``, ``scenario``, ``suite``, ``measure``, ``bandwidths`` or ``programs``."""
     collective: str = "allreduce"
+    """Of ``measure`` may be "": all that the program serves."""
     size: int = 1 << 20
     root: int = 0
     ranks: tuple[str, ...] = ()
@@ -68,7 +69,9 @@ class Wanted:
     def called(self, served: frozenset[Collective]) -> frozenset[Collective]:
         """What groups are for, of the collectives that programs can serve: a scenario's own, and Barriers between its
         calls; all of them if users say later what they call."""
-        called = (self.collective, Collective.BARRIER) if self.what in ("scenario", "measure") else ()
+        called = (
+            (self.collective, Collective.BARRIER) if self.collective and self.what in ("scenario", "measure") else ()
+        )
         return frozenset(each for each in served if each in called) or served
 
     def ahead(self, size: int) -> int:

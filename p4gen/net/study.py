@@ -15,6 +15,7 @@ from p4gen.families import Facet, OwnSpec
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
 from p4gen.net.collectives.config import SimConfig
+from p4gen.vocabulary.message import Collective
 
 KIB: Final = 1 << 10
 MIB: Final = 1 << 20
@@ -117,8 +118,9 @@ class Studies(Facet, Generic[OwnSpec]):
     """Run a configuration for a solution; a function of a module."""
     assumptions: Callable[[Sequence[Point]], list[str]]
     """The assumptions behind the values, one line each."""
-    lab: Callable[[OwnSpec], tuple[str, Mapping[int, float]]]
-    """AllReduce on the paper's testbed: the testbed's name, and Mb/s by size in bytes."""
+    lab: Callable[[OwnSpec], tuple[str, Mapping[Collective, Mapping[int, float]]]]
+    """The paper's testbed: its name, and of each collective Mb/s by size in bytes; of a Barrier calls a second at the
+    size 0."""
 
 
 def label(axis: Axis, value: float) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from p4gen.labs.runs import groupsteps
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus
+from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.topology import load_topology
 
 from .labs import BMV2, SMALL, lab
@@ -70,12 +71,34 @@ def test_measurement_stands_beside_the_paper(tmp_path: Path, machine: Traces) ->
     )
     report = json.loads(done.stdout)
     assert (done.returncode, report["passed"]) == (0, True), done.stdout + done.stderr
-    assert [row["paper"] for row in report["rows"]] == [15.69, 64.14, 88.69]
+    assert {row["collective"] for row in report["rows"]} == set(Collective)
+    assert [row["paper"] for row in report["rows"] if row["collective"] == "allreduce"] == [15.69, 64.14, 88.69]
     for row in report["rows"]:
         assert 0 < row["mean"] <= row["best"]
         assert row["ratio"] == pytest.approx(row["mean"] / row["paper"])
         assert row["host_us"] > 0
         assert row["switch_us"] > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("asked", "paper", "text"),
+    [
+        (("reducescatter", "--size", "16K"), [6.48, 24.63], " Mb/s   24.63 Mb/s "),
+        (("broadcast", "--size", "4K", "--root", "2"), [48.3], " Mb/s   48.30 Mb/s "),
+        (("barrier",), [2502.15], " /s  2,502.15 /s "),
+    ],
+)
+def test_one_collective_is_measured(
+    tmp_path: Path, machine: Traces, asked: tuple[str, ...], paper: list[float], text: str
+) -> None:
+    done = lab(tmp_path, "star-4", "--measure", "--collective", *asked, "--repeat", "2", "--mode", "III", *SMALL)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert text in done.stdout
+    (record,) = tmp_path.glob("runs/*/run.json")
+    rows = json.loads(record.read_text())["result"]["rows"]
+    assert [row["paper"] for row in rows] == paper
+    assert all(0 < row["mean"] <= row["best"] for row in rows)
 
 
 @pytest.mark.long

@@ -84,6 +84,9 @@ def test_wrong_input(arguments: list[str], cause: str, tmp_path: Path) -> None:
         (["--size", "4K"], "--size goes with a scenario"),
         (["--suite", "--measure"], "not both"),
         (["--measure", "--size", "1K"], "--size: EPIC-II has measured from 4K on"),
+        (["--measure", "--collective", "barrier", "--size", "4K"], "a barrier has no data"),
+        (["--measure", "--collective", "alltoall"], "--collective alltoall goes with --mode themis-s or themis-d"),
+        (["--measure", "--nccl-tests"], "not both"),
         (["--suite", "--size", "4K"], "its own sizes and ranks"),
         (["--collective", "barrier", "--size", "4K"], "a barrier has no data"),
         (

@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from p4gen.labs.processes import Process
 from p4gen.labs.session import Lab
@@ -55,9 +56,10 @@ def usages(lab: Lab) -> dict[str, Usage]:
 
 
 def _seconds(process: Process) -> float:
-    """Processor time of a process; 0 if it has ended."""
+    """Processor time of a process and of those that it has started, such as a guest's; 0 if it has ended."""
     with contextlib.suppress(OSError):
-        return time.clock_gettime(~process.pid << 3 | _SCHEDULED)
+        started = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii").split()
+        return sum(time.clock_gettime(~pid << 3 | _SCHEDULED) for pid in (process.pid, *map(int, started)))
     return 0.0
 
 

@@ -1,4 +1,5 @@
-"""EPIC's Table 19 (section J.4): AllReduce in a lab of switches and hosts in software, beside the paper's testbed."""
+"""EPIC's Tables 19 to 24 (section J.4): labs of switches in software, with p4gen's hosts and with Linux's own RoCE
+stack, beside the paper's testbed."""
 
 from __future__ import annotations
 
@@ -13,7 +14,11 @@ from typing import Any, Final
 from p4gen.errors import FailedError, MissingToolError
 from p4gen.experiments.cells import Cell
 from p4gen.experiments.experiment import Check, Experiment, Order, Report, Value
+from p4gen.labs.softroce import asked, guest, kernel
+from p4gen.labs.softroce.asked import SOFTROCE
 from p4gen.papers.epic.spec import Mode
+from p4gen.papers.epic.studies.emulated import EMULATED
+from p4gen.vocabulary.message import Collective
 
 NETWORK: Final = "tree-3-2"
 """The paper's: four hosts below two leaves and a spine."""
@@ -22,7 +27,21 @@ CALLS: Final = 10
 FIELDS: Final[Mapping[Mode, Mapping[str, int]]] = {Mode.I: {"slots": 512}, Mode.II: {}, Mode.III: {}}
 """What a mode has other than labs that measure have: Mode I two windows of slots, as a result that one rank lacks holds
 its slot (docs/modes.md)."""
-SCALES: Final = {"1M": "up to 1 MiB: a minute", "64M": "up to 64 MiB: ten minutes"}
+SCALES: Final = {
+    "64K": "up to 64 KiB: a minute, and a quarter of an hour for guests that are emulated",
+    "1M": "up to 1 MiB: two minutes, and half an hour",
+    "64M": "up to 64 MiB, guests to 4 MiB: hours",
+}
+OURS: Final = "p4gen"
+COLUMNS: Final = (
+    "collective", "bytes", "program", "p4gen's hosts", "Soft-RoCE", "paper", "p4gen's hosts/paper", "Soft-RoCE/paper",
+    "us/packet, hosts", "us/packet, switches",
+)  # fmt: skip
+_IN_GUESTS: Final = {"64M": "4M"}
+"""The largest size, where guests have no room for that of the scale."""
+_PATIENT: Final = "4s"
+"""The timer of guests, which loses nothing here: an ACK that comes while rdma_rxe sends a message again, too early, can
+make it send a packet more than the message has."""
 _DEADLINE_S: Final = 3600
 _MISSING: Final = 3
 """The exit status without a tool."""
@@ -30,8 +49,10 @@ _MISSING: Final = 3
 
 @dataclass(frozen=True)
 class Measured:
-    """One size in a mode: Mb/s, ours and the paper's; and microseconds of processor time for each packet."""
+    """One size of a collective in a mode: Mb/s, or of a Barrier calls a second, ours and the paper's; and microseconds
+    of processor time for each packet."""
 
+    collective: str
     size: int
     ours: float
     paper: float
@@ -41,60 +62,95 @@ class Measured:
     """Of the machine before the lab began: processes that ran on each processor, in the mean of a minute."""
 
 
-def measured(mode: Mode, largest: str, seed: int) -> tuple[Measured, ...]:
-    """Run a lab of a mode, and measure AllReduces of all of the table's sizes up to the largest.
+def measured(mode: Mode, hosts: str, largest: str, seed: int) -> tuple[Measured, ...]:
+    """Run a lab of a mode, and measure calls of all of the tables' sizes up to the largest. ``hosts``: p4gen's, or
+    ``softroce``.
 
     Raises ``MissingToolError`` without root or Mininet, ``FailedError`` if a result is wrong.
     """
     command = [sys.executable, "-m", "p4gen", "lab", NETWORK, "--mode", mode, "--measure", "--size", largest]
     command += ["--repeat", str(CALLS), "--seed", str(seed), "--deadline", str(_DEADLINE_S), "--json"]
     command += [word for name, value in FIELDS[mode].items() for word in (f"--{name}", str(value))]
+    command += [] if hosts == OURS else ["--hosts", hosts, "--timeout", _PATIENT]
     load = os.getloadavg()[0] / (os.cpu_count() or 1)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         kind = MissingToolError if done.returncode == _MISSING else FailedError
-        raise kind(f"EPIC-{mode}: {done.stderr.strip() or done.stdout.strip()}")
+        raise kind(f"EPIC-{mode}, {hosts}: {done.stderr.strip() or done.stdout.strip()}")
     rows: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])["rows"]
     return tuple(
-        Measured(row["size"], row["mean"], row["paper"], row["host_us"], row["switch_us"], load) for row in rows
+        Measured(row["collective"], row["size"], row["mean"], row["paper"], row["host_us"], row["switch_us"], load)
+        for row in rows
     )
 
 
 def _perform(order: Order) -> Report:
-    cells = [Cell(f"EPIC-{mode}", measured, (mode, order.scale, order.seed)) for mode in Mode]
-    found = order.run(cells)
+    guests, ends = _guests()
+    largest = {OURS: order.scale, SOFTROCE: _IN_GUESTS.get(order.scale, order.scale)}
+    kinds = (OURS, SOFTROCE) if guests else (OURS,)
+    found = order.run(
+        [
+            Cell(f"EPIC-{mode}/{kind}", measured, (mode, kind, largest[kind], order.seed))
+            for mode in Mode
+            for kind in kinds
+        ]
+    )
     busy = next(iter(found.values()))[0].load
-    columns: dict[str, list[Value]] = {}
-    checks = []
-    for name, rows in found.items():
-        columns["bytes"] = [float(row.size) for row in rows]
-        columns |= {
-            name: [row.ours for row in rows],
-            f"{name}: paper": [row.paper for row in rows],
-            f"{name}: ratio": [row.ours / row.paper for row in rows],
-            f"{name}: us/packet, hosts": [row.host for row in rows],
-            f"{name}: us/packet, switches": [row.switch for row in rows],
-        }
-        less = [f"{row.size:,} bytes: {row.ours:.4g} for {row.paper:.4g}" for row in rows if row.ours < row.paper]
-        checks.append(
-            Check(f"{name}: at least the paper's throughput, Mb/s; {'; '.join(less) or 'at all sizes'}", not less)
-        )
+    points: dict[tuple[str, int, str], dict[str, Measured]] = {}
+    for cell, measurements in found.items():
+        mode, _, kind = cell.partition("/")
+        for each in measurements:
+            points.setdefault((each.collective, each.size, mode), {})[kind] = each
+    places = {collective: place for place, collective in enumerate(EMULATED)}
+    ordered = sorted(points.items(), key=lambda point: (places[Collective(point[0][0])], *point[0][1:]))
+    less = [
+        f"{mode}, {size:,} bytes: {ours.ours:.4g} for {ours.paper:.4g}"
+        for (collective, size, mode), by_kind in ordered
+        if collective == Collective.ALLREDUCE and (ours := by_kind.get(OURS)) and ours.ours < ours.paper
+    ]
+    judged = (
+        f"AllReduce by p4gen's hosts: at least the paper's throughput; {'; '.join(less) or 'of all modes and sizes'}"
+    )
     return Report(
-        tuple(columns),
-        tuple(zip(*columns.values(), strict=True)),
-        tuple(checks),
+        COLUMNS,
+        tuple(_row(point, by_kind, guests) for point, by_kind in ordered),
+        (Check(judged, not less),),
         (
-            f"throughput in Mb/s: mean of {CALLS} calls after two others on {NETWORK}, whose switches and hosts are "
-            "processes of one machine",
+            f"Mb/s, of Barriers calls a second: mean of {CALLS} calls after two others on {NETWORK}, whose switches "
+            "and hosts are processes of one machine; a group serves all collectives",
             f"before the first lab began, {busy:.1f} other processes ran on each processor, in the mean of a minute",
-            "packets of 1 KiB, a window of 32 messages of 8 packets; Mode I has slots for two windows",
+            ends,
+            "packets of 1 KiB, messages of 8 packets, a window of 32 messages, between guests 16, as rdma_rxe has 128 "
+            "packets unacknowledged; Mode I has 512 slots",
             "every result is compared with NumPy's, outside of the time that is measured",
-            "us/packet: processor time of hosts' and switches' processes for each packet at their interfaces, in and "
+            "us/packet: processor time of p4gen's hosts and their switches for each packet at their interfaces, in and "
             "out, the kernel's included; of small calls most is for the call",
             "the paper: eight virtual machines, Soft-RoCE, switches in C on libpcap",
         ),
         {},
     )
+
+
+def _guests() -> tuple[bool, str]:
+    """Whether there can be guests here, and how they run, or why they cannot."""
+    try:
+        way = asked.machines({"": kernel.DEFAULT})[""].accelerator
+    except MissingToolError as error:
+        return False, f"Soft-RoCE is not run: {error.reason}"
+    runs = "whose instructions QEMU translates (TCG)" if way == guest.TCG else "on KVM"
+    processors = len(os.sched_getaffinity(0))
+    return True, f"Soft-RoCE: four virtual machines with Linux {kernel.DEFAULT} on {processors} processors, {runs}"
+
+
+def _row(point: tuple[str, int, str], by_kind: Mapping[str, Measured], guests: bool) -> tuple[Value, ...]:
+    both = [by_kind.get(OURS), by_kind.get(SOFTROCE)]
+    values: list[Value] = [each.ours if each else None for each in both]
+    if not guests:
+        values[1] = "not run"
+    paper = next(iter(by_kind.values())).paper
+    ratios = [each.ours / paper if each else None for each in both]
+    costs = [both[0].host, both[0].switch] if both[0] else [None, None]
+    return *point, *values, paper, *ratios, *costs
 
 
 EMULATION: Final = Experiment(SCALES, _perform, partly=True)
