@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from p4gen.errors import P4genError
+from p4gen.errors import MissingToolError, P4genError
 from p4gen.labs import prerequisites
+from p4gen.labs.softroce import guest, images, kernel
 from p4gen.switch import targets
 
 from .traces import MARK, Traces
@@ -34,3 +35,16 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Traces]:
         traces.check()
         yield traces
         traces.check()
+
+
+@pytest.fixture
+def guests(machine: Traces) -> Traces:
+    """A machine that can run labs with guests; without images, or QEMU, the test is skipped."""
+    try:
+        guest.check()
+        images.find(kernel.DEFAULT)
+    except MissingToolError as error:
+        if os.environ.get("P4GEN_REQUIRE_SOFTROCE") == "1":
+            pytest.fail(f"P4GEN_REQUIRE_SOFTROCE=1, and {error}")
+        pytest.skip(str(error))
+    return machine

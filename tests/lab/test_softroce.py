@@ -11,9 +11,6 @@ from pathlib import Path
 import pytest
 from patience import until
 
-from p4gen.errors import MissingToolError
-from p4gen.labs.softroce import guest, images, kernel
-
 from .labs import BMV2, lab, start, wait_until_up
 from .traces import MARK, Traces
 
@@ -30,25 +27,19 @@ with p4gen.join(timeout=300) as group:
 RIGHT = "every rank's result equals NumPy's"
 
 
-@pytest.fixture
-def guests(machine: Traces) -> Traces:
-    """A machine that can run labs with guests; without images, or QEMU, the test is skipped."""
-    try:
-        guest.check()
-        images.find(kernel.DEFAULT)
-    except MissingToolError as error:
-        if os.environ.get("P4GEN_REQUIRE_SOFTROCE") == "1":
-            pytest.fail(f"P4GEN_REQUIRE_SOFTROCE=1, and {error}")
-        pytest.skip(str(error))
-    return machine
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("target", ["embedded", pytest.param("bmv2", marks=BMV2)])
-@pytest.mark.parametrize("mode", ["I", "II", "III"])
+@pytest.mark.parametrize("mode", ["I", "II", "III", "scin", "multiwrite"])
 def test_the_suite_passes_between_guests(tmp_path: Path, guests: Traces, mode: str, target: str) -> None:
     words = ("--mode", mode, "--target", target, "--hosts", "softroce", "--suite", "--seed", "1")
     done = lab(tmp_path, "star-2", *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.long
+def test_the_suite_passes_over_connections_of_guests(tmp_path: Path, guests: Traces) -> None:
+    words = ("--mode", "themis", "--hosts", "softroce", "--suite", "--seed", "1")
+    done = lab(tmp_path, "clos:2x2x2", *words)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
