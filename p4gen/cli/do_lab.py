@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +25,14 @@ from p4gen.inputs import parsed
 from p4gen.labs import prerequisites
 from p4gen.labs.job import LabJob, Wanted
 from p4gen.labs.launch import LabResult, launch
+from p4gen.labs.network.hostnet import MANAGER_SOCKET
 from p4gen.labs.prompt.welcome import display_path
 from p4gen.labs.scratch import scratch_folder
 from p4gen.labs.softroce import asked
 from p4gen.labs.softroce.guest import Machine
+from p4gen.manager.metricserver import MetricsServer
+from p4gen.manager.remote.client import ManagerClient
+from p4gen.manager.remote.tls import check_exposed
 from p4gen.switch import targets
 from p4gen.switch.running import Program
 from p4gen.vocabulary import ProgramSpec
@@ -43,6 +49,8 @@ _TIMEOUT = {targets.EMBEDDED: "50ms", targets.BMV2: "300ms"}
 
 def do(ctx: click.Context, /, topology: str, spec_file: Path | None, **options: Any) -> None:
     """Run the command with these options."""
+    if options["metrics"] is not None:
+        check_exposed([options["metrics"]], "a lab's metrics are for this one: 127.0.0.1:0 would do")
     request = LabRequest(topology, spec_file, options)
     network, file = request.network()
     wanted = request.wanted(network)
@@ -110,7 +118,8 @@ def _run(
             options["plan"],
             machines,
         )
-        outcome = launch(job, lock)
+        with _metrics(options["metrics"], scratch):
+            outcome = launch(job, lock)
     arguments = _arguments(copy, spec, options, wanted.seed)
     versions = targets.versions(target)
     record = runs.RunRecord("lab", spec.program, target, arguments, wanted.seed, outcome.status == 0, versions)
@@ -118,6 +127,20 @@ def _run(
     cases = [runs.Case("lab", s["name"], s["seconds"], s["problem"]) for s in steps]
     runs.write_record(folder, record, cases, {"result": outcome.result})
     return outcome, folder
+
+
+@contextlib.contextmanager
+def _metrics(address: str | None, scratch: Path) -> Iterator[None]:
+    """While the block runs, the metrics of the lab's manager are served outside its namespaces."""
+    if address is None:
+        yield
+        return
+    with (
+        ManagerClient(f"unix:{scratch / MANAGER_SOCKET}") as manager,
+        MetricsServer(manager, address) as server,
+    ):
+        click.echo(f"metrics: {server.url}", err=True)
+        yield
 
 
 def _built(spec: ProgramSpec, folder: Path, target: str) -> Program:
@@ -131,7 +154,7 @@ def _arguments(topology: Path, spec: ProgramSpec, options: dict[str, Any], seed:
     """The command line that repeats this run: with its copy of the topology, and the same seed."""
     found = ["lab", str(topology), *arguments_of(spec), "--seed", str(seed)]
     for name, value in options.items():
-        if name in spec_fields() or name in ("out", "as_json", "seed"):
+        if name in spec_fields() or name in ("out", "as_json", "seed", "metrics"):
             continue
         for each in value if isinstance(value, tuple) else (value,):
             if each is True:

@@ -17,7 +17,7 @@ from p4gen.cli.options import (
     target_option,
 )
 from p4gen.cli.seeds import seed_option
-from p4gen.cli.values import POLICY, TOPOLOGY, LateChoice
+from p4gen.cli.values import ADDRESS, POLICY, TOPOLOGY, LateChoice
 from p4gen.cli.verb import FiniteRange, verb
 
 
@@ -123,6 +123,7 @@ def _collectives() -> Iterable[str]:
     metavar="SHARE",
     help="Of time in which groups communicate, for policies that share it: of all, or once for each --ranks.",
 )
+@click.option("--metrics", metavar="ADDRESS", type=ADDRESS, help="Where Prometheus finds the lab's manager: HOST:PORT.")
 @click.option("--pcap", is_flag=True, help="Capture every node from the start.")
 @click.option("--verbose", is_flag=True, help="BMv2 logs every step of every packet.")
 @out_option

@@ -65,6 +65,10 @@ PLAN = "P4GEN_PLAN"
     "--away", metavar="S", type=FiniteRange(0.1, 3600),
     help="Seconds after the end of a host's process until its groups end; four times that if it is only silent.  [4]",
 )  # fmt: skip
+@click.option(
+    "--metrics", metavar="ADDRESS", type=ADDRESS,
+    help="Where Prometheus finds /metrics, and others /healthz and /readyz; with --tls as HTTPS, for operators.",
+)  # fmt: skip
 @click.option("--log-file", metavar="FILE", type=click.Path(path_type=Path), help="[standard error]")
 @click.option("--log-format", type=click.Choice(LOG_FORMATS), default="text", help="JSON: an object a line.  [text]")
 @click.option(
@@ -84,6 +88,7 @@ def command(
     replan: str,
     tick_interval: float,
     away: float | None,
+    metrics: str | None,
     log_file: Path | None,
     log_format: str,
     audit_log: Path | None,
@@ -124,8 +129,9 @@ def command(
                 insecure=insecure,
                 tenants=tenants,
                 away=away,
+                metrics=metrics,
             )
-        )
+        )  # fmt: skip
         click.echo(f"listening at {', '.join(server.addresses)}")
         sys.stdout.flush()
         if until_eof:

@@ -20,6 +20,7 @@ from p4gen.groups.connections import Tally
 from p4gen.groups.group import Memory, PlacedEdge, SwitchConfig
 from p4gen.host.transport.nicinfo import OUR_NIC, NicInfo
 from p4gen.host.transport.verbs import Recovery
+from p4gen.manager.durations import Durations
 from p4gen.manager.groups.memberships import (
     GroupState,
     GroupStatus,
@@ -42,6 +43,7 @@ __all__ = [
     "ConnectionSpec",
     "ConnectionState",
     "ConnectionStatus",
+    "Durations",
     "GroupSpec",
     "GroupState",
     "GroupStatus",
@@ -202,6 +204,8 @@ class SwitchStatus:
     links_down: tuple[str, ...] = ()
     """Neighbours that cannot be reached."""
     ticks_per_second: float = 0.0
+    writes: Durations = field(default_factory=Durations)
+    """How long its agent's requests that write took."""
 
 
 @dataclass(frozen=True)
@@ -215,6 +219,8 @@ class Status:
     handshakes: Mapping[str, int] = field(default_factory=dict)
     """Messages with which hosts set up and end connections, by outcome: ``registered``, ``no room``."""
     connections: tuple[ConnectionStatus, ...] = ()
+    leases: Mapping[str, int] = field(default_factory=dict)
+    """Leases that are ``held``, and how many were ``granted`` and ``refused`` since the manager began."""
 
 
 class HostManager(Protocol):

@@ -423,6 +423,7 @@ class IncManager(Manager):
                 tuple(report for record in records for _, report in sorted(record.reports.items())),
                 self._handshakes.counts,
                 tuple(self._connections.statuses()),
+                self._leases.counts,
             )
 
     def _switch_status(self, name: str) -> SwitchStatus:
@@ -443,6 +444,7 @@ class IncManager(Manager):
             drops=thread.drops,
             links_down=fabric.links_down(name),
             ticks_per_second=thread.ticks_per_second,
+            writes=thread.writes,
         )
 
     def agent_lost(self, switch: str) -> None:

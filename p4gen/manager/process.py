@@ -13,6 +13,7 @@ from p4gen.manager.access.tenants import ALONE, load_tenants
 from p4gen.manager.api import Agent, SwitchInfo
 from p4gen.manager.groups.departures import AWAY
 from p4gen.manager.manager import IncManager
+from p4gen.manager.metricserver import MetricsServer
 from p4gen.manager.remote.service import ManagerServer
 from p4gen.manager.remote.tls import check_exposed, read_identity
 from p4gen.manager.switches.agent import IncAgent
@@ -37,13 +38,15 @@ def running_manager(
     insecure: bool = False,
     tenants: Path | None = None,
     away: float | None = None,
+    metrics: str | None = None,
 ) -> Iterator[ManagerServer]:
     """An IncManager that serves ``addresses`` while the block runs.
 
     ``topology`` is a file or a name, ``db`` the file that keeps its state, ``tick_interval`` the seconds between two
     ticks for an edge, ``replan`` whether groups move to faster trees by themselves. With ``tls``, the folder of its
     certificate, clients need one, too; ``insecure`` lets other machines reach it without. ``tenants`` is the file of
-    tenants, ``away`` is that of ``Departures``. Raises ``P4genError`` when one of them is invalid.
+    tenants, ``metrics`` is where metrics are served, ``away`` is that of ``Departures``. Raises ``P4genError`` when one of
+    them is invalid.
     """
     away = AWAY if away is None else away
     identity = None if tls is None else read_identity(tls)
@@ -51,7 +54,8 @@ def running_manager(
     if tenants is not None and identity is None:
         raise InputError("tenants are told by their certificates: --tenants needs --tls DIR")
     if identity is None and not insecure:
-        check_exposed(addresses, "whoever reaches it has full access: give --tls DIR, or --insecure if that is wanted")
+        reached = [*addresses, *filter(None, [metrics])]
+        check_exposed(reached, "they need no certificate: give --tls DIR, or --insecure if that is wanted")
     spec = None if topology is None else load_topology(topology)
     with contextlib.ExitStack() as stack:
         ticks = TickSender(tick_interval)
@@ -86,6 +90,9 @@ def running_manager(
         finally:
             made.set()
         stack.callback(manager.close)
+        if metrics is not None:
+            exported = stack.enter_context(MetricsServer(manager, metrics, tls, known))
+            LOGGER.info("metrics are at %s", exported.url)
         server = stack.enter_context(ManagerServer(manager, *addresses, identity=identity, tenants=known, ping=away))
         stack.callback(manager.close)  # before the service, because its requests may wait in the manager
         LOGGER.info("the manager listens at %s", ", ".join(server.addresses))

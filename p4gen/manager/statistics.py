@@ -12,7 +12,8 @@ from p4gen.records import to_plain
 _COUNTS = ("invocations", "data_bytes", "sent", "resent", "timeouts", "naks", "cnps")
 """Counters of a ``RankReport``."""
 Statistics = dict[str, Any]
-"""A JSON object: time (s), groups, switches, ranks, connections, handshakes. Rates are null without a previous one."""
+"""A JSON object: time (s), groups, switches, ranks, connections, handshakes, leases. Rates are null without a previous
+one."""
 ROW = ("connection", "hosts", "QPs", "state", "paths", "gen", "index", "epoch")
 """Titles of the columns of a connection before those of its counters."""
 
@@ -32,6 +33,7 @@ def statistics(now: Status, before: Status | None = None) -> Statistics:
         "ranks": [to_plain(report) for reported in reports.values() for report in reported],
         "connections": [connection_statistics(status) for status in now.connections],
         "handshakes": dict(now.handshakes),
+        "leases": dict(now.leases),
     }
 
 

@@ -10,6 +10,7 @@ from p4gen.manager.api import (
     ConnectionSpec,
     ConnectionState,
     ConnectionStatus,
+    Durations,
     GroupSpec,
     GroupState,
     GroupStatus,
@@ -100,8 +101,9 @@ reports = st.builds(
 switch_statuses = st.builds(
     SwitchStatus, names, st.booleans(), names, small, small, small, small, small,
     st.dictionaries(names, large, max_size=3), st.lists(names, max_size=3).map(tuple), seconds,
+    st.builds(Durations, st.just(()) | st.lists(large, min_size=13, max_size=13).map(tuple), seconds),
 )  # fmt: skip
 statuses = st.builds(
     Status, seconds, st.lists(group_statuses, max_size=2).map(tuple), st.lists(switch_statuses, max_size=2).map(tuple),
-    st.lists(reports, max_size=2).map(tuple),
+    st.lists(reports, max_size=2).map(tuple), leases=counts,
 )  # fmt: skip

@@ -41,7 +41,7 @@ class Quotas:
         tenant = tenant_of(name)
         used = Counter[str]()
         for other, record in self._records.items():
-            counts = tenant_of(other) == tenant and other != name and record not in without
+            counts = tenant_of(other) == tenant and other != name and not any(record is each for each in without)
             if counts and not (leased and record.home is not None):
                 used += _held(record.placed) | _held(record.pending)  # one of them is about to go
         for what, more in _held(placed).items():

@@ -14,7 +14,7 @@ be repeated.
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -71,6 +71,7 @@ class Leases:
         self._longest, self._fallbacks, self._check_open = longest, fallbacks, check_open
         self._waiting: list[Record] = []
         """Groups that wait for a lease, the first one first."""
+        self._counts = Counter(granted=0, refused=0)
         for record in ledger.records.values():
             if record.home is not None and record.placed is not None:  # it may be in a call
                 record.lease = Lease(-1, time.monotonic())
@@ -100,6 +101,12 @@ class Leases:
                     self._ledger.changed.notify_all()
 
     # --- with the ledger's lock ---
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """``Status.leases``."""
+        held = sum(each.home is not None and each.placed is not None for each in self._ledger.records.values())
+        return {"held": held, **self._counts}
 
     def _turn(self, group: str, generation: int, call: int, until: float) -> bool | Granted | Reload:
         """Decide about a call. Waits if the group has often made calls without the lease."""
@@ -135,7 +142,7 @@ class Leases:
         if found is not None:
             return None if behind else self._take(record, *found)
         if record.refusals < self._fallbacks or late:
-            record.refusals += 1
+            self._refuse(record)
             return True
         if record not in self._waiting:
             self._waiting.append(record)
@@ -154,12 +161,16 @@ class Leases:
         if self._others_first(record):
             if behind:
                 return None
-            record.refusals += 1
+            self._refuse(record)
             self._lifecycle.park(record, record.spec)
             return False
         record.lease = Lease(call, time.monotonic())
         record.refusals = 0
         return True
+
+    def _refuse(self, record: Record) -> None:
+        record.refusals += 1
+        self._counts["refused"] += 1
 
     def _others_first(self, record: Record) -> bool:
         """Whether another group has waited longer than this one for a switch that this one wants."""
@@ -275,6 +286,7 @@ class Leases:
                     ledger.activate(record, record.spec)
                     lifecycle.activate(key, placed)
                     record.lease, record.refusals, done = Lease(call, time.monotonic()), 0, True
+                    self._counts["granted"] += 1
                 else:
                     reasons = "; ".join(f"{switch}: {error.reason}" for switch, error in failures.items())
                     LOGGER.warning("group %s gets no lease: %s", record.spec.name, reasons or "a switch was restarted")

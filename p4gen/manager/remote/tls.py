@@ -76,7 +76,7 @@ def check_exposed(addresses: Sequence[str], what: str) -> None:
     """Raises ``InputError`` if other machines can reach one of these addresses."""
     for address in addresses:
         if socket_of(address) is None and not _is_loopback(address.rpartition(":")[0].strip("[]")):
-            raise InputError(f"{address}: other machines can reach it, and {what}")
+            raise InputError(f"{address}: other machines can reach it; {what}")
 
 
 def _is_loopback(host: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -21,7 +22,7 @@ from p4gen.groups.connections import Tally
 from p4gen.groups.family import group_entries
 from p4gen.groups.group import PlacedEdge, SwitchConfig
 from p4gen.groups.ticks import tick
-from p4gen.manager.api import Agent, AgentError, Changes, SwitchInfo
+from p4gen.manager.api import Agent, AgentError, Changes, Durations, SwitchInfo
 from p4gen.manager.switches.ticks import TickSender
 from p4gen.model.errors import ControlError
 from p4gen.p4.info.text import parse_text
@@ -85,6 +86,8 @@ class IncAgent(Agent):
         self._client: Client | None = None
         self._held: Held | None = None
         """The known configuration of the switch; None if unknown."""
+        self.writes = Durations()
+        """How long requests that write took."""
 
     # --- Agent ---
 
@@ -306,10 +309,13 @@ class IncAgent(Agent):
 
     def _write(self, client: Client, updates: Sequence[tuple[int, Key, bytes]], target: Held) -> None:
         for batch in _batches(updates):
+            began = time.monotonic()
             try:
                 client.session.write_encoded((kind, encoded.entity(key, value)) for kind, key, value in batch)
             except RequestError as error:
                 raise self._refused(error, batch, target) from None
+            finally:
+                self.writes = self.writes.plus(time.monotonic() - began)
 
     def _refused(self, error: RequestError, batch: Sequence[tuple[int, Key, bytes]], target: Held) -> RequestError:
         """The error, with each failing update's table and match instead of its index."""

@@ -21,7 +21,7 @@ from p4gen.families import collective
 from p4gen.groups.connections import Tally
 from p4gen.groups.family import group_entries
 from p4gen.groups.group import PlacedEdge
-from p4gen.manager.api import Agent, AgentError, ConnectionCount, SwitchInfo
+from p4gen.manager.api import Agent, AgentError, ConnectionCount, Durations, SwitchInfo
 from p4gen.manager.connections.tallies import Tallies
 from p4gen.manager.switches.givenup import GivenUp
 from p4gen.manager.switches.wanted import (
@@ -170,6 +170,12 @@ class SwitchThread(Worker):
     def ticks_per_second(self) -> float:
         """The agent's number of ticks per second."""
         return float(getattr(self._agent, "ticks_per_second", 0.0))
+
+    @property
+    def writes(self) -> Durations:
+        """How long the agent's requests that write took."""
+        found: Durations = getattr(self._agent, "writes", Durations())
+        return found
 
     # --- the thread ---
 
