@@ -45,7 +45,7 @@ def running_manager(
     ``topology`` is a file or a name, ``db`` the file that keeps its state, ``tick_interval`` the seconds between two
     ticks for an edge, ``replan`` whether groups move to faster trees by themselves. With ``tls``, the folder of its
     certificate, clients need one, too; ``insecure`` lets other machines reach it without. ``tenants`` is the file of
-    tenants, ``metrics`` is where metrics are served, ``away`` is that of ``Departures``. Raises ``P4genError`` when one of
+    tenants, ``metrics`` the address of the metrics, ``away`` that of ``Departures``. Raises ``P4genError`` when one of
     them is invalid.
     """
     away = AWAY if away is None else away
