@@ -64,15 +64,20 @@ def routing(routes: Iterable[Route], next_hops: Iterable[NextHop]) -> tuple[Entr
 
 
 def _route_entry(route: Route) -> Entry:
-    network = ipaddress.IPv4Network(route.prefix)
+    network = ipaddress.ip_network(route.prefix)
     key = Lpm(int(network.network_address), network.prefixlen)
+    ipv6 = network.version == 6
     if route.count == 1:
         action = Action("set_next_hop", {"id": route.first})
-    elif route.shift is not None and route.count.bit_count() == 1:
+    elif route.shift is not None and not ipv6 and route.count.bit_count() == 1:
         action = Action("set_slice", {"first": route.first, "mask": route.count - 1, "shift": route.shift})
     else:
-        action = Action("set_ecmp", {"first": route.first, "count": route.count})
-    return Entry("routes", {"hdr.ipv4.dst_addr": key}, action)
+        action = Action("set_ipv6_ecmp" if ipv6 else "set_ecmp", {"first": route.first, "count": route.count})
+    return (
+        Entry("ipv6_routes", {"hdr.ipv6.dst_addr": key}, action)
+        if ipv6
+        else Entry("routes", {"hdr.ipv4.dst_addr": key}, action)
+    )
 
 
 def _next_hop_entry(hop: NextHop) -> Entry:

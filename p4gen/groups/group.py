@@ -185,7 +185,7 @@ class NextHop:
 
 @dataclass(frozen=True)
 class Route:
-    """A prefix such as ``10.0.0.0/24`` over ``count`` next hops from ``first`` on (ECMP if more than 1)."""
+    """A prefix such as ``10.0.0.0/24`` or ``fd00::/64`` over ``count`` next hops from ``first`` (ECMP if several)."""
 
     prefix: str
     first: int

@@ -8,7 +8,7 @@ template                     asks for (``ProgramParts.names``, and what the fami
 ``shared/drop_reasons``      nothing: ``drop_t``, ``DROP_REASONS``
 ``shared/codes``             nothing: constants of Ethernet, ARP, IPv4 and RoCEv2
 ``shared/precedes``          ``psn_t``; which of two PSNs comes first
-``shared/route``             AnswerArp and Forward applied, in a flow
+``shared/route``             AnswerArp, AnswerNdp and Forward applied, in a flow
 ``shared/headers``           ``ProgramParts.headers``; the types that their fields name, such as ``mac_addr_t``
 ``arch/*/checksum``          ``ipv4_checksum``, an ``Ipv4Checksum``; ``hdr.ipv4``
 ``arch/*/pipelines``         ``arrival``, what a packet's arrival is called; ``drop_t``, ``DROP_REASONS``
@@ -18,6 +18,7 @@ template                     asks for (``ProgramParts.names``, and what the fami
                              Tofino ``flat``, whether each table has its own condition, and then ``routed_if``, a
                              further condition of packets that are routed, or ""
 ``shared/answer_arp``        the same types; ``hdr.ethernet``, ``hdr.arp``; ``ARP_REQUEST``, ``ARP_REPLY``
+``shared/answer_ndp``        the same types, ``hdr.ipv6`` and ``hdr.ndp``, which programs with ``spec.ipv6`` have
 ``shared/entrances``         ``came_by``, an expression for the port; ``ENTRANCES``; ``hdr.ipv4``, ``hdr.bth``; in a
                              family's LookupTable, which applies it; its entries: ``p4gen.groups.entrances``
 ``shared/validate_packet``   ``hdr.vlan``, ``hdr.ipv4``, ``hdr.udp``, ``hdr.bth``; ``kind_t.MALFORMED``; ``opcode_t``;

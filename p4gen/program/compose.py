@@ -197,7 +197,12 @@ class Composition:
     @cached_property
     def headers(self) -> dict[str, Header]:
         """The headers that the parser knows, outermost first, by their names in ``headers_t``."""
-        return {header.name: header for header in self.parts.headers(self.spec)}
+        found: dict[str, Header] = {}
+        for header in self.parts.headers(self.spec):
+            found[header.name] = header
+            if header is layouts.IPV4 and self.spec.ipv6:
+                found |= {each.name: each for each in (layouts.IPV6, layouts.NDP)}
+        return found
 
     @cached_property
     def datagrams(self) -> Datagrams:

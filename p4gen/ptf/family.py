@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from pydantic import ValidationError
 
@@ -21,6 +21,9 @@ OfModule = Callable[[str], bool]
 Suite = tuple[Path, ...]
 """Folders with modules of scenarios (``test_*.py``) and what these import; the first one wins where names are equal."""
 
+
+IPV6_SCENARIOS: Final = resource("ptf_tests") / "ipv6"
+"""Scenarios of programs of all families that know IPv6."""
 
 S_co = TypeVar("S_co", bound=ProgramSpec, covariant=True)
 
@@ -87,6 +90,8 @@ class Conformance(Facet, Generic[OwnSpec]):
 def conformance_of(spec: ProgramSpec) -> Conformance[Any]:
     """What a spec's family supplies for the suite; for a program of two families, what both do."""
     own = family_of(spec).facet(Conformance)
+    if spec.ipv6:
+        own = _with_ipv6(own)
     if spec.beside is None:
         return own
     other = family_of(spec.beside).facet(Conformance)
@@ -113,6 +118,22 @@ def conformance_of(spec: ProgramSpec) -> Conformance[Any]:
         passes=lambda spec: max(own.passes(spec), other.passes(spec.beside)),
         suite=first,
         takes_over=tuple(rest),
+    )
+
+
+def _with_ipv6(own: Conformance[Any]) -> Conformance[Any]:
+    """What a family supplies, and for its program itself the scenarios of IPv6."""
+    further = modules_of((IPV6_SCENARIOS,))
+
+    def runs(spec: Any) -> tuple[SuiteRun[Any], ...]:
+        first, *rest = own.runs(spec)
+        return (replace(first, tests=(*first.tests, *further) if first.tests else ()), *rest)
+
+    return replace(
+        own,
+        serves=lambda spec, module: module in further or own.serves(spec, module),
+        runs=runs,
+        takes_over=(*own.takes_over, IPV6_SCENARIOS),
     )
 
 

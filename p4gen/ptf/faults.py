@@ -31,8 +31,8 @@ from p4gen.families.load import reason
 from p4gen.ptf.mutations import Mutation, Seeding
 from p4gen.resources import resource
 
-SHARED_FAULTS: Final = resource("ptf_tests") / "shared" / "faults_floats.toml"
-"""Faults of floating-point arithmetic, for programs of all families that have it."""
+SHARED_FAULTS: Final = tuple(sorted((resource("ptf_tests") / "shared").glob("faults_*.toml")))
+"""Faults of floating-point arithmetic, and of IPv6, for programs of all families that have them."""
 PLAIN = "plain"
 """The program of a fault that names none."""
 _FORBID = ConfigDict(extra="forbid")

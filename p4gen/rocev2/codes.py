@@ -14,6 +14,7 @@ ETHERTYPE_IPV6: Final = 0x86DD
 ETHERTYPE_ARP: Final = 0x0806
 ETHERTYPE_VLAN: Final = 0x8100
 PROTOCOL_UDP: Final = 17
+PROTOCOL_ICMPV6: Final = 58
 ROCE_UDP_PORT: Final = 4791
 """The UDP destination port of RoCEv2 (IANA; annex A17)."""
 
@@ -41,6 +42,14 @@ def arp_form(operation: int) -> int:
     """The fixed fields with which ARP for IPv4 over Ethernet begins (RFC 826)."""
     return ARP_FORM.pack(hardware=1, protocol=ETHERTYPE_IPV4, hardware_size=6, protocol_size=4, operation=operation)
 
+
+NDP_SOLICITATION: Final = 135 << 8
+NDP_ADVERTISEMENT: Final = 136 << 8
+NDP_SOURCE_MAC: Final = 1 << 8 | 1
+NDP_TARGET_MAC: Final = 2 << 8 | 1
+NDP_ANSWERS: Final = 0b111 << 29
+NDP_HOP_LIMIT: Final = 255
+"""Neighbour discovery (RFC 4861): types with code 0, options with their length, and flags of a router's answer."""
 
 ARP_REQUEST: Final = arp_form(1)
 ARP_REPLY: Final = arp_form(2)

@@ -13,6 +13,7 @@ from p4gen.layout import Field, Header, HeaderField, Stack, Word
 
 MAC_BITS: Final = 48
 IPV4_BITS: Final = 32
+IPV6_BITS: Final = 128
 QP_BITS: Final = 24
 PSN_BITS: Final = 24
 OPCODE_BITS: Final = 8
@@ -24,6 +25,10 @@ def _mac(name: str, meaning: str) -> HeaderField:
 
 def _ipv4(name: str, meaning: str) -> HeaderField:
     return HeaderField(name, IPV4_BITS, meaning, type="ipv4_addr_t")
+
+
+def _ipv6(name: str, meaning: str) -> HeaderField:
+    return HeaderField(name, IPV6_BITS, meaning, type="ipv6_addr_t")
 
 
 ETHERNET: Final = Header(
@@ -92,6 +97,34 @@ IPV4: Final = Header(
         _ipv4("src_addr", "source address"),
         _ipv4("dst_addr", "destination address"),
     ),
+)
+IPV6: Final = Header(
+    "ipv6",
+    "IPv6 (RFC 8200)",
+    (
+        HeaderField("version", 4, "6"),
+        HeaderField("dscp", 6, "differentiated services", variant=True),
+        HeaderField("ecn", 2, "explicit congestion notification (RFC 3168)", variant=True),
+        HeaderField("flow_label", 20, "of a flow (RFC 6437)", variant=True),
+        HeaderField("payload_length", 16, "bytes behind this header"),
+        HeaderField("next_header", 8, "protocol of what follows"),
+        HeaderField("hop_limit", 8, "routers left", variant=True),
+        _ipv6("src_addr", "source address"),
+        _ipv6("dst_addr", "destination address"),
+    ),
+)
+NDP: Final = Header(
+    "ndp",
+    "A neighbour's solicitation or advertisement, with a MAC address (RFC 4861, 4.3, 4.4, 4.6.1)",
+    (
+        HeaderField("form", 16, "ICMPv6's type and code", noted=True),
+        HeaderField("checksum", 16, "as RFC 4443 has it (2.3)"),
+        HeaderField("flags", 32, "router, solicited, override", noted=True),
+        _ipv6("target", "address in question"),
+        HeaderField("option", 16, "type and length", noted=True),
+        _mac("mac", "MAC address"),
+    ),
+    noted=True,
 )
 UDP: Final = Header(
     "udp",
@@ -220,7 +253,9 @@ ICRC: Final = Header(
     (HeaderField("crc", 32, "least significant byte first", noted=True),),
 )
 
-HEADERS: Final = (ETHERNET, VLAN, ARP, IPV4, UDP, BTH, RETH, AETH, IMMEDIATE, ATOMIC, ATOMIC_ACK, DETH, MAD, CNP, ICRC)
+HEADERS: Final = (
+    *(ETHERNET, VLAN, ARP, IPV4, IPV6, NDP, UDP, BTH, RETH, AETH, IMMEDIATE, ATOMIC, ATOMIC_ACK, DETH, MAD, CNP, ICRC),
+)
 """All of them, outermost first."""
 ROCE: Final = Stack(ETHERNET, IPV4, UDP, BTH)
 """What a RoCEv2 frame without a VLAN tag begins with."""

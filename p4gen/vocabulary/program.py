@@ -64,7 +64,7 @@ COMMON_ICRC: Final = (Icrc.RECOMPUTE, Icrc.SET, Icrc.IGNORE)
 DEFAULT_ARCH: Final = "v1model"
 DEFAULT_FAMILY: Final = "epic"
 """The family of a spec that names none."""
-COMMON: Final = ("arch", "pipelines", "ports", "icrc")
+COMMON: Final = ("arch", "pipelines", "ports", "icrc", "ip")
 """Fields that a program has once, for all families in it."""
 
 
@@ -155,6 +155,10 @@ class ProgramSpec(BaseModel):
             json_schema_extra={"enum": list(COMMON_ICRC)},
         ),
     ] = Icrc.RECOMPUTE
+    ip: Annotated[
+        Literal["4", "both"],
+        Field(description="4: IPv4; both: IPv6 is routed, too, and solicitations of its neighbours are answered"),
+    ] = "4"
 
     beside: Annotated[
         SerializeAsAny[ProgramSpec] | None,
@@ -210,6 +214,8 @@ class ProgramSpec(BaseModel):
     def _ports_divide(self) -> ProgramSpec:
         if self.ports > self.architecture.ports:
             raise SpecConflictError("ports", f"must be at most {self.architecture.ports} for {self.arch}")
+        if self.ipv6 and Feature.WIDE_STATE not in self.architecture.features:
+            raise SpecConflictError("ip", f"programs for {self.arch} know IPv4 only")
         if self.ports % self.pipelines:
             raise SpecConflictError("ports", f"{self.ports} ports do not divide among {self.pipelines} pipelines")
         return self
@@ -219,6 +225,11 @@ class ProgramSpec(BaseModel):
         """A family other than the default counts as given, so that a spec written without defaults is read as it is."""
         if self.family != DEFAULT_FAMILY:
             self.__pydantic_fields_set__.add("family")
+
+    @property
+    def ipv6(self) -> bool:
+        """Whether the program knows IPv6."""
+        return self.ip == "both"
 
     @property
     def serves_groups(self) -> bool:
@@ -264,7 +275,10 @@ class ProgramSpec(BaseModel):
     @property
     def company(self) -> tuple[str, ...]:
         """The part of the program's name that the family beside it adds."""
-        return ("beside", self.beside.program) if self.beside is not None else ()
+        return (
+            *(("ipv6",) if self.ipv6 else ()),
+            *(("beside", self.beside.program) if self.beside is not None else ()),
+        )
 
     @property
     def slices_hash(self) -> bool:

@@ -193,7 +193,7 @@ class MultiwriteSpec(MemorySpec):
         parts.append(f"p{self.payload}")
         if self.icrc is not Icrc.RECOMPUTE:
             parts.append(_ICRC_PARTS[self.icrc])
-        return "_".join(parts)
+        return "_".join((*parts, *self.company))
 
     def resolved(self) -> dict[str, Any]:
         """All fields with their defaults resolved, as the manifest records them."""

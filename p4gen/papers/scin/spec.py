@@ -236,4 +236,4 @@ class ScinSpec(MemorySpec):
             parts.append(self.variant.replace("-", "_"))
         if self.icrc is not Icrc.RECOMPUTE:
             parts.append("noicrc" if self.icrc is Icrc.IGNORE else "seticrc")
-        return "_".join(parts)
+        return "_".join((*parts, *self.company))

@@ -11,7 +11,7 @@ from p4gen.papers.epic.conformance.runs_iii import mode_iii_runs
 from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.papers.epic.tofino import folding, static
 from p4gen.papers.epic.tofino import iii as static_iii
-from p4gen.ptf.family import Conformance
+from p4gen.ptf.family import IPV6_SCENARIOS, Conformance
 from p4gen.ptf.faults import SHARED_FAULTS, seeding
 from p4gen.ptf.mutations import Seeding
 from p4gen.resources import resource
@@ -34,9 +34,9 @@ def _serves(spec: EpicSpec, module: str) -> bool:
 
 def _seeding(spec: EpicSpec) -> Seeding:
     suite = resource("ptf_tests")
-    files = (*sorted((suite / "epic").glob("faults*.toml")), SHARED_FAULTS)
+    files = (*sorted((suite / "epic").glob("faults*.toml")), *SHARED_FAULTS)
     if not static(spec):
-        return seeding(files, str(spec.mode), suite=[suite])
+        return seeding(files, str(spec.mode), suite=[suite, IPV6_SCENARIOS])
     kind = f"{spec.mode} {'tna' if spec.architecture.egress_bytes else 't2na'}"
     return seeding(files, kind, suite=[suite], lacks={each.name: each.reason for each in capabilities(spec)})
 

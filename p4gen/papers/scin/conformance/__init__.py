@@ -85,7 +85,7 @@ def _serves(spec: ScinSpec, module: str) -> bool:
 FACET: Conformance[ScinSpec] = Conformance(
     serves=_serves,
     runs=_runs,
-    seeding=lambda _: seeding([_SUITE / "faults.toml", SHARED_FAULTS], "scin", suite=[_SUITE]),
+    seeding=lambda _: seeding([_SUITE / "faults.toml", *SHARED_FAULTS], "scin", suite=[_SUITE]),
     axes={"op": OPS, "dtype": DTYPES, "overflow": ("saturate", "wrap"), "completion": ("strict", "ordered")},
     kept=(),
     every_program=lambda _: [
