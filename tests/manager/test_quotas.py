@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import until
 
 from p4gen.manager.access.tenants import load_tenants
 from p4gen.manager.api import Code, ConnectionSpec, GroupState, HostInfo, ManagerError
@@ -114,3 +115,18 @@ def test_quotas_of_connections(file: Path, tmp_path: Path) -> None:
         assert outcome(lambda: alice.register_connection(ConnectionSpec("h0", "h3", 10, 11))) == "DENIED"
         alice.release_connection(number)
         alice.register_connection(ConnectionSpec("h2", "h0", 8, 9))
+
+
+def test_no_tenant_takes_all_threads(star: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("p4gen.manager.remote.access.AT_ONCE", 3)
+    alice, bob = star.clients["alice"], star.clients["bob"]
+    alice.init_group(group("g", "h0", "h1"))
+    watches = [alice.watch("h0") for _ in range(3)]
+    for watch in watches:
+        next(watch)
+    assert why(alice.groups) == "tenant alice has 3 requests under way, the most"
+    assert bob.groups() == []
+    watches[0].close()
+    until(lambda: outcome(alice.groups) == "OK")
+    for watch in watches:
+        watch.close()

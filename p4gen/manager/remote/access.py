@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -28,6 +30,9 @@ _CHANGES: Final = frozenset({
     "RegisterSwitch", "RegisterHost", "InitGroup", "DestroyGroup", "ResizeGroup", "MoveGroup", "SetRanks",
     "RegisterConnection", "ReleaseConnection", "SprayConnection",
 })  # fmt: skip
+AT_ONCE: Final = 512
+"""Requests of a tenant that may be under way, watches included: half of the service's threads, so that no tenant can
+take them all."""
 _LONGEST_CAUSE: Final = 1000
 """Characters of an error in the log."""
 _SUBJECTS: Final = ("name", "group", "host", "switch", "number")
@@ -51,6 +56,7 @@ class Access:
 
     def __init__(self, manager: Manager, tenants: Tenants) -> None:
         self._manager, self._tenants = manager, tenants
+        self._under_way, self._lock = Counter[str](), threading.Lock()
 
     @contextlib.contextmanager
     def request(self, context: Any, method: str, message: Any) -> Iterator[Caller]:
@@ -60,7 +66,8 @@ class Access:
         caller, outcome, cause = None, "OK", ""
         try:
             caller = self._caller(names, how)
-            yield caller
+            with self._counted(caller):
+                yield caller
         except Exception as error:
             code, cause = _status(error)
             outcome = code.name
@@ -69,6 +76,22 @@ class Access:
         finally:
             who = caller.who if caller is not None else ", ".join(names or (how,))
             _record(method, message, who, outcome, cause, time.monotonic() - began)
+
+    @contextlib.contextmanager
+    def _counted(self, caller: Caller) -> Iterator[None]:
+        """Raises ``ManagerError`` (``NO_ROOM``) if a tenant has too many requests under way."""
+        if not isinstance(caller.manager, TenantView):
+            yield
+            return
+        with self._lock:
+            if self._under_way[caller.who] >= AT_ONCE:
+                raise ManagerError(Code.NO_ROOM, f"tenant {caller.who} has {AT_ONCE} requests under way, the most")
+            self._under_way[caller.who] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._under_way[caller.who] -= 1
 
     def _caller(self, names: Sequence[str] | None, how: str) -> Caller:
         tenant = OPERATOR if names is None else self._tenants.identify(names)
