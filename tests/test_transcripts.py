@@ -68,10 +68,11 @@ NEVER = {
     r"apt-get|^cd p4gen": "a user's machine",
     r"@veth|s1\.ctl": "interfaces of the user's",
     r"p4gen host .*--verbs": "a machine with a verbs device",
+    r"manager rollout": "a manager with switches",
     r"--operators --reliability sr --json": "hours: every fault of two programs",
 }
 """Commands that no test can run, and why."""
-SERVE = re.compile(r"p4gen (manager|switch) ")
+SERVE = re.compile(r"p4gen (manager(?! rollout)|switch) ")
 """Commands that go on until somebody ends them: here at the end of their block."""
 FAIL = re.compile(r" --variant | --schedule ")
 """Commands that find a fault, as they should: exit status 1."""

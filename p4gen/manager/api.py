@@ -282,6 +282,11 @@ class Manager(HostManager, Protocol):
         Refused for a name that is registered with another address, and for one that a given topology does not have."""
 
     @abstractmethod
+    def switch(self, name: str) -> SwitchInfo:
+        """A switch as it has registered last. Raises ``NOT_FOUND``."""
+        ...
+
+    @abstractmethod
     def report_links(self, switch: str, ports: Mapping[int, bool]) -> None:
         """Report link state by port; True is up. Groups whose tree is cut are placed again, and so are broken groups if
         a link came up."""

@@ -198,6 +198,14 @@ class IncManager(Manager):
         raise ManagerError(Code.UNREACHABLE if error.unreachable else Code.REFUSED, of_switch(name, error))
 
     @override
+    def switch(self, name: str) -> SwitchInfo:
+        with self._changed:
+            found = self._ledger.fabric.switches.get(name)
+        if found is None:
+            raise ManagerError(Code.NOT_FOUND, f"there is no switch '{name}'")
+        return found
+
+    @override
     def register_host(self, host: HostInfo) -> HostAddresses:
         """Raises ``REFUSED``, without a given topology, until a switch has a link to the host."""
         fabric = self._ledger.fabric

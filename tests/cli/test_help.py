@@ -22,6 +22,7 @@ from p4gen.vocabulary.topology import packaged_folder
 GROUPS = {
     "bench": ("program", "net", "flow", "route", "wire"),
     "flow": ("run", "confirm"),
+    "manager": ("serve", "rollout"),
     "ptf": ("run", "mutate", "list"),
     "route": ("run", "tree", "confirm"),
     "sim": ("run", "sweep", "traffic"),
@@ -54,8 +55,9 @@ def test_a_group_lists_its_commands_and_which_is_the_default(
     listed = text.partition("\nCommands:\n")[2].partition("\n\n")[0]
     assert re.findall(r"^  (\w+)  ", listed, re.MULTILINE) == list(GROUPS[name])
     assert f"is 'p4gen {name} {GROUPS[name][0]} ...'" in " ".join(text.split())
+    option = "--insecure" if name == "manager" else "--json"
     assert said([name, GROUPS[name][0], "--help"], monkeypatch, capsys) == said(
-        [name, "--json", "--help"], monkeypatch, capsys
+        [name, option, "--help"], monkeypatch, capsys
     )
 
 

@@ -76,6 +76,23 @@ with p4gen.join("work", ranks=[] if late else ["h0", "h1", "h2"], elastic=True, 
     print("all", group.all_to_all(np.arange(group.size) + 10 * group.rank).tolist())
 """
 
+ROLLING = """
+import subprocess, sys
+import numpy as np
+import p4gen
+
+with p4gen.join() as group:
+    command = [sys.executable, "-m", "p4gen", "manager", "rollout", *sys.argv[1:]]
+    rollout = subprocess.Popen(command) if group.rank == 0 else None
+    over = 0
+    while not over:  # calls go on until it has ended
+        ended = rollout is not None and rollout.poll() is not None
+        over, total = group.all_reduce(np.array([ended, group.rank + 1], np.int32))
+        assert total == sum(range(1, group.size + 1))
+    if rollout is not None:
+        print("rollout ended with", rollout.returncode)
+"""
+
 
 def program(folder: Path, text: str) -> str:
     file = folder / "program.py"
@@ -189,6 +206,25 @@ def test_a_host_is_told_what_is_wrong_with_its_connection(machine: Traces, tmp_p
     assert "wrong  interface    no interface has 10.0.0.1" in runs[4]
     assert "wrong  host         there is no host 'h7'" in runs[5]
     assert "wrong  manager      no manager answers at 127.0.0.1:1" in runs[5]
+
+
+@pytest.mark.parametrize(
+    ("topology", "words", "said"),
+    [
+        ("leaf-spine", "--mode III --reliability gbn", ["leaf0: ", "leaf1: ", "spine0: ", "spine1: ", "ended with 0"]),
+        ("star-3", "--mode themis --wait 2", ["s0: group world is broken after 2 s", "is back", "ended with 1"]),
+    ],
+)
+def test_calls_go_on_while_another_program_is_rolled_out(
+    machine: Traces, tmp_path: Path, topology: str, words: str, said: list[str]
+) -> None:
+    lanes = "" if "themis" in words else " ".join(SMALL)
+    command = f"{program(tmp_path, ROLLING)} {words} {lanes} --out {tmp_path}/build"
+    found = lab(tmp_path, topology, "--mode", "III", *SMALL, "--exec", command)
+    assert found.returncode == 0, found.stdout + found.stderr
+    places = [found.stdout.find(text) for text in said]
+    assert -1 not in places
+    assert places == sorted(places), found.stdout
 
 
 def test_a_host_says_what_it_lacks(tmp_path: Path) -> None:

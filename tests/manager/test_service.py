@@ -83,6 +83,9 @@ class FakeManager:
     def register_switch(self, switch: SwitchInfo) -> None:
         self._asked("register_switch", switch)
 
+    def switch(self, name: str) -> SwitchInfo:
+        return self._asked("switch", name)  # type: ignore[no-any-return]
+
     def register_host(self, host: HostInfo) -> HostAddresses:
         return self._asked("register_host", host)  # type: ignore[no-any-return]
 
@@ -173,6 +176,7 @@ def client(server: ManagerServer) -> Iterator[ManagerClient]:
 
 CALLS: list[tuple[str, tuple[st.SearchStrategy[Any], ...], st.SearchStrategy[Any]]] = [
     ("register_switch", (samples.switches,), st.none()),
+    ("switch", (samples.names,), samples.switches),
     ("register_host", (samples.hosts,), samples.addresses),
     ("report_links", (samples.names, st.dictionaries(samples.small, st.booleans(), max_size=4)), st.none()),
     ("init_group", (samples.group_specs,), samples.group_statuses),
@@ -214,6 +218,7 @@ def test_every_call_arrives_as_it_was_made(
 
 REQUESTS: list[Callable[[ManagerClient], Any]] = [
     lambda c: c.register_switch(SwitchInfo("s0", "unix:/x", EpicSpec(), "", b"")),
+    lambda c: c.switch("s0"),
     lambda c: c.register_host(HostInfo("h0")),
     lambda c: c.report_links("s0", {1: True}),
     lambda c: c.init_group(GroupSpec("g", ("h0",))),

@@ -50,6 +50,7 @@ NEW = ConnectionSpec("h0", "h1", 8, 9)
 REQUESTS: dict[str, tuple[Callable[[ManagerClient, Rig], Any], str, str, str]] = {
     # Outcomes for alice, whose are group g and host h0, for bob, for an operator. Carol, who is no tenant, is denied.
     "RegisterSwitch": (lambda c, rig: c.register_switch(rig.info("s0")), "DENIED", "DENIED", "OK"),
+    "GetSwitch": (lambda c, _: c.switch("s0"), "DENIED", "DENIED", "OK"),
     "ReportLinks": (lambda c, _: c.report_links("s0", {0: True}), "DENIED", "DENIED", "OK"),
     "RegisterHost": (lambda c, _: c.register_host(HostInfo("h0")), "OK", "DENIED", "OK"),
     "RegisterHost of nobody's": (lambda c, _: c.register_host(HostInfo("h9")), "DENIED", "DENIED", "INVALID"),

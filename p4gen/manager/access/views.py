@@ -51,6 +51,10 @@ class TenantView(Manager):
         raise ManagerError(Code.DENIED, "only operators register switches")
 
     @override
+    def switch(self, name: str) -> SwitchInfo:
+        raise ManagerError(Code.DENIED, "only operators see switches")
+
+    @override
     def report_links(self, switch: str, ports: Mapping[int, bool]) -> None:
         raise ManagerError(Code.DENIED, "only operators report links")
 

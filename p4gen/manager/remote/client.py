@@ -115,6 +115,10 @@ class ManagerClient(Manager):
         self._ask("RegisterSwitch", lambda: to_message(switch), pb.RegisterSwitchResponse)
 
     @override
+    def switch(self, name: str) -> SwitchInfo:
+        return from_message(SwitchInfo, self._ask("GetSwitch", lambda: pb.GetSwitchRequest(name=name), pb.SwitchInfo))
+
+    @override
     def register_host(self, host: HostInfo) -> HostAddresses:
         return from_message(HostAddresses, self._ask("RegisterHost", lambda: to_message(host), pb.HostAddresses))
 

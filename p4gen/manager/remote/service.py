@@ -103,6 +103,10 @@ def _register_switch(manager: Manager, request: Any) -> Any:
     return pb.RegisterSwitchResponse()
 
 
+def _get_switch(manager: Manager, request: Any) -> Any:
+    return to_message(manager.switch(request.name))
+
+
 def _register_host(manager: Manager, request: Any) -> Any:
     return to_message(manager.register_host(from_message(HostInfo, request)))
 
@@ -183,6 +187,7 @@ def _report_rank(manager: Manager, request: Any) -> Any:
 
 METHODS: Final[Mapping[str, tuple[Any, Callable[[Manager, Any], Any]]]] = {
     "RegisterSwitch": (pb.SwitchInfo, _register_switch),
+    "GetSwitch": (pb.GetSwitchRequest, _get_switch),
     "RegisterHost": (pb.HostInfo, _register_host),
     "ReportLinks": (pb.ReportLinksRequest, _report_links),
     "InitGroup": (pb.GroupSpec, _init_group),

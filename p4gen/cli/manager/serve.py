@@ -1,4 +1,4 @@
-"""``p4gen manager``: the IncManager with its agents, as a process."""
+"""``p4gen manager serve``: the IncManager with its agents, as a process."""
 
 from __future__ import annotations
 
