@@ -142,19 +142,19 @@ class Follower(ABC):
             self.end(problem)
         elif news.state is GroupState.ACTIVE and news.config is not None:
             if self._last is not None and news.config.term != self._last.term:
-                self._fail("the group has other ranks")
+                self._suspend("the group has other ranks")
             self._failed = ""
             self._wanted = self._last = news.config
             if self._joined is None or news.config.generation != self.generation:
                 self._leave()
                 self._join(news.config)
         elif news.state is GroupState.FAILED:
-            self._fail(news.reason)
+            self._suspend(news.reason)
         elif news.state in (GroupState.BROKEN, GroupState.REMOVING):
             self._wanted = None
             self._leave()
 
-    def _fail(self, reason: str) -> None:
+    def _suspend(self, reason: str) -> None:
         """Fail all calls, until the group has other ranks."""
         self._failed, self._wanted = reason, None
         self._leave()
@@ -165,7 +165,7 @@ class Follower(ABC):
         if self._ended:
             return
         self._ended = reason
-        self._fail(reason)
+        self._suspend(reason)
         for action in self._at_end:
             action(reason)
 
