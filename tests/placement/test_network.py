@@ -233,7 +233,7 @@ def test_refused_with_all_reasons() -> None:
     ]
     assert refused(topology, EpicSpec(), GroupRequest(hosts, collectives=frozenset(), roots=frozenset({4}))) == [
         "group 0: it has no collectives",
-        "group 0: rank 4 cannot be a root; there are 4 ranks",
+        "group 0: rank 4 cannot be a root, which are ranks 0 to 3",
     ]
     narrow = refused(topology, EpicSpec(fan_in=2), GroupRequest(hosts, sync=PsnSync.REFINED, slots=64, epoch=256))
     assert "s1: group 0: 3 edges; the program takes 1 to 2" in narrow
