@@ -113,6 +113,10 @@ def test_the_fields_that_the_icrc_takes_as_ones() -> None:
         "ipv4.ecn": "0b11",
         "ipv4.ttl": "0xff",
         "ipv4.checksum": "0xffff",
+        "ipv6.dscp": "0x3f",
+        "ipv6.ecn": "0b11",
+        "ipv6.flow_label": "0xfffff",
+        "ipv6.hop_limit": "0xff",
         "udp.checksum": "0xffff",
         "bth.reserved1": "0xff",
     }
