@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -84,9 +85,9 @@ def test_measurement_stands_beside_the_paper(tmp_path: Path, machine: Traces) ->
 @pytest.mark.parametrize(
     ("asked", "paper", "text"),
     [
-        (("reducescatter", "--size", "16K"), [6.48, 24.63], " Mb/s   24.63 Mb/s "),
-        (("broadcast", "--size", "4K", "--root", "2"), [48.3], " Mb/s   48.30 Mb/s "),
-        (("barrier",), [2502.15], " /s  2,502.15 /s "),
+        (("reducescatter", "--size", "16K"), [6.48, 24.63], r"Mb/s +24\.63 Mb/s"),
+        (("broadcast", "--size", "4K", "--root", "2"), [48.3], r"Mb/s +48\.30 Mb/s"),
+        (("barrier",), [2502.15], r"/s +2,502\.15 /s"),
     ],
 )
 def test_one_collective_is_measured(
@@ -94,7 +95,7 @@ def test_one_collective_is_measured(
 ) -> None:
     done = lab(tmp_path, "star-4", "--measure", "--collective", *asked, "--repeat", "2", "--mode", "III", *SMALL)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert text in done.stdout
+    assert re.search(text, done.stdout)
     (record,) = tmp_path.glob("runs/*/run.json")
     rows = json.loads(record.read_text())["result"]["rows"]
     assert [row["paper"] for row in rows] == paper
