@@ -37,7 +37,8 @@ def do(**o: Any) -> None:
         problem = ""
         for size in table.sizes(*sizes):
             call = CallOrder(o["collective"], size, ((ROOT, str(o["root"])),))
-            times, wrong, problem = _times(group, call, **{name: o[name] for name in ("repeat", "seed", "timeout")})
+            times, wrong, found = _times(group, call, **{name: o[name] for name in ("repeat", "seed", "timeout")})
+            problem = problem or found
             line = table.add(size, sum(times) / len(times) * SECOND, wrong)
             _print(shown, line)
         _print(shown, *table.ending)

@@ -196,7 +196,10 @@ class LabRequest:
                 raise click.UsageError(f"--{name} does not go with --exec: the programs make the calls")
         if len(o["ranks"]) > 1:
             raise click.UsageError("--exec takes --ranks once: a program may create groups of its own")
-        own = set(topology.hosts) - self.guests(topology).keys()
+        guests = self.guests(topology).keys()
+        if guests and Path.cwd() == Path("/"):
+            raise click.UsageError("guests mount the working directory, which cannot be /: run it in another one")
+        own = set(topology.hosts) - guests
         for kind in faults.KINDS:
             for text in o[kind]:
                 place = parse_place(text)[1]

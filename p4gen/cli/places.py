@@ -16,13 +16,13 @@ _VERBS = "The verbs device that is the NIC: mlx5_0, rxe0.  [$P4GEN_VERBS]"
 _INTERFACE = "The interface with p4gen's own NIC.  [$P4GEN_INTERFACE, else by the host's address]"
 
 
+def manager_options(function: F) -> F:
+    """``--manager`` and ``--tls``."""
+    function = click.option("--tls", metavar="DIR", help=_TLS)(function)
+    return click.option("--manager", type=ADDRESS, help=f"Address of the manager.  [${MANAGER_VARIABLE}]")(function)
+
+
 def place_options(function: F) -> F:
     """``--manager``, ``--tls``, ``--verbs`` and ``--interface``, as ``p4gen.join`` has them."""
-    for option in (
-        click.option("--interface", help=_INTERFACE),
-        click.option("--verbs", metavar="DEVICE", help=_VERBS),
-        click.option("--tls", metavar="DIR", help=_TLS),
-        click.option("--manager", type=ADDRESS, help=f"Address of the manager.  [${MANAGER_VARIABLE}]"),
-    ):
-        function = option(function)
-    return function
+    function = click.option("--interface", help=_INTERFACE)(function)
+    return manager_options(click.option("--verbs", metavar="DEVICE", help=_VERBS)(function))

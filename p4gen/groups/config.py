@@ -73,11 +73,8 @@ def _route_entry(route: Route) -> Entry:
         action = Action("set_slice", {"first": route.first, "mask": route.count - 1, "shift": route.shift})
     else:
         action = Action("set_ipv6_ecmp" if ipv6 else "set_ecmp", {"first": route.first, "count": route.count})
-    return (
-        Entry("ipv6_routes", {"hdr.ipv6.dst_addr": key}, action)
-        if ipv6
-        else Entry("routes", {"hdr.ipv4.dst_addr": key}, action)
-    )
+    table, field = ("ipv6_routes", "hdr.ipv6.dst_addr") if ipv6 else ("routes", "hdr.ipv4.dst_addr")
+    return Entry(table, {field: key}, action)
 
 
 def _next_hop_entry(hop: NextHop) -> Entry:

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from p4gen.errors import P4genError
+from p4gen.errors import FailedError, P4genError
 from p4gen.library.ranks import Communicator, join
 from p4gen.library.stations import interface_with
 from p4gen.manager.api import HostAddresses, HostInfo
@@ -142,7 +142,8 @@ def _answer(group: Communicator, manager: ManagerClient, timeout: float) -> Chec
         if not own and not theirs:
             said.append(f"{group.report()['sent']} packets were sent, and nobody has counted any")
         return Check("answer", False, "; ".join(said))
-    return Check("answer", True, "a packet was sent, and its result came back with a right ICRC")
+    icrc = "a right ICRC" if group.spec.icrc.right else "an ICRC that this program leaves wrong, unchecked"
+    return Check("answer", True, f"a packet was sent, and its result came back with {icrc}")
 
 
 def _loss(group: Communicator, timeout: float) -> Check:
@@ -163,7 +164,7 @@ def _call(group: Communicator, packets: int, timeout: float) -> None:
     """An AllReduce of this many packets, whose result has to be what was sent."""
     values = np.arange(packets * group.payload // group.dtype.itemsize).astype(group.dtype)
     if not np.array_equal(group.all_reduce(values, timeout=timeout), values):
-        raise P4genError("the result is not what was sent")
+        raise FailedError("the result is not what was sent")
 
 
 def _drops(manager: ManagerClient) -> Counter[str]:

@@ -182,8 +182,8 @@ class Station:
         return member, found
 
     def change(self, member: Member, until: float, wanted: Callable[[GroupSpec], Sequence[str]]) -> tuple[str, ...]:
-        """Wait until a group has a new term, in which ``wanted`` says of what it was before which ranks it has. The
-        first one of those asks the manager. Returns the ranks. Raises ``FailedError`` when the group has ended, or
+        """Wait until a group has a new term. ``wanted`` finds its ranks in the spec of the present term, and the first
+        of them asks the manager. Returns the ranks. Raises ``FailedError`` when the group has ended, or
         ``until``, a time by ``time.monotonic``, has passed."""
         name, term = member.group, member.term
         while True:

@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from p4gen.cli.defaults import MANAGER_VARIABLE
 from p4gen.cli.options import out_option, spec_from, spec_options
-from p4gen.cli.values import ADDRESS
+from p4gen.cli.places import manager_options
 from p4gen.cli.verb import FiniteRange, verb
 
 
@@ -20,8 +19,7 @@ from p4gen.cli.verb import FiniteRange, verb
     ]
 )
 @spec_options
-@click.option("--manager", type=ADDRESS, help=f"Address of the manager.  [${MANAGER_VARIABLE}]")
-@click.option("--tls", metavar="DIR", help="Folder of the certificate, if the manager asks for one.  [$P4GEN_TLS]")
+@manager_options
 @click.option("--switches", metavar="NAME,…", help="These, in this order.  [all, in order of name]")
 @click.option(
     "--wait", metavar="S", type=FiniteRange(0.1, 86_400), default=60.0,
