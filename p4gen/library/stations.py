@@ -176,6 +176,7 @@ class Station:
             time.sleep(_LOOK_S)
             if member.ended:  # an earlier group of this name
                 member = self._host.member(group, max(0.0, until - time.monotonic()))
+        self.loop.run_there(lambda: member.accept(member.term))
         found = self.manager.group(group).spec.ranks
         if ranks and tuple(ranks) != found:
             raise InputError(f"group {group} has the ranks {' '.join(found)}, not {' '.join(ranks)}")
@@ -185,7 +186,7 @@ class Station:
         """Wait until a group has a new term. ``wanted`` finds its ranks in the spec of the present term, and the first
         of them asks the manager. Returns the ranks. Raises ``FailedError`` when the group has ended, or
         ``until``, a time by ``time.monotonic``, has passed."""
-        name, term = member.group, member.term
+        name, term = member.group, member.accepted
         while True:
             spec = self.manager.group(name).spec
             ranks = tuple(wanted(spec)) if spec.term == term else ()
@@ -198,6 +199,7 @@ class Station:
             time.sleep(_LOOK_S)
         if member.ended:
             raise FailedError(member.ended)
+        self.loop.run_there(lambda: member.accept(spec.term))
         return spec.ranks
 
     def leave(self, member: Member, patience: float) -> None:

@@ -53,6 +53,7 @@ class Follower(ABC):
         """Why no more calls are possible; "" while they are."""
         self._failed = ""
         """Why calls fail until the group has other ranks; "" while they do not."""
+        self._accepted = 1
         self._term = 1
         """The set of ranks whose calls ``completed`` counts."""
         self._earlier = 0
@@ -78,6 +79,18 @@ class Follower(ABC):
     def term(self) -> int:
         """The number of the newest set of ranks of which this rank is one (``GroupSpec.term``)."""
         return 1 if self._last is None else self._last.term
+
+    @property
+    def accepted(self) -> int:
+        """The term that calls are made for. While ``term`` is a newer one, calls fail."""
+        return self._accepted
+
+    def accept(self, term: int) -> None:
+        """Make calls from now on for the newest term, if ``term`` is its number. Call it on the loop."""
+        if term == self.term:
+            self._accepted = term
+            if self.state is not GroupState.FAILED:
+                self._failed = ""
 
     @property
     def ended(self) -> str:
@@ -141,9 +154,10 @@ class Follower(ABC):
         elif news.config is not None and (problem := self._unfit(news.config)):
             self.end(problem)
         elif news.state is GroupState.ACTIVE and news.config is not None:
-            if self._last is not None and news.config.term != self._last.term:
+            if self._last is None:
+                self._accepted = news.config.term
+            elif news.config.term != self._last.term and not self._failed:
                 self._suspend("the group has other ranks")
-            self._failed = ""
             self._wanted = self._last = news.config
             if self._joined is None or news.config.generation != self.generation:
                 self._leave()
