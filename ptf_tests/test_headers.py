@@ -129,7 +129,7 @@ class DatagramsInOptions(EveryKind):
         for packet in self.kinds():
             hidden = (packet.udp.pack() + packet.transport() + packet.icrc)[:40]
             options = hidden.ljust(-(-len(hidden) // 4) * 4, b"\0")
-            spoilt.append(replace(packet, ip=replace(packet.ip, options=options)).sealed())
+            spoilt.append(replace(packet, ip=replace(packet.ipv4, options=options)).sealed())
         # There is no route to the switch's own address here.
         self.refuse("Forward.no_route", *spoilt)
 

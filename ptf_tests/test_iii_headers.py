@@ -28,17 +28,17 @@ class FragmentsAndOptionsAreNotForTheEngine(ModeIIITest):
         flow = self.begun(ROOT)
         sound = self.packet_of(flow.group, 0, self.psn(1), self.lanes(1))
         for ip in (
-            replace(sound.ip, options=bytes(4)),
-            replace(sound.ip, flags=0b001),
-            replace(sound.ip, flags=0, fragment_offset=1),
-            replace(sound.ip, flags=0, fragment_offset=8),
+            replace(sound.ipv4, options=bytes(4)),
+            replace(sound.ipv4, flags=0b001),
+            replace(sound.ipv4, flags=0, fragment_offset=1),
+            replace(sound.ipv4, flags=0, fragment_offset=8),
             replace(sound.ip, protocol=6),
         ):
             self.refused(flow.group, 0, replace(sound, ip=ip).sealed(), "Forward.no_route")
         # Options that read like a UDP header and a BTH for the switch.
         ack = self.acknowledgement(flow.group, 0, self.psn(0))
         hidden = ack.udp.pack() + ack.transport() + ack.icrc
-        self.refused(flow.group, 0, replace(ack, ip=replace(ack.ip, options=hidden)).sealed(), "Forward.no_route")
+        self.refused(flow.group, 0, replace(ack, ip=replace(ack.ipv4, options=hidden)).sealed(), "Forward.no_route")
         port = replace(sound, udp=replace(sound.udp, dst_port=4792)).sealed()
         self.refused(flow.group, 0, port, "Forward.no_route")
         other = replace(sound, ip=replace(sound.ip, version=5))
@@ -198,7 +198,7 @@ class ReservedFlagsDoNoHarm(ModeIIITest):
             values, psn = self.inputs(flow), self.psn(offset)
             for edge in flow.sources:
                 packet = self.packet_of(flow.group, edge, psn, values[edge])
-                self.send_from(flow.group, edge, replace(packet, ip=replace(packet.ip, flags=flags)).sealed())
+                self.send_from(flow.group, edge, replace(packet, ip=replace(packet.ipv4, flags=flags)).sealed())
             self.check(flow.group, to(flow.sources, ack_of(psn)), to(flow.outputs, self.result(psn, values)))
             self.ack(flow.group, flow.outputs, psn)
 

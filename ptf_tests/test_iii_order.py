@@ -414,7 +414,7 @@ class MalformedPacketsLeaveNoTrace(ModeIIITest):
         bth = sound.bth
         for spoilt, reason in (
             (replace(sound, payload=sound.payload[:-4]).sealed(), "bad_length"),
-            (sound.sealed(checksum=sound.ip.checksum ^ 1), "bad_ip_checksum"),
+            (sound.sealed(checksum=sound.ipv4.checksum ^ 1), "bad_ip_checksum"),
             (replace(sound, bth=replace(bth, version=1)).sealed(), "bad_version"),
             (replace(sound, bth=replace(bth, pkey=0x1234)).sealed(), "bad_pkey"),
             (replace(sound, bth=replace(bth, opcode=Opcode.WRITE_ONLY)).sealed(), "bad_opcode"),

@@ -217,7 +217,7 @@ class WrongIcrc(Refusal):
                 flipped = bytearray(frame)
                 flipped[offset] ^= 1 << self.random.randrange(7)
                 spoilt.append(parse_back(packet, bytes(flipped)))
-            renamed = replace(packet.ip, identification=packet.ip.identification ^ 0x8001)
+            renamed = replace(packet.ipv4, identification=packet.ipv4.identification ^ 0x8001)
             spoilt.append(replace(packet, ip=replace(renamed, checksum=renamed.right_checksum())))
         self.refuse("CheckIcrc.bad_icrc", *spoilt)
 
@@ -273,7 +273,9 @@ class BadIpChecksum(Refusal):
     def runTest(self) -> None:
         sound, ack = self.sound(), self.sound_ack()
         spoilt = [
-            packet.sealed(checksum=packet.ip.checksum ^ flip) for packet in (sound, ack) for flip in (1, 0x8000, 0x0180)
+            packet.sealed(checksum=packet.ipv4.checksum ^ flip)
+            for packet in (sound, ack)
+            for flip in (1, 0x8000, 0x0180)
         ]
         self.refuse("ValidatePacket.bad_ip_checksum", *spoilt)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from p4gen.difftest.events import Event, Packet
 from p4gen.difftest.sides import BATCH, Outputs, Readout, Side
 from p4gen.layout import Word
-from p4gen.rocev2.headers import HeaderError
+from p4gen.rocev2.headers import HeaderError, IPv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import parse
 
@@ -160,7 +160,7 @@ def _clones_last(frames: list[bytes]) -> list[bytes]:
         except HeaderError:
             fixed.append(frame)
             continue
-        key = (packet.ip.dst, packet.bth.dst_qp, packet.ip.identification)
+        key = (packet.ip.dst, packet.bth.dst_qp, packet.ip.identification if isinstance(packet.ip, IPv4) else 0)
         if packet.bth.opcode == Opcode.ACKNOWLEDGE:
             answered.add(key)
         (clones if packet.bth.opcode == Opcode.CNP and key in answered else fixed).append(frame)

@@ -54,7 +54,7 @@ def vary(rng: random.Random, packet: RocePacket) -> tuple[RocePacket, bool]:
     """A packet with other fields of the IPv4 header, sometimes with a tag or other bits of the BTH, rarely with a wrong
     checksum. Its ICRC is right. Also whether a switch has a reason to drop it."""
     ip = replace(
-        packet.ip, ttl=rng.choice((64, 63, 2, 1)), tos=rng.choice((0, 0, 1, 2, 3, rng.getrandbits(8))),
+        packet.ipv4, ttl=rng.choice((64, 63, 2, 1)), tos=rng.choice((0, 0, 1, 2, 3, rng.getrandbits(8))),
         identification=rng.getrandbits(16),
     )  # fmt: skip
     bth, checksum = packet.bth, None

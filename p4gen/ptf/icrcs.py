@@ -38,5 +38,5 @@ def solved(icrc_of: Callable[[int], bytes], wanted: bytes) -> int:
 
 def _freed(packet: RocePacket, bits: int) -> RocePacket:
     """The IPv4 identification and the UDP source port are arbitrary."""
-    ip = replace(packet.ip, identification=bits & 0xFFFF)
+    ip = replace(packet.ipv4, identification=bits & 0xFFFF)
     return replace(packet, ip=ip, udp=replace(packet.udp, src_port=bits >> 16)).sealed()

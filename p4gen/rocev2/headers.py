@@ -1,8 +1,9 @@
 """The headers of a RoCEv2 frame as plain records: what is stored is what is on the wire.
 
-Addresses are integers (MAC 48 bits, IPv4 32 bits), as in p4gen's table entries. ``pack`` writes exactly the stored
-fields, right or wrong; ``p4gen.rocev2.packet`` fills in lengths and checksums. ``unpack`` raises ``HeaderError``
-when bytes are missing. Layouts: IEEE 802.3, RFC 791, RFC 768, InfiniBand specification volume 1 §9.2 and §9.3.
+Addresses are integers, as in p4gen's table entries: MAC addresses of 48 bits; an IP address that does not fit 32 bits
+is one of IPv6 (``is_ipv6``). ``pack`` writes exactly the stored fields, right or wrong; ``p4gen.rocev2.packet`` fills
+in lengths and checksums. ``unpack`` raises ``HeaderError`` when bytes are missing. Layouts: IEEE 802.3, RFC 791,
+RFC 8200, RFC 768, InfiniBand specification volume 1 §9.2 and §9.3.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from dataclasses import field as attribute
 from functools import cache
-from ipaddress import AddressValueError, IPv4Address
+from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_address
 from typing import ClassVar, Self
 
 from typing_extensions import override
@@ -52,6 +53,24 @@ def ipv4(text: str) -> int:
 def ipv4_text(value: int) -> str:
     """``0x0A000001`` as ``"10.0.0.1"``."""
     return str(IPv4Address(value))
+
+
+def is_ipv6(address: int) -> bool:
+    """Whether an IP address is one of IPv6; IPv4's fit 32 bits."""
+    return address >> layouts.IPV4_BITS != 0
+
+
+def ip_from(text: str) -> int:
+    """``"10.0.0.1"`` or ``"fd00::1"`` as an integer; ValueError when it is neither an IPv4 nor an IPv6 address."""
+    address = ip_address(text)
+    if address.version == 6 and not is_ipv6(int(address)):
+        raise ValueError(f"{text} is not an address of a host")
+    return int(address)
+
+
+def ip_text(address: int) -> str:
+    """``0x0A000001`` as ``"10.0.0.1"``, a greater number as an IPv6 address."""
+    return str(IPv6Address(address)) if is_ipv6(address) else ipv4_text(address)
 
 
 def ones_complement_sum(chunks: Iterable[bytes]) -> int:
@@ -180,6 +199,50 @@ class IPv4(_Header):
     def right_checksum(self) -> int:
         """The checksum that this header should carry (RFC 791)."""
         return internet_checksum(replace(self, checksum=0).pack())
+
+
+@dataclass(frozen=True, slots=True)
+class IPv6(_Header):
+    """An IPv6 header. What IPv4's header has too is named as there: ``protocol`` is the next header, ``ttl`` the hop
+    limit, ``tos`` the traffic class."""
+
+    LAYOUT: ClassVar[Header] = layouts.IPV6
+
+    src: int = attribute(metadata=_of("src_addr"))
+    dst: int = attribute(metadata=_of("dst_addr"))
+    protocol: int = attribute(default=PROTOCOL_UDP, metadata=_of("next_header"))
+    ttl: int = attribute(default=64, metadata=_of("hop_limit"))
+    tos: int = attribute(default=0, metadata=_of("dscp", "ecn"))
+    flow_label: int = 0
+    payload_length: int = 0
+    version: int = 6
+
+    @property
+    def size(self) -> int:
+        """The header's bytes."""
+        return self.SIZE
+
+    @property
+    def total_length(self) -> int:
+        """Bytes from here to the packet's end, as far as the header says."""
+        return self.SIZE + self.payload_length
+
+    @classmethod
+    @override
+    def unpack(cls, data: bytes, offset: int = 0) -> Self:
+        """Parse an IPv6 header. Raises ``HeaderError`` also for another version."""
+        header = super(IPv6, cls).unpack(data, offset)
+        if header.version != 6:
+            raise HeaderError(f"IPv6: version is {header.version}")
+        return header
+
+
+def ip_header(src: int, dst: int, *, ttl: int = 64, tos: int = 0) -> IPv4 | IPv6:
+    """The IP header of a UDP datagram between two addresses of one kind. Raises ``ValueError`` for addresses of
+    different kinds."""
+    if is_ipv6(src) != is_ipv6(dst):
+        raise ValueError(f"{ip_text(src)} and {ip_text(dst)} are addresses of different kinds")
+    return IPv6(src, dst, ttl=ttl, tos=tos) if is_ipv6(src) else IPv4(src, dst, ttl=ttl, tos=tos)
 
 
 @dataclass(frozen=True, slots=True)

@@ -259,6 +259,8 @@ HEADERS: Final = (
 """All of them, outermost first."""
 ROCE: Final = Stack(ETHERNET, IPV4, UDP, BTH)
 """What a RoCEv2 frame without a VLAN tag begins with."""
+ROCE_IPV6: Final = Stack(ETHERNET, IPV6, UDP, BTH)
+"""The same over IPv6."""
 ROCE_ANSWER: Final = Stack(*ROCE.headers, AETH)
 ROCE_WRITE: Final = Stack(*ROCE.headers, RETH)
 """The same of acknowledgements, and of the first packet of an RDMA WRITE."""

@@ -1,4 +1,4 @@
-"""Whole RoCEv2 frames over IPv4: building, parsing and an independent check of every derived field.
+"""Whole RoCEv2 frames over IPv4 or IPv6: building, parsing and an independent check of every derived field.
 
 A ``RocePacket`` stores what is on the wire. ``sealed`` returns it with the right lengths, IPv4 checksum and ICRC;
 to make a malformed one, give ``sealed`` the wrong value, or replace fields of a sealed packet.
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from p4gen.rocev2 import icrc as icrc_of
 from p4gen.rocev2 import layouts
-from p4gen.rocev2.codes import ETHERTYPE_IPV4, ETHERTYPE_VLAN, PROTOCOL_UDP, ROCE_UDP_PORT
+from p4gen.rocev2.codes import ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_VLAN, PROTOCOL_UDP, ROCE_UDP_PORT
 from p4gen.rocev2.headers import (
     AETH,
     BTH,
@@ -22,6 +22,7 @@ from p4gen.rocev2.headers import (
     HeaderError,
     ImmDt,
     IPv4,
+    IPv6,
     ones_complement_sum,
 )
 from p4gen.rocev2.icrc import ICRC_SIZE
@@ -42,7 +43,7 @@ class RocePacket:
     """
 
     eth: Ethernet
-    ip: IPv4
+    ip: IPv4 | IPv6
     udp: UDP
     bth: BTH
     reth: RETH | None = None
@@ -55,13 +56,20 @@ class RocePacket:
     padding: bytes = b""
     vlan: int | None = None
 
+    @property
+    def ipv4(self) -> IPv4:
+        """The IPv4 header of a frame that has one; TypeError for another one."""
+        if not isinstance(self.ip, IPv4):
+            raise TypeError("the frame has an IPv6 header")
+        return self.ip
+
     def transport(self) -> bytes:
         """BTH, extension headers and payload, without the ICRC."""
         ordered = (self.reth, self.aeth, self.immdt, self.atomic_eth, self.atomic_ack_eth)
         return b"".join((self.bth.pack(), *(header.pack() for header in ordered if header is not None), self.payload))
 
     def ip_packet(self) -> bytes:
-        """The bytes from the IPv4 header to the last one before the ICRC."""
+        """The bytes from the IP header to the last one before the ICRC."""
         return self.ip.pack() + self.udp.pack() + self.transport()
 
     def to_bytes(self) -> bytes:
@@ -79,15 +87,21 @@ class RocePacket:
         checksum: int | None = None,
         icrc: bytes | None = None,
     ) -> RocePacket:
-        """The same packet with right lengths, IPv4 checksum and ICRC, each unless given.
+        """The same packet with right lengths, IPv4 checksum and ICRC, each unless given. ``total_length`` counts the IP
+        header.
 
         The ICRC covers the given lengths, and the checksum too, so that one field can be wrong alone.
         """
         transport = len(self.transport()) + ICRC_SIZE
         udp = replace(self.udp, length=UDP.SIZE + transport if udp_length is None else udp_length)
         length = self.ip.size + UDP.SIZE + transport
-        ip = replace(self.ip, ihl=self.ip.size // 4, total_length=length if total_length is None else total_length)
-        ip = replace(ip, checksum=ip.right_checksum() if checksum is None else checksum)
+        length = length if total_length is None else total_length
+        ip: IPv4 | IPv6
+        if isinstance(self.ip, IPv6):
+            ip = replace(self.ip, payload_length=max(0, length - IPv6.SIZE))
+        else:
+            unchecked = replace(self.ip, ihl=self.ip.size // 4, total_length=length)
+            ip = replace(unchecked, checksum=unchecked.right_checksum() if checksum is None else checksum)
         packet = replace(self, ip=ip, udp=udp)
         return replace(packet, icrc=icrc_of.icrc(packet.ip_packet()) if icrc is None else icrc)
 
@@ -100,7 +114,7 @@ class RocePacket:
 def parse(frame: bytes) -> RocePacket:
     """Parse a frame by its BTH opcode. Lengths must be consistent; checksum and ICRC may be wrong (see ``problems``).
 
-    Raises ``HeaderError``, which says what is missing, when the frame is not RoCEv2 over IPv4 or is too short.
+    Raises ``HeaderError``, which says what is missing, when the frame is not RoCEv2 or is too short.
     """
     eth = Ethernet.unpack(frame)
     vlan = None
@@ -109,16 +123,18 @@ def parse(frame: bytes) -> RocePacket:
         # The rest is parsed as if there were no tag.
         frame = frame[: Ethernet.SIZE - 2] + frame[Ethernet.SIZE + 2 :]
         eth = Ethernet.unpack(frame)
-    if eth.ethertype != ETHERTYPE_IPV4:
-        raise HeaderError(f"Ethernet: ethertype {eth.ethertype:#06x} is not IPv4")
-    ip = IPv4.unpack(frame, Ethernet.SIZE)
+    if eth.ethertype not in (ETHERTYPE_IPV4, ETHERTYPE_IPV6):
+        raise HeaderError(f"Ethernet: ethertype {eth.ethertype:#06x} is not IP")
+    ip = (IPv4 if eth.ethertype == ETHERTYPE_IPV4 else IPv6).unpack(frame, Ethernet.SIZE)
     if ip.protocol != PROTOCOL_UDP:
-        raise HeaderError(f"IPv4: protocol {ip.protocol} is not UDP")
-    if ip.fragment_offset or ip.flags & 0b001:
+        raise HeaderError(f"IPv{ip.version}: protocol {ip.protocol} is not UDP")
+    if isinstance(ip, IPv4) and (ip.fragment_offset or ip.flags & 0b001):
         raise HeaderError("IPv4: a fragment")
     end = Ethernet.SIZE + ip.total_length
     if end > len(frame):
-        raise HeaderError(f"IPv4: total length is {ip.total_length}, {len(frame) - Ethernet.SIZE} bytes are there")
+        raise HeaderError(
+            f"IPv{ip.version}: total length is {ip.total_length}, {len(frame) - Ethernet.SIZE} bytes are there"
+        )
     body, offset = frame[:end], Ethernet.SIZE + ip.size
     udp = UDP.unpack(body, offset)
     if udp.dst_port != ROCE_UDP_PORT:
@@ -165,7 +181,7 @@ def problems(frame: bytes) -> list[str]:
     right = packet.sealed()
     if packet.udp.length != right.udp.length:
         found.append(f"UDP length is {packet.udp.length}, the IP packet leaves {right.udp.length}")
-    if packet.ip.checksum != packet.ip.right_checksum():
+    if isinstance(packet.ip, IPv4) and packet.ip.checksum != packet.ip.right_checksum():
         found.append(f"IPv4 checksum is {packet.ip.checksum:#06x}, not {packet.ip.right_checksum():#06x}")
     if packet.udp.checksum and _udp_sum(packet) != 0xFFFF:
         found.append(f"UDP checksum {packet.udp.checksum:#06x} is wrong")
@@ -182,7 +198,9 @@ def problems(frame: bytes) -> list[str]:
 
 
 def _udp_sum(packet: RocePacket) -> int:
-    """The one's complement sum over pseudo-header and datagram, which is all ones when the checksum is right."""
-    pseudo = packet.ip.src.to_bytes(4) + packet.ip.dst.to_bytes(4) + bytes((0, packet.ip.protocol))
+    """The one's complement sum over pseudo-header and datagram, which is all ones when the checksum is right (RFC 768;
+    RFC 8200, 8.1: its fields are wider, which does not change the sum)."""
+    size = 4 if isinstance(packet.ip, IPv4) else 16
+    pseudo = packet.ip.src.to_bytes(size) + packet.ip.dst.to_bytes(size) + bytes((0, packet.ip.protocol))
     segment = packet.udp.pack() + packet.transport() + packet.icrc
     return ones_complement_sum((pseudo, len(segment).to_bytes(2), segment))

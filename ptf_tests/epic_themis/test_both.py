@@ -187,7 +187,7 @@ class DataShowsALoss(BothTest):
 
 def _plain(packet: RocePacket) -> RocePacket:
     """Without the IPv4 identification, and what depends on it."""
-    return replace(packet, ip=replace(packet.ip, identification=0, checksum=0))
+    return replace(packet, ip=replace(packet.ipv4, identification=0, checksum=0))
 
 
 class MiddleShowsALoss(DataShowsALoss):

@@ -170,7 +170,7 @@ class OrdinaryWritesPass(WriteTest):
         hop = NextHop(1, self.ports[3], src_mac=0x02BB00000001, dst_mac=0x02CC00000001)
         self.install(SwitchConfig(routing([Route("10.0.64.0/18", 1)], [hop]), (), ()))
         self.send(self.ports[1], packet.to_bytes())
-        ip = replace(packet.ip, ttl=packet.ip.ttl - 1)
+        ip = replace(packet.ipv4, ttl=packet.ipv4.ttl - 1)
         routed = replace(packet, eth=replace(packet.eth, dst=hop.dst_mac, src=hop.src_mac))
         routed = replace(routed, ip=replace(ip, checksum=ip.right_checksum()))
         self.expect([Output(self.ports[3], routed.to_bytes())])

@@ -134,9 +134,9 @@ class IcrcsAtTheLimits(WriteTest):
         told = self.freed(parse(self.reply(context, answer, 1).frame), of_packet, wanted)
         context = self.sending(context, context.source, told)
         self.serve(context)
-        ip = replace(write.packet.ip, identification=copy.ip.identification)
+        ip = replace(write.packet.ipv4, identification=copy.ipv4.identification)
         self.posts(replace(write, context=context, packet=replace(write.packet, ip=ip).sealed()), {2: 0})
-        answer = replace(answer, ip=replace(answer.ip, identification=told.ip.identification)).sealed()
+        answer = replace(answer, ip=replace(answer.ipv4, identification=told.ipv4.identification)).sealed()
         self.send(self.ports[2], answer.to_bytes())
         self.expect([] if self.spec.holds else [self.reply(context, answer, 1)])
 
@@ -149,7 +149,7 @@ class IcrcsAtTheLimits(WriteTest):
         """A packet with an identification and a source port for which this is right."""
 
         def changed(bits: int) -> RocePacket:
-            ip, udp = replace(packet.ip, identification=bits & 0xFFFF), replace(packet.udp, src_port=bits >> 16)
+            ip, udp = replace(packet.ipv4, identification=bits & 0xFFFF), replace(packet.udp, src_port=bits >> 16)
             return replace(packet, ip=ip, udp=udp).sealed()
 
         return changed(solved(lambda bits: of_packet(changed(bits)), wanted))

@@ -59,7 +59,7 @@ class OnlyRoceIsOurs(KindsTest):
     def runTest(self) -> None:
         context = self.served()
         for port, packet in self.kinds(context):
-            ip = packet.ip
+            ip = packet.ipv4
             for other in (
                 replace(packet, udp=replace(packet.udp, dst_port=packet.udp.dst_port + 1)).sealed(),
                 replace(packet, ip=replace(ip, protocol=6)).sealed(),

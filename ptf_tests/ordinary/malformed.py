@@ -16,9 +16,9 @@ def malformed(packet: RocePacket, other: str = "unknown") -> Iterator[tuple[byte
     long as packets of other kinds."""
     good = packet.to_bytes()
     ip = 14 if packet.vlan is None else 18
-    length = packet.ip.total_length
+    length = packet.ipv4.total_length
     assert length is not None
-    short, long = (replace(packet.ip, total_length=length + by) for by in (-5, 5))
+    short, long = (replace(packet.ipv4, total_length=length + by) for by in (-5, 5))
     yield good[:-1], "truncated"
     yield good[:-5], "truncated"
     yield good[:ip] + replace(short, checksum=short.right_checksum()).pack() + good[ip + 20 : -5], "truncated"

@@ -154,7 +154,7 @@ class ForeignRoceIsRouted(PullTest):
         hidden = answers[0].udp.pack() + answers[0].transport() + answers[0].icrc
         others = (*responses, *answers, self.notification(context, 1), self.ticking(context))
         for packet in (self.arrival(call, 1), *others):
-            ip = packet.ip
+            ip = packet.ipv4
             for vlan in (None, 100):
                 self.routed(replace(packet, ip=replace(ip, dst=ipv4("198.51.100.7")), vlan=vlan), hop)
             for no_roce in (
@@ -171,7 +171,7 @@ class ForeignRoceIsRouted(PullTest):
     def routed(self, packet: RocePacket, hop: NextHop) -> None:
         """Check that a packet leaves as from a router."""
         sent = packet.sealed(icrc=None if packet.ip.version == 4 else packet.icrc)
-        left = replace(sent.ip, ttl=sent.ip.ttl - 1)
+        left = replace(sent.ipv4, ttl=sent.ipv4.ttl - 1)
         left = replace(left, checksum=left.right_checksum())
         self.send(self.port(1), sent.to_bytes())
         self.expect([Output(hop.port, replace(sent, ip=left, eth=Ethernet(hop.dst_mac, hop.src_mac)).to_bytes())])

@@ -136,7 +136,7 @@ class LeafTest(SwitchTest):
     def routed(self, packet: RocePacket, hop: int) -> bytes:
         """What a router makes of a frame (RFC 1812): other MAC addresses, TTL - 1, and a checksum to match."""
         eth = Ethernet(self.hops[hop].dst_mac, self.hops[hop].src_mac)
-        ip = replace(packet.ip, ttl=packet.ip.ttl - 1)
+        ip = replace(packet.ipv4, ttl=packet.ipv4.ttl - 1)
         return replace(packet, eth=eth, ip=replace(ip, checksum=ip.right_checksum())).to_bytes()
 
     def ports_taken(self, packets: Iterable[RocePacket], port: int = 0) -> list[int]:

@@ -109,7 +109,7 @@ class CompensatedNackIsTheNics(CompensationTest):
             self.equal("what is wrong with it", list(problems(made[0].frame)), [])
             packet = parse(made[0].frame)
             nics = self.flow.answer(2, msn=self.MSN)
-            nics = replace(nics, ip=replace(nics.ip, identification=packet.ip.identification)).sealed()
+            nics = replace(nics, ip=replace(nics.ipv4, identification=packet.ipv4.identification)).sealed()
             self.equal("frame", made[0].frame.hex(), self.routed(nics, made[0].port).hex())
             self.begin_again()
 

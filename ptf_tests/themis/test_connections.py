@@ -177,7 +177,7 @@ class _CmTest(ManagedTest):
         left = [output for output in outputs if output.port != self.cpu]
         self.equal("frames but for the CPU", len(left), 1)
         sent = parse(left[0].frame)
-        ip = replace(packet.ip, ttl=packet.ip.ttl - 1)
+        ip = replace(packet.ipv4, ttl=packet.ipv4.ttl - 1)
         ip = replace(ip, checksum=ip.right_checksum())
         self.equal("frame", left[0].frame.hex(), replace(packet, eth=sent.eth, ip=ip).to_bytes().hex())
 

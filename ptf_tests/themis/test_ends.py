@@ -59,8 +59,8 @@ class NobodyIsNoPeer(DestinationTest):
 
     def runTest(self) -> None:
         request, other = self.outgoing().request(0), self.incoming(1)
-        fragment = replace(request, ip=replace(request.ip, flags=1))
-        fragment = replace(fragment, ip=replace(fragment.ip, checksum=fragment.ip.right_checksum()))
+        fragment = replace(request, ip=replace(request.ipv4, flags=1))
+        fragment = replace(fragment, ip=replace(fragment.ipv4, checksum=fragment.ipv4.right_checksum()))
         ports = self.ports_taken([fragment])
         self.path_set(0, 1, number=0)
         self.equal("port of a fragment", self.ports_taken([fragment]), ports)
@@ -203,7 +203,7 @@ class SpoiltFieldsAreNoEvidence(DestinationTest):
             {"reserved7": 1},
         ):
             self.delivered(replace(sound, bth=replace(sound.bth, **what)))
-        for ip in (replace(sound.ip, identification=1), replace(sound.ip, flags=0)):
+        for ip in (replace(sound.ipv4, identification=1), replace(sound.ipv4, flags=0)):
             self.delivered(replace(sound, ip=replace(ip, checksum=ip.right_checksum())))
         self.delivered(replace(sound, udp=replace(sound.udp, src_port=sound.udp.src_port ^ 1)))
         self.send(FIRST_SPINE, self.flow.request(4).to_bytes())
@@ -232,7 +232,7 @@ class OtherIpv4IsNoRoce(DestinationTest):
         self.arrive(0, 1, 3)
         for fields in self.CASES:
             for packet, port in ((self.flow.request(4), FIRST_SPINE), (self.flow.answer(2), 0)):
-                ip = replace(packet.ip, **fields)
+                ip = replace(packet.ipv4, **fields)
                 udp = packet.udp if fields else replace(packet.udp, dst_port=4790)
                 other = replace(packet, ip=replace(ip, checksum=ip.right_checksum()), udp=udp)
                 other = replace(other, icrc=self.icrc(other))

@@ -132,7 +132,7 @@ class SpoiltRequestsAreSprayed(SprayTest):
     def runTest(self) -> None:
         for psn in range(SPINES):
             sound = self.flow.request(psn)
-            wrong = replace(sound, ip=replace(sound.ip, checksum=sound.ip.checksum ^ 0x0400))
+            wrong = replace(sound, ip=replace(sound.ipv4, checksum=sound.ipv4.checksum ^ 0x0400))
             for packet in (replace(sound, icrc=bytes(4)), wrong):
                 self.send(0, packet.to_bytes())
                 self.equal("ports", [o.port - FIRST_SPINE for o in self.outputs()], [(psn + self.base) % SPINES])
@@ -278,9 +278,9 @@ class OtherTrafficIsRouted(SprayTest):
         for changed in (
             replace(request, ip=replace(request.ip, protocol=253)),
             replace(request, udp=replace(request.udp, dst_port=4790)),
-            replace(request, ip=replace(request.ip, flags=1)),
+            replace(request, ip=replace(request.ipv4, flags=1)),
         ):
-            frame = replace(changed, ip=replace(changed.ip, checksum=changed.ip.right_checksum()))
+            frame = replace(changed, ip=replace(changed.ipv4, checksum=changed.ipv4.right_checksum()))
             self.send(0, frame.to_bytes())
             output = self.only(self.outputs())
             self.equal("frame", output, Output(output.port, self.routed(frame, output.port)))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
-from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicAckETH, AtomicETH, Ethernet, ImmDt, IPv4
+from p4gen.rocev2.codes import ETHERTYPE_IPV4, ETHERTYPE_IPV6
+from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicAckETH, AtomicETH, Ethernet, ImmDt, IPv4, IPv6
 from p4gen.rocev2.opcodes import Extension, Opcode, carries_payload, extensions
 from p4gen.rocev2.packet import RocePacket
 
@@ -28,6 +31,9 @@ IPV4 = st.integers(0, 10).flatmap(
         ihl=st.just(5 + words),
         options=st.binary(min_size=4 * words, max_size=4 * words),
     )
+)
+IPV6 = st.builds(
+    IPv6, src=bits(128), dst=bits(128), ttl=bits(8), tos=bits(8), flow_label=bits(20), payload_length=bits(16)
 )
 UDPS = st.builds(UDP, src_port=bits(16), length=bits(16), checksum=st.just(0))
 BTHS = st.builds(
@@ -56,13 +62,14 @@ EXTENSIONS: dict[Extension, st.SearchStrategy[object]] = {
 
 
 @st.composite
-def packets(draw: st.DrawFn) -> RocePacket:
+def packets(draw: st.DrawFn, over: st.SearchStrategy[IPv4 | IPv6] = IPV4) -> RocePacket:
     """Right packets of every RC opcode."""
+    ip = draw(over)
     bth = draw(BTHS)
     words = draw(st.integers(0, 20)) if carries_payload(bth.opcode) else 0
     return RocePacket(
-        draw(ETHERNET),
-        draw(IPV4),
+        replace(draw(ETHERNET), ethertype=ETHERTYPE_IPV4 if isinstance(ip, IPv4) else ETHERTYPE_IPV6),
+        ip,
         draw(UDPS),
         bth,
         payload=draw(st.binary(min_size=4 * words, max_size=4 * words)),

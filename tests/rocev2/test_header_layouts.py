@@ -77,7 +77,7 @@ def test_bytes_of_fields() -> None:
             stack.at(name)
 
 
-@given(packets().filter(lambda packet: not packet.ip.options))
+@given(packets().filter(lambda packet: not packet.ipv4.options))
 def test_records_and_places_in_frames_agree(packet: RocePacket) -> None:
     """Two ways to a field's value: the record of its header, and the bytes of the frame."""
     frame = packet.to_bytes()
@@ -86,7 +86,7 @@ def test_records_and_places_in_frames_agree(packet: RocePacket) -> None:
         "ethernet.ether_type": packet.eth.ethertype,
         "ipv4.total_length": packet.ip.total_length,
         "ipv4.protocol": packet.ip.protocol,
-        "ipv4.checksum": packet.ip.checksum,
+        "ipv4.checksum": packet.ipv4.checksum,
         "ipv4.src_addr": packet.ip.src,
         "ipv4.dst_addr": packet.ip.dst,
         "udp.dst_port": packet.udp.dst_port,

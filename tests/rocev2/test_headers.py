@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from ipaddress import ip_address
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,16 +18,20 @@ from p4gen.rocev2.headers import (
     ImmDt,
     IPv4,
     internet_checksum,
+    ip_from,
+    ip_header,
+    ip_text,
     ipv4,
     ipv4_text,
+    is_ipv6,
     mac,
     mac_text,
 )
 from p4gen.rocev2.opcodes import Nak, NakCode
 
-from .roce_strategies import BTHS, ETHERNET, EXTENSIONS, IPV4, UDPS
+from .roce_strategies import BTHS, ETHERNET, EXTENSIONS, IPV4, IPV6, UDPS
 
-HEADERS = st.one_of(ETHERNET, IPV4, UDPS, BTHS, *EXTENSIONS.values())
+HEADERS = st.one_of(ETHERNET, IPV4, IPV6, UDPS, BTHS, *EXTENSIONS.values())
 
 
 @given(HEADERS, st.binary(max_size=5), st.binary(max_size=5))
@@ -82,6 +88,14 @@ def test_internet_checksum_of_rfc_1071() -> None:
 def test_addresses() -> None:
     assert mac_text(mac("02:00:00:00:0a:ff")) == "02:00:00:00:0a:ff"
     assert ipv4_text(ipv4("192.168.0.255")) == "192.168.0.255"
+    for text in ("10.0.0.1", "fd00::1:2", "::ffff:10.0.0.1"):
+        assert ip_address(ip_text(ip_from(text))) == ip_address(text)
+    assert (is_ipv6(ip_from("10.0.0.1")), is_ipv6(ip_from("fd00::1"))) == (False, True)
+    for text in ("10.0.0", "::1", "host"):
+        with pytest.raises(ValueError, match="address"):
+            ip_from(text)
+    with pytest.raises(ValueError, match="different kinds"):
+        ip_header(ip_from("10.0.0.1"), ip_from("fd00::1"))
     with pytest.raises(ValueError, match="MAC"):
         mac("02:00")
     with pytest.raises(ValueError, match="IPv4"):

@@ -78,7 +78,7 @@ def test_published_ipv4_packet() -> None:
         UC_BTH,
         payload=UC_PAYLOAD,
     ).sealed()
-    assert (packet.ip.total_length, packet.udp.length, packet.ip.checksum) == (64, 44, 0xB4D5)
+    assert (packet.ipv4.total_length, packet.udp.length, packet.ipv4.checksum) == (64, 44, 0xB4D5)
     assert packet.icrc.hex() == "78f353f3"
 
 

@@ -7,28 +7,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, HeaderError, IPv4, internet_checksum
+from p4gen.rocev2.codes import ETHERTYPE_IPV6
+from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, HeaderError, IPv4, internet_checksum, ip_header
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket, parse, problems
 
-from .roce_strategies import packets
+from .roce_strategies import IPV4, IPV6, packets
 
 SEND = RocePacket(Ethernet(1, 2), IPv4(3, 4), UDP(), BTH(Opcode.SEND_ONLY, 5, 6), payload=bytes(range(16))).sealed()
 ACK = RocePacket(Ethernet(1, 2), IPv4(3, 4), UDP(), BTH(Opcode.ACKNOWLEDGE, 5, 6), aeth=AETH(0x1F, 7)).sealed()
 
 
-@given(packets())
+@given(packets(IPV4 | IPV6))
 def test_parse_undoes_to_bytes(packet: RocePacket) -> None:
     assert parse(packet.to_bytes()) == packet
 
 
-@given(packets())
+@given(packets(IPV4 | IPV6))
 def test_a_sealed_packet_has_no_problems(packet: RocePacket) -> None:
     fit = replace(packet, bth=replace(packet.bth, version=0, pad_count=0)).sealed()
     assert problems(fit.to_bytes()) == []
 
 
-@given(packets(), st.data())
+@given(packets(IPV4 | IPV6), st.data())
 def test_parsing_a_cut_frame_fails_cleanly(packet: RocePacket, data: st.DataObject) -> None:
     frame = packet.to_bytes()
     with pytest.raises(HeaderError):
@@ -61,8 +62,8 @@ def test_ethernet_padding_is_kept_apart() -> None:
         (replace(ACK, aeth=None).sealed(), r"ICRC: 4 bytes needed, 0 left"),
         (replace(SEND, udp=replace(SEND.udp, dst_port=53)).sealed(), r"destination port 53 is not RoCEv2's"),
         (replace(SEND, ip=replace(SEND.ip, protocol=6)).sealed(), r"protocol 6 is not UDP"),
-        (replace(SEND, ip=replace(SEND.ip, flags=1)).sealed(), r"a fragment"),
-        (replace(SEND, eth=Ethernet(1, 2, 0x0806)).sealed(), r"ethertype 0x0806 is not IPv4"),
+        (replace(SEND, ip=replace(SEND.ipv4, flags=1)).sealed(), r"a fragment"),
+        (replace(SEND, eth=Ethernet(1, 2, 0x0806)).sealed(), r"ethertype 0x0806 is not IP"),
     ],
 )
 def test_each_fault_alone_is_named(frame: RocePacket, complaint: str) -> None:
@@ -78,7 +79,15 @@ def test_udp_checksum() -> None:
     assert problems(packet.to_bytes()) == []
 
 
-@given(packets())
+def test_lengths_over_ipv6() -> None:
+    packet = replace(SEND, eth=Ethernet(1, 2, ETHERTYPE_IPV6), ip=ip_header(1 << 127, 1 << 126)).sealed()
+    assert (packet.ip.total_length, packet.udp.length) == (40 + 8 + 12 + 16 + 4, 8 + 12 + 16 + 4)
+    assert problems(replace(packet, ip=replace(packet.ip, dst=5)).to_bytes()) != []
+    with pytest.raises(TypeError):
+        _ = packet.ipv4
+
+
+@given(packets(IPV4 | IPV6))
 def test_udp_checksum_is_never_zero_and_leaves_the_icrc_alone(packet: RocePacket) -> None:
     summed = packet.with_udp_checksum()
     assert summed.udp.checksum

@@ -314,7 +314,7 @@ class RandomTraffic:
         cases: tuple[Callable[[], RocePacket | bytes], ...] = (
             lambda: replace(packet, bth=replace(packet.bth, version=rng.randrange(1, 16))).sealed(),
             lambda: replace(packet, bth=replace(packet.bth, pkey=rng.choice((0, 0x8000, 0xFFFE, 0xBFFF)))).sealed(),
-            lambda: packet.sealed(checksum=sealed.ip.checksum ^ 1 << rng.randrange(16)),
+            lambda: packet.sealed(checksum=sealed.ipv4.checksum ^ 1 << rng.randrange(16)),
             lambda: packet.sealed(total_length=size + rng.choice((-4, 4, -size + 20, 1))),
             lambda: packet.sealed(udp_length=sealed.udp.length + rng.choice((-4, 4, 1))),
             lambda: packet.sealed(icrc=rng.randbytes(4)),
@@ -324,9 +324,9 @@ class RandomTraffic:
             lambda: sealed.to_bytes() + rng.randbytes(rng.randrange(1, 8)),
             lambda: sealed.to_bytes()[: rng.randrange(14, len(sealed.to_bytes()))],
             lambda: replace(packet, bth=replace(packet.bth, pad_count=rng.randrange(1, 4))).sealed(),
-            lambda: replace(packet, ip=replace(packet.ip, flags=rng.choice((0, 1, 2, 4)))).sealed(),
-            lambda: replace(packet, ip=replace(packet.ip, fragment_offset=rng.randrange(1, 64))).sealed(),
-            lambda: replace(packet, ip=replace(packet.ip, options=rng.randbytes(4 * rng.randrange(1, 10)))).sealed(),
+            lambda: replace(packet, ip=replace(packet.ipv4, flags=rng.choice((0, 1, 2, 4)))).sealed(),
+            lambda: replace(packet, ip=replace(packet.ipv4, fragment_offset=rng.randrange(1, 64))).sealed(),
+            lambda: replace(packet, ip=replace(packet.ipv4, options=rng.randbytes(4 * rng.randrange(1, 10)))).sealed(),
             sealed.with_udp_checksum,
         )  # fmt: skip
         return self._send(line, rng.choice(cases)(), "malformed")
