@@ -20,6 +20,7 @@ from elements import Numbers, Values
 from p4gen.groups.config import configure
 from p4gen.groups.group import Edge, Endpoint, GroupContext, Pattern
 from p4gen.host.collectives.control import Control
+from p4gen.layout import Word
 from p4gen.p4rt.session import RequestError
 from p4gen.p4rt.status import Code
 from p4gen.program.module import Register
@@ -29,7 +30,7 @@ from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, HeaderError, ImmDt, I
 from p4gen.rocev2.opcodes import Ack, Opcode, ends_message
 from p4gen.rocev2.packet import RocePacket, parse, problems
 from p4gen.vocabulary import Op
-from p4gen.vocabulary.message import MAX_PACKETS, Collective
+from p4gen.vocabulary.message import Collective, max_packets, message_of
 
 OUTPUT_TTL = 64
 STATE_WORDS = 1 << 11
@@ -46,7 +47,7 @@ CONTRIBUTIONS = (
     Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY, Opcode.SEND_ONLY_IMM,
 )  # fmt: skip
 PSN_SPREAD = 1 << 17
-"""The range after ``first_psn`` from which random PSNs are drawn; ``MAX_PACKETS`` leaves room for streams after
+"""The range after ``first_psn`` from which random PSNs are drawn; ``most_packets`` leaves room for streams after
 them."""
 
 
@@ -183,10 +184,21 @@ class IncTest(P4genTest):
         immediate = value if isinstance(value, int) else value.encode()
         return replace(packet, immdt=ImmDt(immediate)).sealed()
 
-    def call(self, pattern: Pattern | Collective = Collective.ALLREDUCE, packets: int = MAX_PACKETS) -> Control:
-        """The control message for a collective of ``packets`` packets of ``self.numbers``."""
-        named = pattern if isinstance(pattern, Pattern) else Pattern(pattern)
-        return Control(named.collective, packets, named.root, self.numbers.op, self.numbers.dtype)
+    def call(self, pattern: Pattern | Collective = Collective.ALLREDUCE, packets: int | None = None) -> Control:
+        """The control message for a collective of ``packets`` packets of ``self.numbers``, by default the most."""
+        named, numbers = pattern if isinstance(pattern, Pattern) else Pattern(pattern), self.numbers
+        count, roots = self.most_packets if packets is None else packets, self.spec.roots
+        return Control(named.collective, count, named.root, numbers.op, numbers.dtype, roots)
+
+    @property
+    def most_packets(self) -> int:
+        """The most packets that a control message announces."""
+        return max_packets(self.spec.roots)
+
+    @property
+    def immediates(self) -> Word:
+        """The layout of control messages."""
+        return message_of(self.spec.roots)
 
     def acknowledgement(self, group: GroupContext, rank: int, psn: int, syndrome: int = Ack().syndrome) -> RocePacket:
         """An ACK or NAK by the responder of ``rank``."""

@@ -19,7 +19,7 @@ from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.papers.epic.tofino import static
 from p4gen.rocev2.opcodes import Opcode, ends_message
 from p4gen.rocev2.packet import RocePacket
-from p4gen.vocabulary.message import MAX_PACKETS, Collective
+from p4gen.vocabulary.message import Collective
 
 
 class ModeIITest(IncTest):
@@ -84,7 +84,7 @@ class ModeIITest(IncTest):
         before = self.first_psn if psn is None else psn
         for group in groups:
             chosen = pattern or group.patterns[0]
-            self.announce(group, sources(group, chosen), before, self.call(chosen, MAX_PACKETS))
+            self.announce(group, sources(group, chosen), before, self.call(chosen, self.most_packets))
         self.equal("an announcement gets through", bool(self.outputs()), True)
         self.discount()
 

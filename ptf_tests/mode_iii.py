@@ -255,7 +255,7 @@ class ModeIIITest(IncTest):
     def immediate(self, flow: Flow, packets: int, numbers: Numbers | None = None) -> int:
         """The immediate that announces ``packets`` packets of the flow's collective."""
         numbers = numbers or self.numbers
-        return Control(flow.collective, packets, flow.root, numbers.op, numbers.dtype).encode()
+        return Control(flow.collective, packets, flow.root, numbers.op, numbers.dtype, self.spec.roots).encode()
 
     # --- complete exchanges without loss ---
 

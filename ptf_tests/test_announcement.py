@@ -12,7 +12,7 @@ from mode_ii import ModeIITest
 from p4gen.groups.group import GroupContext
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Opcode
-from p4gen.vocabulary.message import MAX_PACKETS, MESSAGE, Collective
+from p4gen.vocabulary.message import Collective
 
 LIVE = 3
 """Number of announcements per context that the program remembers."""
@@ -51,7 +51,7 @@ class DataBeforeItsAnnouncement(Announced):
 
     def runTest(self) -> None:
         psn = self.random_psn()
-        self.refuse_data(psn, 1, MAX_PACKETS, serial.HALF, 0xFFFFFF)
+        self.refuse_data(psn, 1, self.most_packets, serial.HALF, 0xFFFFFF)
         values = self.random_values(1)[0]
         packet = self.contribution(self.group, 0, 0, values)
         self.refused(self.group, 0, packet, UNANNOUNCED)
@@ -88,8 +88,8 @@ class LargestRange(Announced):
 
     def runTest(self) -> None:
         psn = self.random_psn()
-        self.call_all(psn, MAX_PACKETS)
-        last = serial.add(psn, MAX_PACKETS)
+        self.call_all(psn, self.most_packets)
+        last = serial.add(psn, self.most_packets)
         self.refuse_data(serial.add(last, 1))
         self.complete(self.group, serial.add(psn, 1))
         self.complete(self.group, last)
@@ -284,13 +284,15 @@ class CollectiveThatIsNotServed(Announced):
         psn = self.random_psn()
         calls = [self.call(broadcast_from(0, 0), 3).encode(), self.call(Collective.REDUCE_SCATTER, 3).encode()]
         call = self.call(packets=3).encode()
-        calls += [MESSAGE.replaced(call, collective=code) for code in (0, 7)] + [MESSAGE.replaced(call, root=1)]
+        calls += [self.immediates.replaced(call, collective=code) for code in (0, 7)] + [
+            self.immediates.replaced(call, root=1)
+        ]
         for value in calls:
             before = self.all_drops()
             self.announce(self.group, [0], psn, value)
             self.expect_nothing()
             self.equal(f"{value:#x} dropped", self.all_drops() - before, {self.reason("ClassifyTraffic.no_pattern"): 1})
-            psn = serial.add(psn, 1 + MESSAGE.unpack(value)["packets"])
+            psn = serial.add(psn, 1 + self.immediates.unpack(value)["packets"])
 
 
 class OtherOpOrDtype(Announced):
@@ -298,12 +300,12 @@ class OtherOpOrDtype(Announced):
 
     def runTest(self) -> None:
         psn, call = self.random_psn(), self.call(packets=3).encode()
-        announced = MESSAGE.unpack(call)["numbers"]
+        announced = self.immediates.unpack(call)["numbers"]
         supported = [numbers.code for numbers in self.spec.choices]
         for code in (announced ^ bits for bits in (1, 2, 4, 8, 16, 3, 24, 31)):
             if code in supported:
                 continue
-            packet = self.announcement(self.group, 1, psn, MESSAGE.replaced(call, numbers=code))
+            packet = self.announcement(self.group, 1, psn, self.immediates.replaced(call, numbers=code))
             self.refused(self.group, 1, packet, "FindContext.unsupported")
         self.refuse_data(serial.add(psn, 1))
         self.call_all(psn, 3)

@@ -16,7 +16,7 @@ from p4gen.groups.group import GroupContext
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import ImmDt
 from p4gen.rocev2.opcodes import Opcode
-from p4gen.vocabulary.message import MAX_PACKETS, MESSAGE, Collective
+from p4gen.vocabulary.message import Collective
 
 BARRIER = Collective.BARRIER
 
@@ -32,7 +32,7 @@ class Control(ModeIITest):
 
     def some_call(self) -> int:
         """The immediate of an AllReduce of a random size."""
-        return self.call(packets=self.random.randrange(1, MAX_PACKETS + 1)).encode()
+        return self.call(packets=self.random.randrange(1, self.most_packets + 1)).encode()
 
 
 class AnnouncementReachesAllOnceAllHaveMadeIt(Control):
@@ -110,7 +110,7 @@ class RanksThatCallDifferentCollectives(Control):
         self.announce(self.group, [0], psn, value)
         mixed, unknown = "TrackInvocation.mixed_control", "ClassifyTraffic.no_pattern"
         barrier = self.call(BARRIER, 0).encode()
-        other_root, none = MESSAGE.replaced(value, root=1), MESSAGE.replaced(value, collective=0)
+        other_root, none = self.immediates.replaced(value, root=1), self.immediates.replaced(value, collective=0)
         others = {other_root: unknown, none: unknown}
         if self.announces:
             others |= {value ^ 1: mixed, barrier: mixed}
@@ -143,7 +143,7 @@ class AnnouncementWhereOthersSendData(Control):
         self.open(self.group)
         psn, values = self.random_psn(), self.random_values(self.ranks)
         self.contribute(self.group, [0], psn, values)
-        for inside in (psn, serial.add(psn, 1), serial.add(self.first_psn, MAX_PACKETS)):
+        for inside in (psn, serial.add(psn, 1), serial.add(self.first_psn, self.most_packets)):
             packet = self.announcement(self.group, 1, inside, self.some_call())
             self.refused(self.group, 1, packet, "TrackInvocation.not_announced")
         self.contribute(self.group, [1, 2], psn, values)

@@ -14,7 +14,7 @@ from mode_ii import ModeIITest
 
 from p4gen.groups.group import GroupContext
 from p4gen.rocev2 import psn as serial
-from p4gen.vocabulary.message import MAX_PACKETS, Collective
+from p4gen.vocabulary.message import Collective
 
 ROUND = 1 << 24
 
@@ -49,7 +49,7 @@ class Idle(ModeIITest):
     def go_on(self, distance: int) -> None:
         """Advance by ``distance`` PSNs with Broadcasts."""
         while distance:
-            packets = min(distance, 1 + MAX_PACKETS) - 1
+            packets = min(distance, 1 + self.most_packets) - 1
             self.broadcast(packets)
             distance -= 1 + packets
 

@@ -35,7 +35,7 @@ from p4gen.papers.epic.conformance.needs import lacks
 from p4gen.papers.epic.spec import Mode
 from p4gen.rocev2 import psn as serial
 from p4gen.vocabulary import Op, Reliability
-from p4gen.vocabulary.message import MESSAGE, Collective
+from p4gen.vocabulary.message import Collective
 
 EVERY = tuple(Reliability)
 
@@ -110,7 +110,7 @@ class AnnouncementOfOtherNumbers(ModeIIITest):
         supported = [numbers.code for numbers in self.spec.choices]
         for code in (0x00, 0x01, 0x02, 0x07, 0x08, 0x11, 0x12, 0x18, 0x19, 0x1F):
             if code not in supported:
-                value = MESSAGE.replaced(self.immediate(flow, 3), numbers=code)
+                value = self.immediates.replaced(self.immediate(flow, 3), numbers=code)
                 message = self.announcement(flow.group, 0, self.psn(0), value)
                 self.refused(flow.group, 0, message, "FindContext.unsupported")
         self.begin(flow)
@@ -123,7 +123,8 @@ class AnnouncementOfAnotherCollective(ModeIIITest):
 
     def runTest(self) -> None:
         flow = self.served(REDUCE_TO_PARENT)
-        calls = (Control(Collective.ALLREDUCE, 3), Control(Collective.REDUCE, 3, 1), Control(Collective.BROADCAST, 3))
+        named = ((Collective.ALLREDUCE, 0), (Collective.REDUCE, 1), (Collective.BROADCAST, 0))
+        calls = [Control(collective, 3, root, roots=self.spec.roots) for collective, root in named]
         for call in calls:
             value = replace(call, op=self.numbers.op, dtype=self.numbers.dtype).encode()
             self.announce(flow.group, [0], self.psn(0), value)

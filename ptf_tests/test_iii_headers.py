@@ -13,7 +13,6 @@ from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Nak, Opcode
 from p4gen.rocev2.packet import RocePacket
 from p4gen.vocabulary import Reliability
-from p4gen.vocabulary.message import MESSAGE
 
 EVERY = tuple(Reliability)
 
@@ -84,8 +83,8 @@ class FirstFaultIsTheReason(ModeIIITest):
         flow = self.begun(ROOT)
         psn, value = self.psn(1), self.immediate(flow, 2)
         packets = [
-            self.announcement(flow.group, 0, psn, value ^ MESSAGE.mask("op")),
-            self.announcement(flow.group, 0, psn, MESSAGE.replaced(value, collective=0)),
+            self.announcement(flow.group, 0, psn, value ^ self.immediates.mask("op")),
+            self.announcement(flow.group, 0, psn, self.immediates.replaced(value, collective=0)),
             replace(self.packet_of(flow.group, 0, psn, self.lanes(1)), vlan=3 << 13 | 5),
             self.acknowledgement(flow.group, 0, self.psn(3)),
         ]

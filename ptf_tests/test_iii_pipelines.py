@@ -75,7 +75,9 @@ class PipelineTest(ModeIIITest):
 
     def begin_all(self, groups: list[GroupContext], sources: list[Place], outputs: list[Place], packets: int) -> None:
         (pattern,) = groups[0].patterns
-        value = Control(pattern.collective, packets, pattern.root, self.numbers.op, self.numbers.dtype).encode()
+        value = Control(
+            pattern.collective, packets, pattern.root, self.numbers.op, self.numbers.dtype, self.spec.roots
+        ).encode()
         for pipeline, edge in sources:
             self.announce(groups[pipeline], [edge], self.psn(0), value)
         self.check_places(groups, sources, outputs, self.psn(0), control_of(self.psn(0), value))

@@ -25,7 +25,7 @@ from mode_iii import (
 from p4gen.papers.epic.codes import OwnOpcode
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak
 from p4gen.vocabulary import Reliability
-from p4gen.vocabulary.message import MESSAGE, Collective
+from p4gen.vocabulary.message import Collective
 
 EVERY = tuple(Reliability)
 
@@ -367,7 +367,7 @@ class BarrierIsSentAgain(Resends):
     def runTest(self) -> None:
         flow = self.served(ROOT)
         value = self.call(Collective.BARRIER, 0).encode()
-        self.equal("a barrier's code", MESSAGE.unpack(value)["collective"], Collective.BARRIER.code)
+        self.equal("a barrier's code", self.immediates.unpack(value)["collective"], Collective.BARRIER.code)
         self.announce(flow.group, flow.sources, self.psn(0), value)
         self.outputs()
         self.tick(flow.group, 0, 2, 0)

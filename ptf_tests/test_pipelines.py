@@ -16,7 +16,7 @@ from p4gen.groups.group import Edge, Endpoint, GroupContext, Pattern
 from p4gen.host.collectives.control import Control
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Ack, Nak
-from p4gen.vocabulary.message import MAX_PACKETS, Collective
+from p4gen.vocabulary.message import Collective
 
 UNANNOUNCED = "TrackInvocation.not_announced"
 
@@ -136,7 +136,7 @@ class StateStaysInItsBank(ModeIITest):
                     self.contribute(group, [2, 1, 0] if pattern == allreduce() else [0], number, self.random_values(3))
                     for rank in (1, 2):
                         self.send_from(group, rank, self.acknowledgement(group, rank, number))
-                psn = serial.add(psn, 1 + MAX_PACKETS)
+                psn = serial.add(psn, 1 + self.most_packets)
             self.equal("drops that lose something", set(self.losses()) - {"CombineAcks.waits"}, set())
             touched = {
                 name: sorted({index * self.spec.pipelines // len(cells) for index, cell in enumerate(cells) if cell})

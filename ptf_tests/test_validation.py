@@ -14,7 +14,6 @@ from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import RETH, ImmDt, ipv4
 from p4gen.rocev2.opcodes import Extension, Nak, Opcode, RnrNak, extensions
 from p4gen.rocev2.packet import RocePacket
-from p4gen.vocabulary.message import MAX_PACKETS, MESSAGE
 
 Spoil = Callable[[RocePacket], RocePacket]
 WRONG_PORT = "LookupTable.wrong_port"
@@ -321,10 +320,10 @@ class FirstFaultIsTheReason(Refusal):
 
     def runTest(self) -> None:
         value = self.call(packets=1).encode()
-        early, late = serial.add(self.first_psn, -1), serial.add(self.first_psn, MAX_PACKETS + 1)
+        early, late = serial.add(self.first_psn, -1), serial.add(self.first_psn, self.most_packets + 1)
         packets = [
-            self.announcement(self.group, 1, late, value ^ MESSAGE.mask("op")),
-            self.announcement(self.group, 1, late, MESSAGE.replaced(value, collective=0)),
+            self.announcement(self.group, 1, late, value ^ self.immediates.mask("op")),
+            self.announcement(self.group, 1, late, self.immediates.replaced(value, collective=0)),
             self.contribution(self.group, 1, late, self.values[1]),
             self.acknowledgement(self.group, 1, early),
         ]
@@ -337,7 +336,7 @@ class UnsupportedNumbersInAnUnknownCollective(Refusal):
 
     def runTest(self) -> None:
         value = self.call(packets=1).encode() & (1 << 27) - 1 | 3 << 27  # no op has the code 3
-        announcement = self.announcement(self.group, 1, serial.add(self.first_psn, MAX_PACKETS + 1), value)
+        announcement = self.announcement(self.group, 1, serial.add(self.first_psn, self.most_packets + 1), value)
         self.refuse("FindContext.unsupported", announcement)
 
 
@@ -371,7 +370,7 @@ class NotServed(ModeIITest):
         psn, values = self.random_psn(), self.random_values(2)
         entries = [e for e in self.control.entries("contexts" if self.announces else "flows") if e.match]
         self.control.delete(*entries)
-        announcement = self.announcement(group, 0, serial.add(psn, MAX_PACKETS), self.call())
+        announcement = self.announcement(group, 0, serial.add(psn, self.most_packets), self.call())
         for packet in (self.contribution(group, 0, psn, values[0]), self.acknowledgement(group, 0, psn), announcement):
             self.refused(group, 0, packet, "FindContext.not_served")
         self.control.insert(*entries)

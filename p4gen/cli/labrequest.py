@@ -99,7 +99,9 @@ class LabRequest:
         if spec.takes_part and "groups" not in spec.model_fields_set:
             hosts = wanted.ranks or topology.rank_hosts
             sync, collectives = served(serving(spec), hosts, asked.syncs(hosts, guests))
-            request = GroupRequest(hosts, sync=sync, collectives=wanted.called(collectives))
+            request = GroupRequest(
+                hosts, sync=sync, collectives=wanted.called(collectives), possible_roots=serving(spec).roots
+            )
             if sync is PsnSync.SUBGROUPS and (needed := contexts_needed(topology, [request])) > serving(spec).groups:
                 spec = spec_from(self.spec_file, default | given | {"groups": str(needed)})
         return spec

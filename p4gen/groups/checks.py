@@ -11,7 +11,7 @@ from p4gen.groups.entrances import port_problems
 from p4gen.groups.family import group_entries
 from p4gen.groups.group import Edge, GroupContext
 from p4gen.vocabulary import ServingSpec
-from p4gen.vocabulary.message import ROOTS, Collective
+from p4gen.vocabulary.message import Collective
 
 _SERVED = (Collective.ALLREDUCE, Collective.REDUCE, Collective.BROADCAST)
 
@@ -24,7 +24,7 @@ def problems(spec: ServingSpec, groups: Sequence[GroupContext]) -> Iterator[str]
         name = f"group {group.context}"
         yield from (f"{name}: {reason}" for reason in _of_group(spec, group))
         yield from (f"{name}: {reason}" for edge in group.edges for reason in _of_edge(spec, group, edge))
-        yield from (f"{name}: {reason}" for reason in _of_patterns(group))
+        yield from (f"{name}: {reason}" for reason in _of_patterns(spec, group))
         yield from (f"{name}: {reason}" for reason in _of_slots(spec, group))
     ports, room = sum(len(edge.entrances) for group in groups for edge in group.edges), 2 * spec.groups * spec.fan_in
     if ports > room:
@@ -74,7 +74,7 @@ def _of_edge(spec: ServingSpec, group: GroupContext, edge: Edge) -> Iterator[str
         yield f"{where} leads to another pipeline, so no rank is at its other end"
 
 
-def _of_patterns(group: GroupContext) -> Iterator[str]:
+def _of_patterns(spec: ServingSpec, group: GroupContext) -> Iterator[str]:
     if not group.patterns:
         yield "it serves no pattern"
     for pattern in group.patterns:
@@ -83,14 +83,14 @@ def _of_patterns(group: GroupContext) -> Iterator[str]:
             yield f"{pattern.collective} is no pattern of its own; there are {', '.join(_SERVED)}"
         elif pattern.collective is Collective.ALLREDUCE and pattern.root:
             yield f"allreduce has root {pattern.root}; it has none, which is 0"
-        elif not 0 <= pattern.root < ROOTS:
-            yield f"{what}: a root is a rank from 0 to {ROOTS - 1}"
+        elif not all(0 <= root < spec.roots for root in pattern.roots):
+            yield f"{what}: a root is a rank from 0 to {spec.roots - 1}"
         if pattern.toward is None:
             if pattern.collective is not Collective.ALLREDUCE:
                 yield f"{what}: it is not said which edge leads toward the root"
         elif not 0 <= pattern.toward < len(group.edges):
             yield f"{what}: edge number {pattern.toward} leads toward the root; there are {len(group.edges)}"
-    served = Counter((pattern.collective, pattern.root) for pattern in group.patterns)
+    served = Counter((pattern.collective, root) for pattern in group.patterns for root in pattern.roots)
     yield from (f"{what} {root} is given {count} times" for (what, root), count in served.items() if count > 1)
 
 

@@ -80,6 +80,13 @@ class Pattern:
     toward: int | None = None
     """Index of the edge toward the pattern's root: for AllReduce the parent (None at the IncTree's root), else the
     edge on the path to rank ``root``."""
+    more_roots: tuple[int, ...] = field(default=(), repr=False, metadata={"later": True})
+    """Further ranks to which, or from which, the same edge leads."""
+
+    @property
+    def roots(self) -> tuple[int, ...]:
+        """All its roots, in order."""
+        return (self.root, *self.more_roots)
 
     @property
     def announced_as(self) -> tuple[Collective, ...]:

@@ -96,6 +96,7 @@ def host_config(
         sync,
         flow,
         hop_by_hop=spec.terminates,
+        roots=spec.roots,
     )
 
 

@@ -214,10 +214,12 @@ class Station:
 
 def _requests(group: str, ranks: tuple[str, ...], *, elastic: bool) -> list[GroupSpec]:
     """What to ask the manager for, best first: a queue pair for all calls, or one for each pattern; on a ring of the
-    hosts if switches have no place."""
-    calls = frozenset(each for each in Collective if len(ranks) <= ROOTS or not each.every_root)
+    hosts if switches have no place. Of a large group not every rank can be a root in every program."""
+    every = frozenset(Collective)
+    fewer = frozenset(each for each in Collective if not each.every_root)
     kinds = [
         GroupSpec(group, ranks, sync=sync, collectives=calls, elastic=elastic)
+        for calls in ((every, fewer) if len(ranks) > ROOTS else (every,))
         for sync in (PsnSync.REFINED, PsnSync.SUBGROUPS)
     ]
     return kinds + [replace(kind, fallback=True) for kind in kinds if len(ranks) > 1]

@@ -33,7 +33,7 @@ from p4gen.verification.family import verification_of
 from p4gen.verification.parts.collectives import CheckedRank, Rank
 from p4gen.verification.world import Budget, Rules, Scope, World, links_of
 from p4gen.vocabulary import CollectiveSpec
-from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.message import Collective, message_of
 from p4gen.vocabulary.ticks import EVERY_US
 from p4gen.vocabulary.topology import TopologySpec
 
@@ -154,6 +154,7 @@ class GroupScope(Scope):
             {host: partial(self._tasks, simulation, host) for host in self.topology.rank_hosts},
             Rules(
                 no_drops=subgroups and self._paced,
+                announces=message_of(spec.roots),
                 recovery=recovery_of(spec) if spec.terminates and subgroups else None,
                 in_order=in_order,
             ),

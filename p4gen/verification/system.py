@@ -323,7 +323,7 @@ def _of_switch(rules: Rules, name: str, first_psn: Callable[[int], int], ports: 
     if rules.in_order:
         found.append(Gaps(first_psn))
     if rules.no_drops:
-        found.append(Receiver(first_psn, ports, rules.recovery))
+        found.append(Receiver(first_psn, ports, rules.recovery, rules.announces))
     return found
 
 

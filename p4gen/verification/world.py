@@ -10,12 +10,14 @@ from typing import Any, Self
 from p4gen.groups.group import SwitchConfig
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.verbs import Recovery
+from p4gen.layout import Word
 from p4gen.model import EngineName
 from p4gen.net.world.network import Network
 from p4gen.ptf.mutations import Mutation
 from p4gen.verification.parts.hosts import SearchedTask
 from p4gen.verification.parts.monitors import Monitor
 from p4gen.vocabulary import ProgramSpec
+from p4gen.vocabulary.message import MESSAGE
 from p4gen.vocabulary.topology import TopologySpec
 
 
@@ -58,6 +60,8 @@ class Rules:
     """Without a fault, no packet is dropped for a reason that is a loss."""
     no_repeats: bool = False
     """Without a fault, no host sends a packet twice, unless its timer has expired."""
+    announces: Word = MESSAGE
+    """The layout of control messages, which say how many packets follow."""
     recovery: Recovery | None = None
     """The recovery of switches that end connections: as receivers they send one NAK for each missing packet, as senders
     they retransmit what is asked for. Where no packet may be dropped, they answer everything that they should. None if

@@ -13,6 +13,7 @@ from pydantic import Field, field_validator, model_validator
 from typing_extensions import override
 
 from p4gen.vocabulary.formats import DType
+from p4gen.vocabulary.message import ROOTS
 from p4gen.vocabulary.program import SpecConflictError, whole
 from p4gen.vocabulary.reductions import Numbers, Op, all_numbers
 from p4gen.vocabulary.serving import ServingSpec
@@ -102,12 +103,19 @@ class CollectiveSpec(ServingSpec):
             description="most edges of a group that contribute at this switch; one bit each of a 32-bit bitmap",
         ),
     ] = 32
+    roots: Annotated[
+        Literal[32, 64, 128, 256, 512, 1024, 2048, 4096],
+        Field(
+            description="ranks that can be roots of Reduce and Broadcast, those from 0 on; ReduceScatter and AllGather "
+            "have no more ranks; more roots leave fewer packets for each control message to announce"
+        ),
+    ] = ROOTS
     reliability: Annotated[
         Reliability | None,
         Field(description="how packets are taken when some are lost: in order only (gbn), or out of order (sr, sack)"),
     ] = None
 
-    @field_validator("lanes", "slots", mode="before")
+    @field_validator("lanes", "slots", "roots", mode="before")
     @classmethod
     def _whole_too(cls, value: Any) -> Any:
         return whole(value)
@@ -279,6 +287,7 @@ class CollectiveSpec(ServingSpec):
             "dtype": str(self.dtype),
             "saturation": "on" if self.saturating else "off",
             "reliability": str(self.loss_recovery),
+            "roots": str(self.roots),
             "W x M": f"{self.window} x {self.message}",
             "ICRC": str(self.icrc),
         }

@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cache
 from typing import Final
 
 from p4gen.layout import Field, Word
 from p4gen.vocabulary.formats import NUMBERS_LAYOUT
 
 COLLECTIVE: Final = Field("collective", 3, "collective")
-ROOT: Final = Field("root", 5, "root")
-PACKETS: Final = Field("packets", 19, "packets that follow")
-
-MESSAGE: Final = Word(COLLECTIVE, Field("numbers", NUMBERS_LAYOUT.bits, "op and dtype", NUMBERS_LAYOUT), ROOT, PACKETS)
-
-MAX_PACKETS: Final = (1 << PACKETS.bits) - 1
-"""The most packets that one control message can announce. CommLib announces more in several phases."""
-ROOTS: Final = 1 << ROOT.bits
-"""The ranks that a control message can name as a root: those from 0 on."""
+_COUNTS: Final = 24
+"""Bits of a control message for the root and the packets."""
+ROOTS: Final = 32
+"""The ranks that a control message can name as a root, those from 0 on, unless the program has more."""
 MAX_RANKS: Final = 4096
+
+
+@cache
+def root_of(roots: int = ROOTS) -> Field:
+    """The field of the root, where ranks 0 to ``roots`` - 1 can be roots; a power of two."""
+    return Field("root", roots.bit_length() - 1, "root")
+
+
+@cache
+def message_of(roots: int = ROOTS) -> Word:
+    """The layout of control messages that can name ``roots`` ranks as roots: more roots leave fewer packets."""
+    root = root_of(roots)
+    numbers = Field("numbers", NUMBERS_LAYOUT.bits, "op and dtype", NUMBERS_LAYOUT)
+    return Word(COLLECTIVE, numbers, root, Field("packets", _COUNTS - root.bits, "packets that follow"))
+
+
+def max_packets(roots: int = ROOTS) -> int:
+    """The most packets that one control message can announce. CommLib announces more in several phases."""
+    return (1 << _COUNTS) // roots - 1
+
+
+MESSAGE: Final = message_of()
+MAX_PACKETS: Final = max_packets()
 
 
 class Collective(StrEnum):
@@ -45,5 +64,5 @@ class Collective(StrEnum):
 
     @property
     def every_root(self) -> bool:
-        """Whether each rank is the root of a phase, so that a group has at most ``ROOTS`` ranks."""
+        """Whether each rank is the root of a phase, so that a group has no more ranks than roots."""
         return self in (Collective.REDUCE_SCATTER, Collective.ALLGATHER)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
+from p4gen.vocabulary.message import ROOTS
 from p4gen.vocabulary.program import ProgramSpec
 
 
@@ -70,6 +71,11 @@ class ServingSpec(ProgramSpec):
             ...
 
         @property
+        def roots(self) -> int:
+            """Ranks that can be roots of Reduce and Broadcast, those from 0 on."""
+            ...
+
+        @property
         def alike(self) -> dict[str, str]:
             """The values that all switches of a tree must share, as text."""
             ...
@@ -87,6 +93,12 @@ class ServingSpec(ProgramSpec):
 
 class MemorySpec(ServingSpec):
     """A program whose switches address the memory of ranks: each of its contexts has state of its own."""
+
+    @property
+    @override
+    def roots(self) -> int:
+        """Bitmaps name ranks."""
+        return ROOTS
 
     if TYPE_CHECKING:
 

@@ -65,7 +65,8 @@ def test_slices_of_fields_follow_the_layout(monkeypatch: pytest.MonkeyPatch) -> 
     plain = text_of(spec)
     turned = Word(*reversed(MESSAGE.fields))
     value = HeaderField("value", turned.bits, "what is announced", turned)
-    monkeypatch.setattr(epic_headers, "IMMEDIATE", dataclasses.replace(epic_headers.IMMEDIATE, fields=(value,)))
+    header = dataclasses.replace(epic_headers.immediate(spec), fields=(value,))
+    monkeypatch.setattr(epic_headers, "immediate", lambda _: header)
     assert f"announced[{MESSAGE['numbers']}] != NUMBERS" in plain
     assert f"announced[{turned['numbers']}] != NUMBERS" in text_of(spec)
     assert MESSAGE["numbers"] != turned["numbers"]
@@ -99,7 +100,7 @@ def tables() -> dict[str, str]:
     message = "\n".join(["| bits | field | values |", "| --- | --- | --- |", *rows]) + "\n"
     payload = epic_headers.payload(EpicSpec(lanes=8))
     found = [header for header in layouts.HEADERS if header is not layouts.IMMEDIATE]
-    shown = [*found, epic_headers.IMMEDIATE, payload]
+    shown = [*found, epic_headers.immediate(EpicSpec()), payload]
     return {"message": message, "headers": "\n".join(map(_section, shown)), "datagrams": "\n".join(_datagrams())}
 
 

@@ -41,9 +41,9 @@ def reversed_words(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return lambda spec: reverse(layout(spec))
 
     monkeypatch.setattr("p4gen.papers.epic.program.layouts", reversed_layouts)
-    for module, name in ((state, "ANNOUNCEMENT"), (state, "PROGRESS"), (repair, "TIMER")):
+    for module, name in ((state, "PROGRESS"), (repair, "TIMER")):
         monkeypatch.setattr(module, name, reverse(getattr(module, name)))
-    for name in ("slot", "receive"):
+    for name in ("announcement", "slot", "receive"):
         monkeypatch.setattr(state, name, turned(getattr(state, name)))
     compile_spec.cache_clear()
     yield

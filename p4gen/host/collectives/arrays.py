@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from p4gen.errors import InputError, MissingToolError
 from p4gen.vocabulary import DType, Op, Overflow
-from p4gen.vocabulary.message import ROOTS
+from p4gen.vocabulary.message import MAX_RANKS
 
 Array = npt.NDArray[Any]
 """An array of a dtype that collectives work on, of any shape."""
@@ -169,12 +169,12 @@ def _named(numpy: np.dtype[Any]) -> DType:
     raise InputError(f"elements are {numpy}; collectives work on {' and '.join(DType)}")
 
 
-def check_root(root: int, ranks: int) -> None:
-    """Raises ``InputError`` unless ``root`` is a rank of the group."""
+def check_root(root: int, ranks: int, roots: int = MAX_RANKS) -> None:
+    """Raises ``InputError`` unless ``root`` is a rank of the group, and one of the ``roots`` that can be roots."""
     if not 0 <= root < ranks:
         raise InputError(f"root {root} is not a rank of this group of {ranks}")
-    if root >= ROOTS:
-        raise InputError(f"root {root}: control messages name ranks 0 to {ROOTS - 1}, which can be roots")
+    if root >= roots:
+        raise InputError(f"root {root}: control messages of the program name ranks 0 to {roots - 1} as roots")
 
 
 def _padded(elements: int, packet: int, size: int) -> int:

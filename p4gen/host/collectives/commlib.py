@@ -143,7 +143,7 @@ class Communicator(Collectives):
     def reduce(self, values: Array, root: int, op: Op | None = None) -> Invocation:
         """The tree reduces the values of all ranks but the root, which adds its own (§A)."""
         op, dtype = self._kind(values, op)
-        check_root(root, self.config.size)
+        check_root(root, self.config.size, self.config.roots)
         if self.config.rank != root:
             part = Part(root, self._data(values), None)
             return self._start(Collective.REDUCE, [part], op, dtype, Assembly((), dtype, ()))
@@ -154,7 +154,7 @@ class Communicator(Collectives):
     @override
     def broadcast(self, values: Array, root: int) -> Invocation:
         op, dtype = self._kind(values, None)
-        check_root(root, self.config.size)
+        check_root(root, self.config.size, self.config.roots)
         if self.config.rank == root:
             outcome = Assembly((None,), dtype, values.shape, values.copy())
             return self._start(Collective.BROADCAST, [Part(root, self._data(values), None)], op, dtype, outcome)

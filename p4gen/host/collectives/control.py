@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from p4gen.errors import InputError
 from p4gen.vocabulary import DType, Numbers, Op
-from p4gen.vocabulary.message import MAX_PACKETS, MESSAGE, ROOTS, Collective
+from p4gen.vocabulary.message import ROOTS, Collective, max_packets, message_of
 from p4gen.vocabulary.reductions import numbers_of
 
 _KNOWN: Final = 256
@@ -28,24 +28,27 @@ class Control:
     root: int = 0
     op: Op = Op.SUM
     dtype: DType = DType.INT32
+    roots: int = field(default=ROOTS, repr=False)
+    """The ranks that control messages of the program can name as roots."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.packets <= MAX_PACKETS:
-            raise ValueError(f"{self.packets} packets; a control message announces at most {MAX_PACKETS}")
-        if not 0 <= self.root < ROOTS:
-            raise ValueError(f"root {self.root} is not in 0 to {ROOTS - 1}")
+        if not 0 <= self.packets <= (most := max_packets(self.roots)):
+            raise ValueError(f"{self.packets} packets; a control message announces at most {most}")
+        if not 0 <= self.root < self.roots:
+            raise ValueError(f"root {self.root} is not in 0 to {self.roots - 1}")
 
     @functools.lru_cache(_KNOWN)  # noqa: B019 - these are small, and few
     def encode(self) -> int:
         """The immediate value, 32 bits."""
         numbers = Numbers(self.op, self.dtype).code
-        return MESSAGE.pack(collective=self.collective.code, numbers=numbers, root=self.root, packets=self.packets)
+        layout = message_of(self.roots)
+        return layout.pack(collective=self.collective.code, numbers=numbers, root=self.root, packets=self.packets)
 
     @classmethod
-    def decode(cls, value: int) -> Control:
+    def decode(cls, value: int, roots: int = ROOTS) -> Control:
         """The message that an immediate value encodes. Raises ``InputError`` when it encodes none."""
-        said = MESSAGE.unpack(value)
+        said = message_of(roots).unpack(value)
         collective, numbers = _BY_CODE.get(said["collective"]), numbers_of(said["numbers"])
         if collective is None or numbers is None:
             raise InputError(f"{value:#010x} is not a control message")
-        return cls(collective, said["packets"], said["root"], numbers.op, numbers.dtype)
+        return cls(collective, said["packets"], said["root"], numbers.op, numbers.dtype, roots)

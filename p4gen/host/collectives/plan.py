@@ -34,7 +34,7 @@ from p4gen.errors import InputError
 from p4gen.host.collectives.control import Control
 from p4gen.host.transport.verbs import Peer, QpConfig
 from p4gen.vocabulary import DType, Op, Overflow
-from p4gen.vocabulary.message import MAX_PACKETS, ROOTS, Collective
+from p4gen.vocabulary.message import ROOTS, Collective, max_packets
 from p4gen.vocabulary.reductions import single_ops
 
 ChannelKey = tuple[Collective, int]
@@ -103,6 +103,8 @@ class GroupConfig:
     flow: Flow = Flow.RESULTS
     hop_by_hop: bool = False
     """Whether a send completes when the next hop has it (Mode III), not when its result has arrived."""
+    roots: int = ROOTS
+    """The ranks that control messages of the program can name as roots."""
 
     def __post_init__(self) -> None:
         if SYMMETRIC not in self.channels:
@@ -138,15 +140,15 @@ class GroupConfig:
 
     def check_served(self, collective: Collective, root: int) -> None:
         """Raises ``InputError`` when the group has no channel for a collective."""
-        if self.channel(collective, root) not in self.channels or (self.size > ROOTS and collective.every_root):
+        if self.channel(collective, root) not in self.channels or (self.size > self.roots and collective.every_root):
             raise InputError(f"{collective}: the program on the tree serves {', '.join(sorted(self.served()))}")
 
     def served(self) -> list[Collective]:
-        """The collectives for which the group has all channels, whatever the root; of more than ``ROOTS`` ranks, the
+        """The collectives for which the group has all channels, whatever the root; of more than ``roots`` ranks, the
         first ones can be roots."""
-        roots = range(min(self.size, ROOTS))
+        roots = range(min(self.size, self.roots))
         found = [c for c in Collective if all(self.channel(c, root) in self.channels for root in roots)]
-        return [each for each in found if self.size <= ROOTS or not each.every_root]
+        return [each for each in found if self.size <= self.roots or not each.every_root]
 
 
 @dataclass(frozen=True)
@@ -207,16 +209,16 @@ class Planner:
         return [step for phases in together for step in self._bounded(phases)]
 
     def _stretches(self, collective: Collective, part: Part, op: Op, dtype: DType) -> Iterable[Phase]:
-        """The phases of a part. As one control message announces at most ``MAX_PACKETS`` packets, there may be
+        """The phases of a part. As one control message announces at most ``max_packets`` packets, there may be
         several."""
         config = self.config
         whole = part.send if part.send is not None else part.receive
         assert whole is not None
         pattern = collective if collective is Collective.BARRIER else _PATTERN[collective]
-        step = MAX_PACKETS // config.message * config.message * config.packet
+        step = max_packets(config.roots) // config.message * config.message * config.packet
         for start in range(0, max(1, len(whole)), step):
             piece = slice(start, start + step)
-            control = Control(pattern, len(whole[piece]) // config.packet, part.root, op, dtype)
+            control = Control(pattern, len(whole[piece]) // config.packet, part.root, op, dtype, config.roots)
             send, receive = (None if side is None else side[piece] for side in (part.send, part.receive))
             yield Phase(config.channel(collective, part.root), control, send, receive)
 
@@ -234,7 +236,8 @@ class Planner:
         yield Step(phases)
 
     def _barrier(self) -> Step:
-        dynamic = self.config.op is Op.DYNAMIC
-        control = Control(Collective.BARRIER, 0, 0, Op.SUM if dynamic else self.config.op, self.config.dtype)
+        config = self.config
+        op = Op.SUM if config.op is Op.DYNAMIC else config.op
+        control = Control(Collective.BARRIER, 0, 0, op, config.dtype, config.roots)
         empty = memoryview(b"")
         return Step((Phase(SYMMETRIC, control, empty, empty, added=True),))

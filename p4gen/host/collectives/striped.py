@@ -131,7 +131,7 @@ class StripedCommunicator(Collectives):
 
     def _start(self, collective: Collective, values: Array, root: int, begin: Begin) -> Invocation:
         """Queue a call. Raises ``InputError``, before any packet is sent, when the group cannot make it."""
-        check_root(root, self.config.size)
+        check_root(root, self.config.size, self.config.roots)
         self.config.check_served(collective, root)
         invocation, slices = StripedInvocation(collective), self._slices(collective, values)
         self._queue.append(_Whole(invocation, slices, begin, _joined(collective, values)))

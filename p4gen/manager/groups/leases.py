@@ -246,7 +246,7 @@ class Leases:
         assert record.home is not None
         pools = ledger.pools([placed for each, placed in ledger.live() if each not in without])
         placer = Placer(view.topology, view.names, view.specs, pools)
-        placed = PlacedTrees((placer.place(group_request(record.spec, ledger.draw_psn()), record.home),))
+        placed = PlacedTrees((placer.place(group_request(record.spec, ledger.draw_psn(), view), record.home),))
         if over := [*ledger.quotas.lacks(record.spec.name, placed, without)]:
             raise InputError(*over)
         return placed, pools

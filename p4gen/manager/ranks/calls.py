@@ -62,7 +62,7 @@ class RankCall:
         if self.collective is not Collective.BARRIER:
             config.kind(dtype_of(self.values), self.op)
         if self.collective in ROOTED:
-            check_root(self.root, config.size)
+            check_root(self.root, config.size, config.roots)
         if self.collective is Collective.REDUCE_SCATTER:
             divide(self.values, config.size)
         self.checked = config

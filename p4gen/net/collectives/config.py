@@ -66,7 +66,7 @@ class Call:
                 f"{self.collective} of {self.size} bytes by {ranks} ranks: all ranks' data together have "
                 f"{MAX_DATA >> 20:,} MiB at most, so {MAX_DATA // ranks // unit * unit} bytes are the limit"
             )
-        check_root(self.root, ranks)
+        check_root(self.root, ranks, spec.roots)
 
 
 @dataclass(frozen=True)
@@ -175,6 +175,7 @@ class SimConfig:
                     None if any(each.every_root for each in collectives) else frozenset(rooted),
                     epoch=self.epoch,
                     first_psn=psn,
+                    possible_roots=self.program.roots,
                 )
             )
         return found

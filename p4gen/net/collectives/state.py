@@ -215,7 +215,7 @@ class ChannelState:
 
     @staticmethod
     def _same(context: GroupContext, pattern: Pattern) -> Pattern:
-        return next(p for p in context.patterns if (p.collective, p.root) == (pattern.collective, pattern.root))
+        return next(p for p in context.patterns if p.collective is pattern.collective and pattern.root in p.roots)
 
     def _name(self, key: NodeKey, index: int) -> str:
         edge = self._tree.node(key).edges[index]

@@ -6,6 +6,8 @@ The tables are those of the generated programs; docs/modes.md explains each entr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from ipaddress import IPv4Address, summarize_address_range
+from itertools import groupby
 from typing import Final
 
 from p4gen.groups.entrances import entrances
@@ -20,9 +22,9 @@ from p4gen.papers.epic.codes import Traffic
 from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.papers.epic.tofino import folding, static
 from p4gen.papers.epic.tofino.iii import KEPT, cursor_session
-from p4gen.papers.epic.words import CODE
+from p4gen.papers.epic.words import code as code_word
 from p4gen.rocev2.psn import PSN_MASK
-from p4gen.vocabulary.message import MESSAGE, PACKETS, Collective
+from p4gen.vocabulary.message import MAX_PACKETS, MESSAGE, ROOTS, Collective
 
 _DATA, _CONTROL, _ANSWER, _NOTIFICATION, _TICK, _CURSOR, _CHECKED, _COUNTED = 1, 2, 3, 4, 6, 7, 8, 9
 """The program's ``kind_t``."""
@@ -51,9 +53,23 @@ def _configuration(spec: EpicSpec, groups: Sequence[GroupContext], gateways: Map
     return SwitchConfig(tuple(entries), tuple(trees), sessions)
 
 
-def codes_of(pattern: Pattern) -> tuple[int, ...]:
+def codes_of(spec: EpicSpec, pattern: Pattern) -> tuple[int, ...]:
     """The values of the program's ``meta.invocation.code`` that mean a pattern."""
-    return tuple(CODE.pack(collective=each.code, root=pattern.root) for each in pattern.announced_as)
+    word = code_word(spec)
+    return tuple(word.pack(collective=each.code, root=root) for each in pattern.announced_as for root in pattern.roots)
+
+
+def _keys(spec: EpicSpec, codes: Iterable[int]) -> Iterator[Match]:
+    """Keys that match these codes. A program with many roots has a key for each block of codes of which only the last
+    bits differ, as IP networks have."""
+    if spec.roots == ROOTS:
+        yield from map(Exact, codes)
+        return
+    mask = (1 << code_word(spec).bits) - 1
+    for _, pairs in groupby(enumerate(sorted(codes)), lambda pair: pair[1] - pair[0]):
+        row = [code for _, code in pairs]
+        for block in summarize_address_range(IPv4Address(row[0]), IPv4Address(row[-1])):
+            yield Ternary(int(block.network_address), int(block.netmask) & mask)
 
 
 class _Node:
@@ -81,14 +97,14 @@ class _Node:
         yield Entry("contexts", context, Action("set_context", state))
         flows = self._mode_iii if spec.mode.augmented else self._mode_ii
         for number, pattern in enumerate(group.patterns, start=1):
-            codes = codes_of(pattern)
+            codes = codes_of(spec, pattern)
             if spec.mode.augmented and (pattern.collective is Collective.ALLREDUCE or len(group.patterns) == 1):
                 codes += (
                     0,
                 )  # packets before any announcement are answered as well; in an AllReduce all edges may send
             choice = Action("set_pattern", {"pattern": number, "toward": group.toward(pattern)})
-            for code in codes:
-                yield Entry("patterns", {**context, "code": Exact(code)}, choice)
+            for code in _keys(spec, codes):
+                yield Entry("patterns", {**context, "code": code}, choice, int(isinstance(code, Ternary)))
             for traffic, action in flows(pattern):
                 key = {**context, "pattern": Exact(number), "traffic": Exact(traffic)}
                 yield Entry("flows", key, action)
@@ -185,10 +201,9 @@ class _Node:
     def _announced(self, collective: int, root: int) -> Ternary:
         """The immediate data of control messages of a collective, whatever number of packets they announce."""
         assert self._spec.numbers is not None
-        most = (1 << PACKETS.bits) - 1
         said, wild = (
             MESSAGE.pack(collective=code, numbers=numbers, root=of, packets=packets)
-            for code, numbers, of, packets in ((collective, self._spec.numbers.code, root, 0), (0, 0, 0, most))
+            for code, numbers, of, packets in ((collective, self._spec.numbers.code, root, 0), (0, 0, 0, MAX_PACKETS))
         )
         return Ternary(said, ~wild & (1 << MESSAGE.bits) - 1)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 from p4gen.layout import Datagram, Header, HeaderField
 from p4gen.papers.epic.codes import OwnOpcode
@@ -14,13 +13,17 @@ from p4gen.papers.epic.tofino.folding import FOLD, folded
 from p4gen.rocev2 import layouts as roce
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.vocabulary.formats import LANE
-from p4gen.vocabulary.message import MESSAGE
+from p4gen.vocabulary.message import message_of
 
-IMMEDIATE: Final = replace(
-    roce.IMMEDIATE,
-    meaning="Immediate data (InfiniBand 9.3.6): what a control message announces (EPIC 3.3.2)",
-    fields=(HeaderField("value", MESSAGE.bits, "what is announced", MESSAGE),),
-)
+
+def immediate(spec: EpicSpec) -> Header:
+    """The immediate data of control messages."""
+    layout = message_of(spec.roots)
+    return replace(
+        roce.IMMEDIATE,
+        meaning="Immediate data (InfiniBand 9.3.6): what a control message announces (EPIC 3.3.2)",
+        fields=(HeaderField("value", layout.bits, "what is announced", layout),),
+    )
 
 
 def payload(spec: EpicSpec) -> Header:
@@ -49,7 +52,7 @@ def headers(spec: EpicSpec) -> tuple[Header, ...]:
         roce.UDP,
         roce.BTH,
         roce.AETH,
-        IMMEDIATE,
+        immediate(spec),
         roce.CNP,
         payload(spec),
         roce.ICRC,
@@ -70,7 +73,7 @@ def datagrams(spec: EpicSpec) -> tuple[Datagram, ...]:
     own = [code for code in internal if static(spec) or code not in (OwnOpcode.CHECKED, OwnOpcode.COUNTED)]
     return (
         Datagram("DATA", "a packet of a contribution or of a result", (_whole(spec),), sends),
-        Datagram("CONTROL", "a control message: which collective comes", (IMMEDIATE,), (Opcode.SEND_ONLY_IMM,)),
+        Datagram("CONTROL", "a control message: which collective comes", (immediate(spec),), (Opcode.SEND_ONLY_IMM,)),
         Datagram("CNP", "a congestion notification", (roce.CNP,), (Opcode.CNP,)),
         answers,
         *(

@@ -17,7 +17,7 @@ from p4gen.papers.epic.headers import datagrams, headers
 from p4gen.papers.epic.spec import EpicSpec, Mode, Variant
 from p4gen.papers.epic.tofino import folding, limits
 from p4gen.papers.epic.tofino import iii as static_iii
-from p4gen.papers.epic.words import layouts, names_holes, reorder_window
+from p4gen.papers.epic.words import code, layouts, names_holes, reorder_window
 from p4gen.program.common import Ipv4Checksum
 from p4gen.program.compose import Composition, ProgramParts
 from p4gen.program.repair import GIVEN_UP, Repair
@@ -25,6 +25,7 @@ from p4gen.rocev2.opcodes import Opcode, SyndromeType
 from p4gen.vocabulary import DType, Numbers, ticks
 from p4gen.vocabulary.folds import Fold
 from p4gen.vocabulary.formats import NUMBERS_LAYOUT
+from p4gen.vocabulary.message import ROOTS
 
 IPV4_CHECKSUM = Ipv4Checksum(
     verified="hdr.bth.isValid()",
@@ -100,6 +101,8 @@ def _names(composition: Composition) -> dict[str, Any]:
         "combined": static.combined(spec),
         "lane_type": static.lane_type(spec) if static.static(spec) else f"bit<{spec.lane_bits}>",
         "slot_bits": 16 if static.static(spec) and spec.bank_slots <= 1 << 16 else 32,
+        "code_bits": code(spec).bits,
+        "code_match": "exact" if spec.roots == ROOTS else "ternary",
         "flow_entries": _flow_entries(spec),
         "lanes": range(spec.pass_lanes),
         "spans": static.spans(spec),

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from p4gen.arch import Feature, architectures
 from p4gen.vocabulary.collective import CollectiveSpec, Overflow, Reliability
+from p4gen.vocabulary.message import ROOTS
 from p4gen.vocabulary.program import DEFAULT_ARCH, Icrc, SpecConflictError, whole
 from p4gen.vocabulary.reductions import Op
 
@@ -176,6 +177,8 @@ class EpicSpec(CollectiveSpec):
 
     @model_validator(mode="after")
     def _mode_fits(self) -> EpicSpec:
+        if self.roots != ROOTS and Feature.WIDE_STATE not in self.architecture.features:
+            raise SpecConflictError("roots", f"programs for {self.arch} have {ROOTS}")
         if not self.mode.augmented:
             if self.reliability is Reliability.SACK:
                 raise SpecConflictError("reliability", "sack is for mode III; in mode II the switch sends no NAKs")
@@ -347,6 +350,8 @@ class EpicSpec(CollectiveSpec):
             parts.append(f"fold{self.payload_pipes}")
         if self.pipelines > 1:
             parts.append(f"p{self.pipelines}")
+        if self.roots != ROOTS:
+            parts.append(f"roots{self.roots}")
         if self.reliability is not None:
             parts.append(str(self.reliability))
         if self.congestion is Congestion.NONE:

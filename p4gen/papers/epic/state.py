@@ -11,10 +11,10 @@ from p4gen.papers.epic.control import codes_of
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.papers.epic.tofino import iii as static_iii
 from p4gen.papers.epic.tofino import iii_state as static_iii_state
-from p4gen.papers.epic.words import ANNOUNCEMENT, CODE, PROGRESS, receive, slot
+from p4gen.papers.epic.words import PROGRESS, announcement, code, receive, slot
 from p4gen.program.repair import wait
 from p4gen.rocev2.psn import PSN_MASK, diff
-from p4gen.vocabulary.message import MESSAGE
+from p4gen.vocabulary.message import message_of
 
 
 def _slot(spec: EpicSpec, switch: Model, context: GroupContext, psn: int, down: bool) -> HeldSlot:
@@ -64,12 +64,12 @@ def _pattern(spec: EpicSpec, switch: Model, context: GroupContext, psn: int) -> 
     if static.static(spec):
         return context.patterns[0]
     for which in ("newest", "previous", "oldest"):
-        said = ANNOUNCEMENT.unpack(switch.register(f"{which}.announcement", _at(spec, context)))
+        said = announcement(spec).unpack(switch.register(f"{which}.announcement", _at(spec, context)))
         if said["epoch"] == context.epoch and diff(psn, said["psn"]) >= 0:
-            message = MESSAGE.unpack(said["immediate"])
-            code = CODE.pack(collective=message["collective"], root=message["root"])
+            message = message_of(spec.roots).unpack(said["immediate"])
+            announced = code(spec).pack(collective=message["collective"], root=message["root"])
             for pattern in context.patterns:
-                if code in codes_of(pattern):
+                if announced in codes_of(spec, pattern):
                     return pattern
     return context.patterns[0]
 

@@ -11,17 +11,10 @@ from p4gen.program.repair import TIMER
 from p4gen.rocev2.layouts import PSN_BITS, SYNDROME
 from p4gen.vocabulary import Op
 from p4gen.vocabulary.formats import NUMBERS_LAYOUT
-from p4gen.vocabulary.message import COLLECTIVE, MESSAGE, ROOT
+from p4gen.vocabulary.message import COLLECTIVE, MESSAGE, message_of, root_of
 
 EPOCH = Field("epoch", 8, "epoch")
 
-CODE = Word(COLLECTIVE, ROOT)
-"""``meta.invocation.code``: the number of a pattern in the control plane."""
-ANNOUNCEMENT = Word(
-    EPOCH,
-    Field("psn", PSN_BITS, "PSN of the control message"),
-    Field("immediate", MESSAGE.bits, "its immediate", MESSAGE),
-)
 EXPECTED = Word(EPOCH, Field("psn", PSN_BITS, "ePSN"))
 PROGRESS = Word(EPOCH, Field("psn", PSN_BITS, "PSN"))
 """A PSN that marks progress: psnStart, maxPsnSent, lastAcked."""
@@ -39,6 +32,20 @@ TAG = Word(
     Field("drop_eligible", 1, "drop eligible"),
     Field("vlan", 12, "VLAN"),
 )
+
+
+def code(spec: EpicSpec) -> Word:
+    """``meta.invocation.code``: the number of a pattern in the control plane."""
+    return Word(COLLECTIVE, root_of(spec.roots))
+
+
+def announcement(spec: EpicSpec) -> Word:
+    """What a control message has announced."""
+    return Word(
+        EPOCH,
+        Field("psn", PSN_BITS, "PSN of the control message"),
+        Field("immediate", MESSAGE.bits, "its immediate", message_of(spec.roots)),
+    )
 
 
 def selective(spec: EpicSpec) -> bool:
@@ -114,7 +121,7 @@ def layouts(spec: EpicSpec) -> dict[str, Word]:
     """The layouts of all words of programs with wide words, by the last part of their registers' names."""
     return {
         "acked": PROGRESS if spec.mode.augmented else ANSWER,
-        "announcement": ANNOUNCEMENT,
+        "announcement": announcement(spec),
         "completed": completed(spec),
         "emission": EMISSION,
         "expected": EXPECTED,

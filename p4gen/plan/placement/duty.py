@@ -26,7 +26,9 @@ def blocks_per_node(spec: GroupSpec, program: ServingSpec | None) -> int:
     """The blocks that a group takes at each node of its tree: one, as long as no program is known there."""
     if program is None:
         return 1
-    request = GroupRequest(spec.ranks, sync=spec.sync, collectives=spec.collectives, memories=spec.memories)
+    request = GroupRequest(
+        spec.ranks, sync=spec.sync, collectives=spec.collectives, memories=spec.memories, possible_roots=program.roots
+    )
     slots = spec.slots or program.slots_per_group
     return max(len(request.channels()), -(-slots // program.slots_per_group))
 

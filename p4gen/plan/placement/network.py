@@ -77,7 +77,8 @@ def place(
     number, that are not to be made of shortest paths. Raises ``InputError`` with every
     reason why the programs cannot serve them.
     """
-    requests = [GroupRequest(topology.rank_hosts, sync=sync)] if groups is None else list(groups)
+    whole = GroupRequest(topology.rank_hosts, sync=sync, possible_roots=spec.roots)
+    requests = [whole] if groups is None else list(groups)
     problems = [
         f"{switch} has {len(topology.ports[switch])} links; the program has {spec.ports} ports"
         for switch in topology.switches

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from p4gen.errors import InputError
@@ -11,12 +11,22 @@ from p4gen.host.collectives.plan import SYMMETRIC, ChannelKey, PsnSync
 from p4gen.host.transport.verbs import Peer
 from p4gen.plan.placement.tree import IncTree, NodeKey
 from p4gen.rocev2.headers import ipv4
+from p4gen.vocabulary import ServingSpec
 from p4gen.vocabulary.message import ROOTS, Collective
 
 TREE_NETWORK = ipv4("10.255.0.0")
-"""The root's switch of tree number g answers to 10.255.g.1, the others to 10.255.g.2 and so on."""
+"""The root's switch of tree number g answers to 10.255.g.1, the others to 10.255.g.2 and so on. A tree
+of more than ``ADDRESSES`` has those of the next numbers, too."""
 TREES = 256
 """The number of trees that have addresses."""
+ADDRESSES = 255
+"""The addresses of a tree's number."""
+
+
+def possible_roots(programs: Iterable[ServingSpec]) -> int:
+    """The ranks that can be roots in all of these programs, those from 0 on."""
+    return min((program.roots for program in programs), default=ROOTS)
+
 
 Serves = tuple[ChannelKey, ...]
 """Patterns, by collective and root."""
@@ -45,13 +55,15 @@ class GroupRequest:
     """Make every switch on the way a node."""
     memories: tuple[Memory, ...] = field(default=(), repr=False, metadata={"later": True})
     """The memory of each rank, if the switches of the group address it."""
+    possible_roots: int = field(default=ROOTS, repr=False, metadata={"later": True})
+    """Ranks that can be roots, those from 0 on (``ServingSpec.roots`` of the programs)."""
 
     def channels(self) -> tuple[Serves, ...]:
         """The patterns that it needs, in groups that share contexts and QPs. AllReduce is among them, as Barriers
         between other patterns need it; ranks with offered memory do not. ReduceScatter is N Reduces, AllGather N
         Broadcasts (EPIC §A). Where ranks offer memory, each pattern has contexts of its own."""
         wanted = self.collectives
-        roots = range(min(len(self.ranks), ROOTS)) if self.roots is None else sorted(self.roots)
+        roots = range(min(len(self.ranks), self.possible_roots)) if self.roots is None else sorted(self.roots)
         symmetric = not self.memories or wanted & {Collective.ALLREDUCE, Collective.BARRIER}
         found = [SYMMETRIC] if symmetric else []
         if wanted & {Collective.REDUCE, Collective.REDUCE_SCATTER}:
@@ -67,10 +79,10 @@ class GroupRequest:
             yield "it has no collectives"
         if self.memories and len(self.memories) != len(self.ranks):
             yield f"it has the memory of {len(self.memories)} ranks; there are {len(self.ranks)}"
-        most = min(len(self.ranks), ROOTS)
+        most = min(len(self.ranks), self.possible_roots)
         if most < len(self.ranks):
             yield from (
-                f"{each} by {len(self.ranks)} ranks: each is a root, and control messages have {ROOTS}"
+                f"{each} by {len(self.ranks)} ranks: each is a root, and control messages have {self.possible_roots}"
                 for each in sorted(self.collectives)
                 if each.every_root
             )
@@ -157,8 +169,14 @@ class PlacedGroup:
 
     @property
     def number(self) -> int:
-        """The number of its tree, among the trees that have addresses."""
-        return (next(iter(self.addresses.values())) & 0xFFFF) >> 8
+        """The first of ``numbers``."""
+        return min(self.numbers)
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """The numbers of trees whose addresses it has: more than one if it has more than ``ADDRESSES``."""
+        own = (*self.addresses.values(), *(each.address for each in self.port_addresses))
+        return frozenset((address & 0xFFFF) >> 8 for address in own)
 
     @property
     def contexts(self) -> Iterator[tuple[NodeKey, GroupContext]]:

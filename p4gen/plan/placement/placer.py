@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Final
 
 from p4gen.arch import Architecture
 from p4gen.errors import InputError
 from p4gen.groups.group import Edge, Endpoint, GroupContext, NextHop, Pattern, Route
 from p4gen.groups.psns import stream_psn
+from p4gen.host.collectives.plan import SYMMETRIC
 from p4gen.host.transport.verbs import Peer
 from p4gen.plan.placement.numbers import HOST_QP
 from p4gen.plan.placement.placed import TREE_NETWORK, Channel, GroupRequest, PlacedGroup, PortAddress, RankEnd, Serves
@@ -18,7 +20,7 @@ from p4gen.plan.placement.spans import NoRoomError
 from p4gen.plan.placement.tree import NOTHING_DOWN, IncTree, NodeKey, TreeNode, port_to
 from p4gen.rocev2.headers import ipv4, ipv4_text
 from p4gen.vocabulary import ServingSpec
-from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.message import ROOTS, Collective
 from p4gen.vocabulary.topology import TopologySpec
 
 HOST_NETWORK = ipv4("10.0.0.0")
@@ -74,14 +76,11 @@ class Placer:
         resources that have been taken so far stay taken."""
         names = dict.fromkeys(node.key.switch for node in tree.nodes)
         ports = separate_ports(tree)
-        if len(names) + len(ports) > 255:
-            more = f" and {len(ports)} ports" if ports else ""
-            raise InputError(f"{len(names)} switches{more}; there are addresses for 255")
         self._check_contexts(request, tree)
         self._pools.pairs.check(dict.fromkeys(tree.ranks, len(request.channels()) * self._pairs(tree)))
         for switch in names:
             self._pools.addresses(switch, 1 + sum(at == switch for at, _ in ports))
-        first = TREE_NETWORK | self._pools.tree() << 8 | 1
+        first = TREE_NETWORK | self._pools.tree(len(names) + len(ports)) << 8 | 1
         addresses = {switch: first + i for i, switch in enumerate(names)}
         second = tuple(PortAddress(*at, address) for address, at in enumerate(ports, start=first + len(names)))
         group = PlacedGroup(request, tree, addresses, (), second)
@@ -222,14 +221,25 @@ def separate_ports(tree: IncTree) -> list[tuple[str, int]]:
     return sorted((switch, port) for (switch, port), way in ways.items() if way and switch in several)
 
 
+_FEW: Final = 1 + 2 * ROOTS
+"""Patterns that each have their own number in a program's ``flow.pattern``, of 8 bits."""
 _ANY_EDGE = Edge(1, 0, Endpoint(0, 0, 0), Endpoint(0, 0, 0))
 
 
 def _patterns(node: TreeNode, serves: Serves) -> tuple[Pattern, ...]:
-    return tuple(
-        Pattern(collective, root, node.parent if collective is Collective.ALLREDUCE else node.toward(root))
-        for collective, root in serves
-    )
+    """A pattern for each of ``serves``; in a group with many roots, one for all roots behind the same edge."""
+    if len(serves) <= _FEW:
+        return tuple(
+            Pattern(collective, root, node.parent if collective is Collective.ALLREDUCE else node.toward(root))
+            for collective, root in serves
+        )
+    found = [Pattern(Collective.ALLREDUCE, 0, node.parent)] if SYMMETRIC in serves else []
+    for collective in (Collective.REDUCE, Collective.BROADCAST):
+        roots = {root for each, root in serves if each is collective}
+        for index, edge in enumerate(node.edges):
+            if behind := sorted(roots & edge.ranks):
+                found.append(Pattern(collective, behind[0], index, tuple(behind[1:])))
+    return tuple(found)
 
 
 def routes(

@@ -15,7 +15,7 @@ from p4gen.families import serving
 from p4gen.groups.family import group_entries
 from p4gen.host.transport.nicinfo import NicInfo
 from p4gen.plan.placement.duty import blocks_of, blocks_per_node, duties, overbooked
-from p4gen.plan.placement.placed import GroupRequest, PlacedTrees
+from p4gen.plan.placement.placed import GroupRequest, PlacedTrees, possible_roots
 from p4gen.plan.placement.placer import Names, Placer, switch_of
 from p4gen.plan.placement.policy import Candidate, FabricView, GroupView, PlacementPolicy, SwitchRoom
 from p4gen.plan.placement.pools import Pools
@@ -83,7 +83,7 @@ def check(spec: GroupSpec, view: View) -> None:
     if not _NAME.fullmatch(spec.name):
         problems.append(f"'{spec.name}' is not a name for a group: letters, digits, '_', '.', ':', '-', 63 at most")
     problems += tree_problems(view.topology, spec.ranks, spec.root)
-    problems += GroupRequest(spec.ranks, collectives=spec.collectives, memories=spec.memories).problems()
+    problems += group_request(spec, 0, view).problems()
     if spec.fallback and spec.memories:
         problems.append("ranks that offer their memory to switches cannot call on a ring (fallback)")
     if spec.elastic and spec.memories:
@@ -122,8 +122,9 @@ class Room:
     lasting: Callable[[], Pools]
 
 
-def group_request(spec: GroupSpec, first_psn: int) -> GroupRequest:
-    """The request to a tree's switches. Epochs are chosen among those that their state has not had yet."""
+def group_request(spec: GroupSpec, first_psn: int, view: View) -> GroupRequest:
+    """The request to a tree's switches, of those of ``view``. Epochs are chosen among those that
+    their state has not had yet."""
     return GroupRequest(
         spec.ranks,
         None,
@@ -133,6 +134,7 @@ def group_request(spec: GroupSpec, first_psn: int) -> GroupRequest:
         first_psn=first_psn,
         slots=spec.slots,
         memories=spec.memories,
+        possible_roots=possible_roots(view.specs.values()),
     )
 
 
@@ -168,7 +170,7 @@ class Search:
         for switch, reason in avoid.items():
             self._down |= {link.name: reason for link in topology.ports[switch]}
         self._per_pipeline = {name: program.ports // program.pipelines for name, program in view.programs.items()}
-        self._request = group_request(spec, first_psn)
+        self._request = group_request(spec, first_psn, view)
         self._seen = FabricView(topology, self._down, self._rooms(room), self._groups)
         self._refused: dict[str, None] = {}
         self._epochs: frozenset[str] = frozenset()
@@ -350,7 +352,9 @@ def _refusals(spec: GroupSpec | GroupRequest, program: ServingSpec, nics: Mappin
         what = "needs the memory of each rank" if program.uses_memory else "knows no memory of ranks"
         yield f"{program.program} {what}"
         return
-    request = GroupRequest(spec.ranks, sync=spec.sync, collectives=spec.collectives, memories=spec.memories)
+    request = GroupRequest(
+        spec.ranks, sync=spec.sync, collectives=spec.collectives, memories=spec.memories, possible_roots=program.roots
+    )
     facet, channels = group_entries(program), request.channels()
     yield from facet.refusals(program, channels)
     for host, nic in nics.items():

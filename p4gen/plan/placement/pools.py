@@ -20,7 +20,7 @@ from p4gen.groups.family import group_entries
 from p4gen.groups.group import GroupContext
 from p4gen.host.transport.nicinfo import NicInfo
 from p4gen.plan.placement.numbers import FIRST_TURNS, PairNumbers, Ring, Turns
-from p4gen.plan.placement.placed import TREES, PlacedGroup
+from p4gen.plan.placement.placed import ADDRESSES, TREES, PlacedGroup
 from p4gen.plan.placement.spans import NoRoomError, Spans, gaps
 from p4gen.vocabulary import ServingSpec
 
@@ -246,7 +246,7 @@ class Pools:
         self.pairs = PairNumbers(nics or {}, turns)
         """The numbers of hosts' queue pairs."""
         for placed in live:
-            self._trees.add(placed.number)
+            self._trees |= placed.numbers
             for key, context in placed.contexts:
                 self._live[key.switch].append(context)
                 self._addresses[key.switch].update(edge.local.ip for edge in context.edges)
@@ -274,12 +274,15 @@ class Pools:
         if count > free:
             raise NoRoomError(f"{switch}: {count} addresses are needed; {free} of {limit} are free (groups)")
 
-    def tree(self) -> int:
-        """A free tree number. Raises ``InputError`` when all are taken."""
+    def tree(self, addresses: int = 1) -> int:
+        """A free tree number, the first of several in a row if a tree needs more addresses than one has. Raises
+        ``InputError`` when none is left."""
+        count = addresses // (ADDRESSES + 1) + 1
         for step in range(TREES):
             number = (self.next_tree + step) % TREES
-            if number not in self._trees:
-                self._trees.add(number)
-                self.next_tree = (number + 1) % TREES
+            numbers = range(number, number + count)
+            if numbers.stop <= TREES and self._trees.isdisjoint(numbers):
+                self._trees.update(numbers)
+                self.next_tree = numbers.stop % TREES
                 return number
-        raise InputError(f"there are {TREES} groups, and no more addresses")
+        raise InputError(f"{addresses} addresses are needed; those of all {TREES} trees are taken")

@@ -29,7 +29,9 @@ def missing(spec: ServingSpec, ranks: Sequence[str], sync: PsnSync, collectives:
     """Why programs of ``spec`` cannot serve a group with these collectives, a sentence each; whatever the memory of its
     ranks, if they have to offer some."""
     memories = (Memory(0, 0, 0),) * len(ranks) if spec.uses_memory else ()
-    request = GroupRequest(tuple(ranks), sync=sync, collectives=frozenset(collectives), memories=memories)
+    request = GroupRequest(
+        tuple(ranks), sync=sync, collectives=frozenset(collectives), memories=memories, possible_roots=spec.roots
+    )
     return [*request.problems(), *group_entries(spec).refusals(spec, request.channels())]
 
 

@@ -10,11 +10,11 @@ from typing import Any, Final
 from typing_extensions import override
 
 from p4gen.host.transport.verbs import Recovery
+from p4gen.layout import Word
 from p4gen.rocev2.layouts import ROCE, ROCE_ANSWER
 from p4gen.rocev2.opcodes import FIRST_NAK, Nak, NakCode, Opcode
 from p4gen.rocev2.psn import add, diff
 from p4gen.verification.parts.monitors import Monitor, Sent, is_data
-from p4gen.vocabulary.message import MESSAGE
 
 _OPCODE_AT: Final = ROCE.at("bth.opcode")
 _PSN: Final = ROCE.bytes("bth.psn")
@@ -60,9 +60,12 @@ class Receiver(Monitor):
     first: Hashable = ()
     excused = False
 
-    def __init__(self, first_psn: Callable[[int], int], ports: dict[int, int], recovery: Recovery) -> None:
+    def __init__(
+        self, first_psn: Callable[[int], int], ports: dict[int, int], recovery: Recovery, announces: Word
+    ) -> None:
         self._first_psn = first_psn
         """The first PSN that a QP receives."""
+        self._announces = announces
         self._ports = ports
         """The outgoing link of each port."""
         self._recovery = recovery
@@ -107,7 +110,7 @@ class Receiver(Monitor):
         after = replace(
             before,
             next=before.next if late else add(psn, 1),
-            announced=add(psn, MESSAGE.unpack(int.from_bytes(frame[_PSN.stop :][:4]))["packets"])
+            announced=add(psn, self._announces.unpack(int.from_bytes(frame[_PSN.stop :][:4]))["packets"])
             if control
             else before.announced,
             missing=tuple(each for each in before.missing if each != psn)
