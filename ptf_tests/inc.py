@@ -46,9 +46,6 @@ FRAGMENTS_AND_OPTIONS: tuple[dict[str, Any], ...] = (
 CONTRIBUTIONS = (
     Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY, Opcode.SEND_ONLY_IMM,
 )  # fmt: skip
-PSN_SPREAD = 1 << 17
-"""The range after ``first_psn`` from which random PSNs are drawn; ``most_packets`` leaves room for streams after
-them."""
 
 
 @dataclass(frozen=True)
@@ -164,8 +161,9 @@ class IncTest(P4genTest):
         config.replicate(self.control)
 
     def random_psn(self) -> int:
-        """A random PSN among those that groups announce by default; the first one if order matters."""
-        ahead = 0 if self.spec.loss_recovery.in_order else self.random.randrange(PSN_SPREAD)
+        """A random PSN in the first quarter of those that groups announce by default, which leaves room for streams
+        after it; the first one if order matters."""
+        ahead = 0 if self.spec.loss_recovery.in_order else self.random.randrange((self.most_packets + 1) // 4)
         return serial.add(self.first_psn, 1 + ahead)
 
     # --- what ranks send ---
