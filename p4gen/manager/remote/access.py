@@ -19,6 +19,7 @@ from p4gen.manager.access.tenants import OPERATOR, Tenants
 from p4gen.manager.access.views import TenantView
 from p4gen.manager.api import Code, Manager, ManagerError
 from p4gen.protos import incmanager as pb
+from p4gen.vocabulary.message import MAX_RANKS
 
 LOGGER = logging.getLogger("p4gen.manager")
 AUDIT = logging.getLogger("p4gen.manager.audit")
@@ -30,9 +31,9 @@ _CHANGES: Final = frozenset({
     "RegisterSwitch", "RegisterHost", "InitGroup", "DestroyGroup", "ResizeGroup", "MoveGroup", "SetRanks",
     "RegisterConnection", "ReleaseConnection", "SprayConnection",
 })  # fmt: skip
-AT_ONCE: Final = 512
-"""Requests of a tenant that may be under way, watches included: half of the service's threads, so that no tenant can
-take them all."""
+AT_ONCE: Final = 2 * MAX_RANKS + 512
+"""Requests of a tenant that may be under way: a watch and a ``ready`` of each host, and others. They are half of the
+service's threads, so that no tenant can take them all."""
 _LONGEST_CAUSE: Final = 1000
 """Characters of an error in the log."""
 _SUBJECTS: Final = ("name", "group", "host", "switch", "number")

@@ -13,7 +13,7 @@ from p4gen.errors import FailedError
 from p4gen.manager.access.tenants import ALONE, Tenants
 from p4gen.manager.api import ConnectionSpec, GroupSpec, HostInfo, Manager, RankReport, SwitchInfo
 from p4gen.manager.groups.departures import AWAY
-from p4gen.manager.remote.access import Access
+from p4gen.manager.remote.access import AT_ONCE, Access
 from p4gen.manager.remote.messages import from_message, to_message
 from p4gen.manager.remote.tls import Identity
 from p4gen.p4rt.serving import start_server
@@ -26,7 +26,7 @@ MAX_MESSAGE = 64 << 20
 megabytes."""
 MAX_TEXT = 1 << 20
 """Size limit of an error's text in bytes; it lists every candidate of a placement."""
-_THREADS = 1024
+_THREADS = 2 * AT_ONCE
 """Number of threads. Each ``watch``, and each waiting ``ready``, uses one. They are created when needed."""
 
 
