@@ -20,7 +20,11 @@ from p4gen import packages
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = ROOT / "scripts"
-SHELL = [path for path in [*SCRIPTS.iterdir(), ROOT / ".ci" / "run"] if path.suffix != ".txt" and path.name != "sizes"]
+SHELL = [
+    path
+    for path in [*SCRIPTS.iterdir(), ROOT / ".ci" / "run"]
+    if path.suffix != ".txt" and path.name not in ("dashboard", "sizes")
+]
 TOOLS = ["awk", "bash", "cat", "dirname", "env", "id", "paste", "sed", "sort", "uname"]
 GROUPS = {"base", "python", "lab", "p4", "roce"}
 

@@ -6,11 +6,16 @@ import json
 import re
 import socket
 import ssl
+import subprocess
+import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from hypothesis import given, settings
@@ -35,6 +40,7 @@ from .rig import ModelAgent, Rig, group, small
 from .tenancy import TENANTS
 from .test_service import FakeManager
 
+SCRIPT = Path(__file__).parents[2] / "scripts" / "dashboard"
 DASHBOARD = Path(p4gen.manager.__file__).with_name("grafana.json")
 LABELS = {"tenant", "group", "switch", "module", "reason", "state", "outcome", "counter", "le"}
 """All labels that there are. None grows with calls, packets, ranks or connections."""
@@ -243,3 +249,32 @@ def test_the_dashboard_asks_for_what_there_is() -> None:
         assert label in known[name]
     assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
     assert len(known.keys() - asked) < 5, "nearly all are shown"
+
+
+def test_the_dashboard_is_drawn_without_grafana(tmp_path: Path) -> None:
+    """A server in Prometheus's place gets every query, with no variable left in it, and answers with a line or none."""
+    asked = []
+
+    class Prometheus(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            (query,) = parse_qs(urlsplit(self.path).query)["query"]
+            asked.append(query)
+            line = {"metric": {"group": "g"}, "values": [[0, "1"], [2, "NaN"], [4, "0.5"]]}
+            found = [line] if "group" in query else []
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps({"data": {"result": found}}).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Prometheus) as server:
+        threading.Thread(target=server.serve_forever).start()
+        picture = tmp_path / "dashboard.png"
+        url = f"http://127.0.0.1:{server.server_port}"
+        subprocess.run([sys.executable, SCRIPT, url, picture], check=True)
+        server.shutdown()
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    assert len(asked) == sum(len(panel["targets"]) for panel in panels)
+    assert not [query for query in asked if "$" in query]
+    assert picture.read_bytes().startswith(b"\x89PNG")
