@@ -51,6 +51,8 @@ def do(ctx: click.Context, /, topology: str, spec_file: Path | None, **options: 
     """Run the command with these options."""
     if options["metrics"] is not None:
         check_exposed([options["metrics"]], "a lab's metrics are for this one: 127.0.0.1:0 would do")
+    for name in ("tenants", "tls"):
+        options[name] = None if options[name] is None else options[name].absolute()
     request = LabRequest(topology, spec_file, options)
     network, file = request.network()
     wanted = request.wanted(network)
@@ -116,6 +118,8 @@ def _run(
             core_program,
             options["replan"] != "off",
             options["plan"],
+            options["tenants"],
+            options["tls"],
             machines,
         )
         with _metrics(options["metrics"], scratch):

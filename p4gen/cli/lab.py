@@ -124,6 +124,16 @@ def _collectives() -> Iterable[str]:
     help="Of time in which groups communicate, for policies that share it: of all, or once for each --ranks.",
 )
 @click.option("--metrics", metavar="ADDRESS", type=ADDRESS, help="Where Prometheus finds the lab's manager: HOST:PORT.")
+@click.option(
+    "--tenants",
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="With --exec: the manager's tenants; the hosts of each are a job of its own.",
+)
+@click.option(
+    "--tls", metavar="DIR", type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="With --tenants: folders of certificates, of `manager` at 100.64.0.1 and of each tenant.",
+)  # fmt: skip
 @click.option("--pcap", is_flag=True, help="Capture every node from the start.")
 @click.option("--verbose", is_flag=True, help="BMv2 logs every step of every packet.")
 @out_option

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from p4gen.labs.network import bandwidths, faults
 from p4gen.labs.network.impairments import check_withstood, links_at
 from p4gen.labs.runs.figures import figures_of
 from p4gen.labs.softroce import asked, guest
+from p4gen.manager.access.tenants import OPERATOR, load_tenants
+from p4gen.manager.remote.tls import read_identity
 from p4gen.net.world.faults import parse_place
 from p4gen.plan.placement.network import contexts_needed
 from p4gen.plan.placement.placed import GroupRequest
@@ -164,6 +167,8 @@ class LabRequest:
         if collective == Collective.BARRIER and o["size"]:
             raise click.UsageError("a barrier has no data: omit --size")
         ranks = [self._ranks(text, topology) for text in o["ranks"]]
+        if o["tenants"] or o["tls"]:
+            self._check_tenants(topology, (ranks or [()])[0] or topology.rank_hosts)
         duties = tuple(parsed("duty", _duty, text) for text in o["duty"])
         if len(duties) > 1 and len(duties) != len(ranks):
             raise click.UsageError("--duty is given once, or as often as --ranks")
@@ -210,6 +215,18 @@ class LabRequest:
                         f"--{kind} {text} does not go with --exec, as programs' own NICs have no faults: name a "
                         "switch, a link between switches, or a host that is a guest"
                     )
+
+    def _check_tenants(self, topology: TopologySpec, hosts: Iterable[str]) -> None:
+        """Whether each of the hosts belongs to a tenant that has a certificate."""
+        file, folder = self.options["tenants"], self.options["tls"]
+        if not (file and folder and self.options["exec"]) or self.guests(topology):
+            raise click.UsageError("--tenants FILE and --tls DIR go with each other, --exec, and p4gen's own hosts")
+        tenants = load_tenants(file)
+        owners = {host: tenants.owner(host) for host in hosts}
+        if free := [host for host, owner in owners.items() if owner == OPERATOR]:
+            raise InputError(f"{file}: {free[0]} belongs to no tenant")
+        for name in ("manager", *owners.values()):
+            read_identity(folder / name)
 
     def check_call(self, wanted: Wanted, spec: ProgramSpec, topology: TopologySpec) -> None:
         """Whether the group can do the scenario's call, and withstand its faults."""

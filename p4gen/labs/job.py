@@ -117,6 +117,10 @@ class LabJob:
     """Whether the manager moves groups to faster trees by itself."""
     plan: Path | None = None
     """The plan of the policy ``aro``: the run's own copy."""
+    tenants: Path | None = None
+    """The file of the manager's tenants: the hosts of each are a job of its own, whose ranks ask over TLS."""
+    certificates: Path | None = None
+    """The folder with those of tenants, and of ``manager``, as ``scripts/certs`` makes them."""
     machines: Mapping[str, Machine] = field(default_factory=dict)
     """The virtual machines of hosts that are guests with Soft-RoCE, by the hosts' names."""
 

@@ -24,7 +24,7 @@ from p4gen.labs.job import JOIN_S, LabJob
 from p4gen.labs.network import wires
 from p4gen.labs.network.hostnet import MANAGER_SOCKET
 from p4gen.labs.network.impairments import Impairments
-from p4gen.labs.network.network import Network
+from p4gen.labs.network.network import MANAGEMENT, Network
 from p4gen.labs.parties import Parties
 from p4gen.labs.prerequisites import interface
 from p4gen.labs.processes import START_S, Process, end_all, wait_for
@@ -38,7 +38,9 @@ from p4gen.switch import targets
 from p4gen.switch.control import ask
 from p4gen.switch.running import listens
 
-MANAGER_LOG, MANAGER_DB = "manager.log", "manager.db"
+MANAGER_LOG, MANAGER_DB, AUDIT_LOG = "manager.log", "manager.db", "audit.jsonl"
+TLS_ADDRESS = f"{MANAGEMENT}:9560"
+"""Where tenants reach the manager."""
 _MANAGER_CAUSES = {
     "Address already in use": "its address is taken",
     "database or disk is full": "No space left on device",
@@ -114,6 +116,8 @@ class Lab:
         began = time.monotonic()
         with self._stage("network"):
             self.network.build()
+            if self.job.tenants is not None:
+                self.network.manage()
         with self._stage("processes"):
             self.switches = {
                 name: switch_process(self.job, name, self.network.interfaces(name)) for name in self.topology.switches
@@ -174,6 +178,9 @@ class Lab:
             command += ["--replan", "off"]
         if job.plan is not None:
             command += ["--plan", str(job.plan)]
+        if job.tenants is not None and job.certificates is not None:
+            command += ["--listen", TLS_ADDRESS, "--tls", str(job.certificates / "manager")]
+            command += ["--tenants", str(job.tenants), "--audit-log", str(job.folder / AUDIT_LOG)]
         log = job.folder / MANAGER_LOG
         place = self.manager_address
         return Process("the manager", command, log, lambda: listens(place), _MANAGER_CAUSES)

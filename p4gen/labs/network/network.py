@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Collection, Mapping
-from typing import Any
+from ipaddress import ip_address
+from typing import Any, Final
 
 from p4gen.errors import FailedError, InputError
 from p4gen.labs.network import bandwidths, mininet
@@ -17,6 +18,9 @@ from p4gen.labs.prerequisites import interface
 from p4gen.packetio.ip import ip
 from p4gen.vocabulary.topology import Link, TopologySpec
 
+MANAGEMENT: Final = "100.64.0.1"
+"""The address of a lab's manager for hosts that are told not to use its socket; of those for use inside networks (RFC
+6598)."""
 _NO_IPV6 = "for f in all default; do echo 1 >/proc/sys/net/ipv6/conf/$f/disable_ipv6; done 2>/dev/null"
 """Disables IPv6, because the kernel would send neighbour solicitations."""
 
@@ -82,6 +86,16 @@ class Network:
             )
         limited = [(link, self.rates[link.name]) for link in self.topology.links if link.name in self.rates]
         bandwidths.limit({device: rate for link, rate in limited for device in self.middle(link)})
+
+    def manage(self) -> None:
+        """Give each host a link of its own to this namespace, on which it reaches ``MANAGEMENT``."""
+        ip(f"address add {MANAGEMENT}/32 dev lo")
+        for number, host in enumerate(self.topology.hosts):
+            here, there, own = f"M{number}", f"m{number}", ip_address(int(ip_address(MANAGEMENT)) + 1 + number)
+            ip(f"link add {here} type veth peer {there}", f"link set {there} netns {self.pid(host)}")
+            ip(f"link set {here} up", f"route add {own}/32 dev {here}")
+            self.ip_in(host, f"address add {own}/32 dev {there}", f"link set {there} up")
+            self.ip_in(host, f"route add {MANAGEMENT}/32 dev {there}")
 
     def overflows(self) -> dict[str, int]:
         """By link with a bandwidth of its own: frames for which its queues had no room."""

@@ -19,13 +19,15 @@ from rich.console import Console
 
 from p4gen.host.raw import kernel_sink
 from p4gen.labs.forked import in_network
+from p4gen.labs.job import LabJob
 from p4gen.labs.network import hostnet
 from p4gen.labs.network.impairments import ALL
 from p4gen.labs.network.outages import fail_links
 from p4gen.labs.prerequisites import interface
-from p4gen.labs.session import Lab
+from p4gen.labs.session import TLS_ADDRESS, Lab
 from p4gen.labs.softroce.ports import DEVICE, GATEWAY, INTERFACE, MANAGER_PORT
 from p4gen.labs.softroce.proxy import PACKAGES
+from p4gen.manager.access.tenants import ALONE, load_tenants
 from p4gen.manager.api import HostAddresses, HostInfo
 from p4gen.records import from_plain
 from p4gen.rocev2.headers import ipv4_text
@@ -50,12 +52,16 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     wanted = lab.job.wanted
     for kind, value, place in wanted.impairments:
         lab.impairments.suffer(place or ALL, kind, value)
-    hosts = wanted.ranks or lab.topology.rank_hosts
+    jobs = _jobs(lab.job, wanted.ranks or lab.topology.rank_hosts)
     found = {host: _configured(lab, host) for host in lab.topology.hosts}
     _name_hosts(lab, found)
-    console.print(f"{len(hosts)} ranks run: {wanted.command}", markup=False)
-    shared = _environment(lab, hosts, found[hosts[0]])
-    programs = [_Program(lab, rank, host, shared) for rank, host in enumerate(hosts)]
+    programs = []
+    for tenant, hosts in jobs.items():
+        whose = f" of {tenant}" if tenant else ""
+        console.print(f"{len(hosts)} ranks{whose} run: {wanted.command}", markup=False)
+        shared = _environment(lab, hosts, found[hosts[0]]) | _access(lab.job, tenant)
+        mark = f"{tenant} " if tenant else ""
+        programs += [_Program(lab, rank, host, shared, f"[{mark}{rank}]") for rank, host in enumerate(hosts)]
     threading.Thread(target=fail_links, args=(lab, wanted.outages, console), daemon=True).start()
     try:
         _await(programs, wanted.deadline, console)
@@ -65,8 +71,24 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     statuses = {program.host: program.status for program in programs}
     worst = max(statuses.values())
     told = ", ".join(f"{host} {status}" for host, status in statuses.items() if status)
-    console.print(f"exit statuses: {told}" if told else f"all {len(hosts)} ranks have ended with status 0")
+    console.print(f"exit statuses: {told}" if told else f"all {len(programs)} ranks have ended with status 0")
     return worst, {"passed": not worst, "seed": wanted.seed, "statuses": statuses}
+
+
+def _jobs(job: LabJob, hosts: Sequence[str]) -> dict[str, list[str]]:
+    """The hosts of each tenant, whose ranks are a job of its own; without tenants all are one."""
+    tenants = ALONE if job.tenants is None else load_tenants(job.tenants)
+    found: dict[str, list[str]] = {}
+    for host in hosts:
+        found.setdefault(tenants.owner(host), []).append(host)
+    return found
+
+
+def _access(job: LabJob, tenant: str) -> dict[str, str]:
+    """How the programs of a tenant reach the manager, where that is not its socket."""
+    if job.certificates is None:
+        return {}
+    return {"P4GEN_MANAGER": TLS_ADDRESS, "P4GEN_TLS": str(job.certificates / tenant)}
 
 
 def _configured(lab: Lab, host: str) -> HostAddresses:
@@ -119,8 +141,8 @@ def _environment(lab: Lab, hosts: Sequence[str], first: HostAddresses) -> dict[s
 class _Program:
     """The process of one rank, in its host's network."""
 
-    def __init__(self, lab: Lab, rank: int, host: str, shared: dict[str, str]) -> None:
-        self.rank, self.host = rank, host
+    def __init__(self, lab: Lab, rank: int, host: str, shared: dict[str, str], mark: str) -> None:
+        self.rank, self.host, self._mark = rank, host, mark
         guest = host in lab.job.machines
         device = INTERFACE if guest else interface(host, 0)
         variables = shared | {"RANK": str(rank), "P4GEN_HOST": host, "GLOO_SOCKET_IFNAME": device}
@@ -173,7 +195,7 @@ class _Program:
 
     def _pass_on(self, pipe: IO[str], out: IO[str]) -> None:
         for line in pipe:
-            out.write(f"[{self.rank}] {line.rstrip()}\n")
+            out.write(f"{self._mark} {line.rstrip()}\n")
             out.flush()
 
 
