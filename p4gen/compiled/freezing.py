@@ -147,6 +147,8 @@ class State:
     def freeze(self) -> bytes:
         """The present state."""
         of, every = self._world, self._world.all[0]
+        if of.directions["controlled"].any():
+            raise TypeError("queues with priority flow control cannot be frozen")
         for i in np.flatnonzero(of.switches["waiting"] > 1):
             waiting = of.inboxes[i * INBOX : i * INBOX + int(of.switches["waiting"][i])]
             waiting[:] = waiting[np.lexsort((waiting["number"], waiting["time"]))]  # what is sorted is a heap

@@ -60,11 +60,10 @@ def _has_room(world: int, number: int, when: int) -> bool:
 
 
 @compiled
-def _mark(world: int, number: int, frame: int, waits: int) -> None:
+def mark(world: int, number: int, frame: int, backlog: int) -> None:
     """Mark a frame "congestion experienced" if its queue is long and its sender supports ECN (RFC 3168), in the place
-    of chance between two lengths of the queue."""
+    of chance between two lengths of the queue. ``backlog`` is in bytes."""
     direction = direction_at(world, number)
-    backlog = bytes_of(waits, direction.bandwidth)
     start = address(world, frame)
     word = load32(start + _WORD) >> 16
     if backlog <= direction.low or load32(start + _ETHER_TYPE) >> 16 != ETHERTYPE_IPV4:
@@ -91,8 +90,6 @@ def _mark(world: int, number: int, frame: int, waits: int) -> None:
 def transmit(world: int, number: int, frame: int, when: int) -> int:
     """Queue a frame at the time ``when``, which is not before now. Returns when the line is free again."""
     direction = direction_at(world, number)
-    size = length_at(world, frame).value
-    duration = (max(size, MIN_FRAME) + OVERHEAD) * (8 * SECOND) // direction.bandwidth
     start = when
     if direction.busy_until > when:
         start = direction.busy_until
@@ -102,12 +99,22 @@ def transmit(world: int, number: int, frame: int, when: int) -> int:
             give(world, frame)
             return start
         if waits >= direction.marks_from:
-            _mark(world, number, frame, waits)
-    end = start + duration
-    direction.busy_until = end
+            mark(world, number, frame, bytes_of(waits, direction.bandwidth))
+    end = put_on_line(world, number, frame, start)
     if direction.buffer != NONE:
         buffer = buffer_at(world, direction.buffer)
         buffer.latest = max(buffer.latest, end)
+    return end
+
+
+@compiled
+def put_on_line(world: int, number: int, frame: int, start: int) -> int:
+    """Send a frame, from ``start`` on. Returns when the line is free again."""
+    direction = direction_at(world, number)
+    size = length_at(world, frame).value
+    duration = (max(size, MIN_FRAME) + OVERHEAD) * (8 * SECOND) // direction.bandwidth
+    end = start + duration
+    direction.busy_until = end
     direction.busy += duration
     direction.packets += 1
     direction.bytes += size + OVERHEAD

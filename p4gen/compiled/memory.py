@@ -43,6 +43,12 @@ class Event(IntEnum):
     """The last results may be missing."""
     WAKE = 7
     """Of a switch."""
+    JOIN = 8
+    """Of a direction, as are the next ones: a frame joins a queue; the number of its record."""
+    FREE = 9
+    """The line is free again."""
+    PAUSE = 10
+    """The receiver pauses priorities; a bit for each."""
 
 
 class Ask(IntEnum):
@@ -93,6 +99,8 @@ class Ask(IntEnum):
     again."""
     PROBLEM = 20
     """Something that cannot be: an item of ``PROBLEMS``."""
+    OVERRAN = 21
+    """A lossless priority has no room at a port: the direction that leads to the port, the frame, the time."""
 
 
 class Pool(IntEnum):
@@ -105,6 +113,8 @@ class Pool(IntEnum):
     KEPT = 4
     RUNS = 5
     TRIPS = 6
+    QUEUED = 7
+    CHARGES = 8
 
 
 PROBLEMS: Final = (
@@ -134,6 +144,8 @@ KEY: Final = ROCE.at("bth.resv8a")
 """Bytes of a frame before the BTH's resv8a: the same for all packets of a kind."""
 INBOX: Final = 1 << 16
 """Packets that may wait at a switch."""
+PRIORITIES: Final = 8
+"""Priorities of frames (IEEE 802.1Q)."""
 
 
 def record(*names: str, reals: tuple[str, ...] = ()) -> np.dtype[Any]:
@@ -144,7 +156,8 @@ def record(*names: str, reals: tuple[str, ...] = ()) -> np.dtype[Any]:
 ARRAYS: Final = (
     "heap", "pool", "lengths", "free", "directions", "switches", "outputs", "inboxes", "work", "offsets", "ends",
     "ports", "hosts", "pairs", "table", "flags", "messages", "receives", "answers", "links", "kept", "templates",
-    "known", "runs", "trips", "moments", "pools", "left", "rates", "buffers", "queues",
+    "known", "runs", "trips", "moments", "pools", "left", "rates", "buffers", "queues", "priorities", "gates", "queued",
+    "charges",
 )  # fmt: skip
 """The arrays of a world but the first."""
 GLOBALS: Final = record(
@@ -160,10 +173,26 @@ EVENT: Final = record("time", "number", "kind", "who", "arg")
 ARRIVED: Final = record("time", "number", "port", "frame")
 DIRECTION: Final = record(
     "bandwidth", "delay", "room", "to_switch", "to", "port", "busy_until", "busy", "packets", "bytes", "marked",
-    "drawn", "faults", "watched", "buffer", "next_of_buffer", "marks_from", "low", "high", "key", reals=("share",),
+    "drawn", "faults", "watched", "buffer", "next_of_buffer", "marks_from", "low", "high", "key",
+    "controlled", "host", "output", "queue", "waiting", "sending", "leaving", "turn", "announces", "paused",
+    "paused_since", "paused_for", "pauses",
+    reals=("share",),
 )  # fmt: skip
 """``room`` and ``marks_from``: how long a frame may wait, and from where on it may be marked, ps; ``NEVER``: never.
-Of ECN, thresholds in bytes and the share of frames marked at the higher one; marks are draws of ``key``."""
+Of ECN, thresholds in bytes and the share of frames marked at the higher one; marks are draws of ``key``.
+
+From ``controlled`` on: of directions with priority flow control (``p4gen.compiled.pausing``). The host or the output of
+a switch that it leads from, the most bytes of a queue, the bytes that wait in all queues; whether a frame is being
+sent, and the charge of that frame; the priority that was served last; whether a pause frame is due; the priorities that
+are paused, a bit each; since when some is, for how long some was, ps, and how often one was."""
+PRIORITY: Final = record("first", "last", "bytes")
+"""The queue of a direction for a priority: its frames (``QUEUED``), and their bytes."""
+QUEUED: Final = record("frame", "charge", "following")
+GATE: Final = record("used", "shut", "xoff", "xon", "limit")
+"""A switch's memory for a lossless priority of what came in by a port, in bytes, and whether the sender is paused. A
+``limit`` of 0: the priority is not lossless."""
+CHARGE: Final = record("gate", "bytes", "copies", "state", "following")
+"""A packet in that memory: it stays until all frames that the switch sends for it have left."""
 BUFFER: Final = record("size", "latest", "first", reals=("alpha", "bandwidth"))
 """The memory that a switch's queues share: bytes, when all queues will be empty, the first of its directions, the part
 of what is free that a queue may take, and the sum of the queues' bandwidths."""
@@ -178,11 +207,13 @@ LEFT: Final = record("host", "frame")
 """A frame that has left a host whose frames are collected."""
 HOST: Final = record(
     "direction", "mac", "ip", "free_at", "pump_at", "checks_icrc", "turn", "last_turn", "turns", "answering",
-    "last_answering",
+    "last_answering", "held",
 )  # fmt: skip
+"""``held`` has a bit for each priority of which a packet of the host waits for its line: none of its pairs may send."""
 PAIR: Final = record(
     "cell", "host", "number", "peer_ip", "mtu", "recovery", "most", "ack_every", "least_timeout", "retry_count",
-    "rnr_retry", "rnr_syndrome", "selective", "max_rd_atomic", "first_psn", "received_psn", "broken", "in_turn",
+    "rnr_retry", "rnr_syndrome", "selective", "max_rd_atomic", "first_psn", "received_psn", "priority", "broken",
+    "in_turn",
     "next_turn", "listed", "next_answering",
     # the requester
     "una", "next", "high", "end", "oldest", "newest", "current", "again", "last_again", "flags", "mask", "went_back",
@@ -279,6 +310,10 @@ class World(NamedTuple):
     rates: Records
     buffers: Records
     queues: Records
+    priorities: Records
+    gates: Records
+    queued: Records
+    charges: Records
     place: int
 
 
@@ -326,6 +361,10 @@ def world(slot: int, directions: int, switches: int, outputs: int, hosts: int) -
         reserve(RATE, PAIRS),
         np.zeros(max(1, switches), BUFFER),
         reserve(QUEUE, max(1, outputs)),
+        np.zeros(max(1, directions) * PRIORITIES, PRIORITY),
+        np.zeros(max(1, outputs) * PRIORITIES, GATE),
+        reserve(QUEUED, MANY),
+        reserve(CHARGE, MANY),
         every.ctypes.data,
     )
     first = every[0]
@@ -333,7 +372,7 @@ def world(slot: int, directions: int, switches: int, outputs: int, hosts: int) -
     for pool in Pool:
         array = getattr(made, pool.name.lower())
         made.pools[pool] = NONE, 0, array.ctypes.data, array.itemsize, len(array)
-    made.buffers["first"] = NONE
+    made.buffers["first"] = made.priorities["first"] = NONE
     for name in ARRAYS:
         first[name] = getattr(made, name).ctypes.data
     return made

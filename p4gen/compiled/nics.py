@@ -9,9 +9,20 @@ from p4gen.compiled.events import at
 from p4gen.compiled.frames import address, ask, give
 from p4gen.compiled.links import transmit
 from p4gen.compiled.machine import copy, crc_from, load32, load64, store8
-from p4gen.compiled.memory import FULL, HEAD, KEY, KNOWN, MANY, NONE, SLOT_OF_TEMPLATES, Ask, Event, column_at
+from p4gen.compiled.memory import FULL, HEAD, KEY, KNOWN, MANY, NEVER, NONE, SLOT_OF_TEMPLATES, Ask, Event, column_at
 from p4gen.compiled.pairs import ICRC_SIZE, MASK, be_listed, kick, notify_congestion, take_answer, take_turn
-from p4gen.compiled.records import cell_at, every, host_at, known_address, known_at, left_at, length_at, pair_at
+from p4gen.compiled.pausing import append, waiting_priorities
+from p4gen.compiled.records import (
+    cell_at,
+    direction_at,
+    every,
+    host_at,
+    known_address,
+    known_at,
+    left_at,
+    length_at,
+    pair_at,
+)
 from p4gen.compiled.requester import on_ack, on_cnp, on_response, ready, send
 from p4gen.compiled.responder import on_request
 from p4gen.host.transport.wire import ACK_REQUEST, ANSWER_SIZE, BODY_AT, CRC_OF_ONES, RESIDUE
@@ -64,6 +75,9 @@ def pump(world: int, number: int) -> None:
         return  # another pending event will handle it
     host.pump_at = NONE
     when = of.now
+    if host.direction >= 0 and direction_at(world, host.direction).controlled:
+        _feed(world, number)
+        return
     for _ in range(of.burst):
         frame = _next_frame(world, number, when)
         if frame == NONE:
@@ -77,6 +91,21 @@ def pump(world: int, number: int) -> None:
     host.free_at = when
     host.pump_at = when
     at(world, when, _PUMP, number, 0)
+
+
+@compiled
+def _feed(world: int, number: int) -> None:
+    """Give a line with priorities packets until one of each priority that has any waits there. The line asks for more
+    when none waits that it may send."""
+    host, now = host_at(world, number), every(world).now
+    while True:
+        host.held = waiting_priorities(world, host.direction)
+        frame = _next_frame(world, number, now)
+        if frame == NONE:
+            break
+        append(world, host.direction, frame, NONE)
+    host.free_at = now
+    _wait_for_rate(world, number, now)
 
 
 @compiled
@@ -100,9 +129,14 @@ def _leave(world: int, number: int, frame: int, when: int) -> int:
 @compiled
 def _next_frame(world: int, number: int, when: int) -> int:
     host = host_at(world, number)
-    while host.answering != NONE:
+    passed = NONE
+    while host.answering not in (NONE, passed):
         first = host.answering
         host.answering = pair_at(world, first).next_answering
+        if host.held >> pair_at(world, first).priority & 1:
+            be_listed(world, first)
+            passed = first if passed == NONE else passed
+            continue
         frame = take_answer(world, first)
         if frame != NONE:
             be_listed(world, first)
@@ -113,7 +147,8 @@ def _next_frame(world: int, number: int, when: int) -> int:
         host.turns -= 1
         if ready(world, first, when):
             take_turn(world, first)
-            if pair_at(world, first).free_at <= when:
+            pair = pair_at(world, first)
+            if pair.free_at <= when and not host.held >> pair.priority & 1:
                 return send(world, first, when)
         else:
             pair_at(world, first).in_turn = False  # the pair calls kick when that changes
@@ -124,15 +159,15 @@ def _next_frame(world: int, number: int, when: int) -> int:
 def _wait_for_rate(world: int, number: int, when: int) -> None:
     """No pair may send now: try again when the first rate allows it."""
     host = host_at(world, number)
-    if not host.turns:
-        return
-    pair = pair_at(world, host.turn)
-    due = pair.free_at
-    for _ in range(host.turns - 1):
-        pair = pair_at(world, pair.next_turn)
-        due = min(due, pair.free_at)
-    host.pump_at = max(when, due)
-    at(world, host.pump_at, _PUMP, number, 0)
+    due, place = NEVER, host.turn
+    for _ in range(host.turns):
+        pair = pair_at(world, place)
+        if not host.held >> pair.priority & 1:
+            due = min(due, pair.free_at)
+        place = pair.next_turn
+    if due != NEVER:
+        host.pump_at = max(when, due)
+        at(world, host.pump_at, _PUMP, number, 0)
 
 
 # --- receiving ---

@@ -20,8 +20,10 @@ from p4gen.compiled.memory import (
     BUFFER,
     BYTE,
     CELL,
+    CHARGE,
     DIRECTION,
     EVENT,
+    GATE,
     GLOBALS,
     HOST,
     KEPT,
@@ -32,7 +34,9 @@ from p4gen.compiled.memory import (
     NUMBER,
     PAIR,
     POOL,
+    PRIORITY,
     QUEUE,
+    QUEUED,
     RATE,
     RECEIVE,
     RUN,
@@ -111,3 +115,7 @@ left_at, left_address = _records(LEFT, "left")
 _, rate_address = _records(RATE, "rates")
 buffer_at, _ = _records(BUFFER, "buffers")
 queue_at, _ = _records(QUEUE, "queues")
+priority_at, _ = _records(PRIORITY, "priorities")
+gate_at, _ = _records(GATE, "gates")
+queued_at, _ = _records(QUEUED, "queued")
+charge_at, _ = _records(CHARGE, "charges")

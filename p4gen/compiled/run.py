@@ -9,14 +9,13 @@ from p4gen.compiled.memory import Ask, Event
 from p4gen.compiled.missing import rest_overdue, still_missing
 from p4gen.compiled.nics import pump, receive
 from p4gen.compiled.pairs import kick
+from p4gen.compiled.pausing import be_free, be_paused, join
 from p4gen.compiled.records import event_at, every
 from p4gen.compiled.requester import timer
 from p4gen.compiled.switches import wake
 from p4gen.host.transport.clock import TURNS
 
-_ACTION, _PUMP, _RECEIVE, _TIMER, _QUIET, _HOLES, _REST = (
-    int(each) for each in (Event.ACTION, Event.PUMP, Event.RECEIVE, Event.TIMER, Event.QUIET, Event.HOLES, Event.REST)
-)
+_ACTION, _PUMP, _RECEIVE, _TIMER, _QUIET, _HOLES, _REST, _WAKE, _JOIN, _FREE, _PAUSE = map(int, Event)
 _ASK = int(Ask.ACTION)
 
 
@@ -74,5 +73,11 @@ def _handle(world: int, kind: int, who: int, arg: int) -> None:
         still_missing(world, who)
     elif kind == _REST:
         rest_overdue(world, who)
-    else:
+    elif kind == _WAKE:
         wake(world, who)
+    elif kind == _JOIN:
+        join(world, who, arg)
+    elif kind == _FREE:
+        be_free(world, who)
+    else:
+        be_paused(world, who, arg)

@@ -8,6 +8,7 @@ from p4gen.compiled.frames import address, ask, give, take
 from p4gen.compiled.links import bytes_of, drop_first, enter, transmit
 from p4gen.compiled.machine import copy, load64, store_little
 from p4gen.compiled.memory import ARRIVED, INBOX, NONE, Ask, Event
+from p4gen.compiled.pausing import charge_for, offer
 from p4gen.compiled.programs import run_batch
 from p4gen.compiled.records import (
     arrived_address,
@@ -82,10 +83,10 @@ def _measure(world: int, number: int, when: int) -> None:
     for i in range(switch.queues, switch.queues + switch.queues_used):
         queue = queue_at(world, i)
         direction = direction_at(world, queue.direction)
-        length = 0
+        length = direction.waiting
         if direction.busy_until > when:
-            length = bytes_of(direction.busy_until - when, direction.bandwidth) & ((1 << queue.bits) - 1)
-        store_little(switch.state + queue.offset, length)
+            length += bytes_of(direction.busy_until - when, direction.bandwidth)
+        store_little(switch.state + queue.offset, length & ((1 << queue.bits) - 1))
 
 
 @compiled
@@ -106,6 +107,7 @@ def _process(world: int, number: int, first: int, count: int) -> None:
     )  # fmt: skip
     if load64(exchange + x.EVENTS_USED):
         ask(world, _EVENTS, number, 0, 0)
+    source = charge = NONE
     sent = load64(exchange + x.OUT_DATA)
     record = load64(exchange + x.RECORDS)
     for _ in range(load64(exchange + x.RECORDS_COUNT)):
@@ -121,6 +123,12 @@ def _process(world: int, number: int, first: int, count: int) -> None:
             arrival = work_at(world, first + (both >> 32)).time
             if port == HELD:
                 enter(world, number, HELD, frame, arrival + switch.recirculation)
-            else:
+            elif not direction_at(world, direction).controlled:
                 transmit(world, direction, frame, arrival + switch.latency)
+            else:
+                if both >> 32 != source:
+                    source = both >> 32
+                    entry = work_at(world, first + source)
+                    charge = charge_for(world, number, entry.port, entry.frame)
+                offer(world, direction, frame, charge, arrival + switch.latency)
         record += x.RECORD

@@ -51,6 +51,9 @@ class RunOptions(Options):
     """Take a link down: h0-s0@10us-60us."""
     scripts: Annotated[Texts, option(flag="script", metavar="TEXT")] = ()
     """As in 'drop the 3rd UP_DATA of rank 2'."""
+    pfc: Annotated[Text | None, option(metavar="XOFF[,XON[,HEADROOM]]", said="none")] = None
+    """Priority flow control: bytes of a port above which its sender pauses, at which it goes on, and more that there is
+    room for; as 100K, which has half of it as XON, and what the link needs as headroom."""
     recovery: Annotated[NicRecovery | None, option(said="as the program's")] = None
     """NICs' loss recovery."""
     timeout: Annotated[Text | None, option(metavar="TIME", said=DEFAULT_TIMEOUT)] = None

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.families import OwnSpec, family_of
 from p4gen.host.transport.clock import US
@@ -21,9 +23,10 @@ from p4gen.net.runs import Runs
 from p4gen.net.world.faults import Faults, Impairment, Script, parse_outage, parse_place
 from p4gen.vocabulary import ProgramSpec, units
 from p4gen.vocabulary.message import Collective
-from p4gen.vocabulary.topology import TopologySpec, load_topology
+from p4gen.vocabulary.topology import Pfc, TopologySpec, load_topology
 
 _SHORTEST_TIMER: Final = US
+_PFC: Final = ("xoff", "xon", "headroom")
 _OF_GROUPS: Final = ("root", "sync", "concurrent", "calls")
 """Options that not all families have."""
 _OF_ONE_CALL: Final = ("collective", "size", "root", "repeat")
@@ -63,6 +66,27 @@ def job_of(topology: TopologySpec, spec: ProgramSpec, o: RunOptions, own: Mappin
     return family_of(spec).facet(Runs).make(run_order(topology, spec, o, own))
 
 
+def paused(topology: TopologySpec, o: RunOptions) -> TopologySpec:
+    """The topology with the priority flow control that options ask for, or its own. Raises ``InputError``."""
+    if o.pfc is None:
+        return topology
+    found = parsed("pfc", _flow_control, o.pfc)
+    if topology.buffer is not None:
+        raise InputError(Diagnostic(Option("pfc"), f"does not go with the buffer that {topology.name} shares"))
+    own = {} if topology.pfc is None else {"priorities": topology.pfc.priorities}
+    return topology.model_copy(update={"pfc": found.model_copy(update=own)})
+
+
+def _flow_control(text: str) -> Pfc:
+    values = [units.size(each) for each in text.split(",")]
+    if len(values) > len(_PFC):
+        raise ValueError(f"say '100K' or '100K,50K,64K', not {quote(text)}")
+    try:
+        return Pfc.model_validate(dict(zip(_PFC, values, strict=False)))
+    except ValidationError as error:
+        raise ValueError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
+
+
 def run_order(
     topology: TopologySpec, spec: OwnSpec, o: RunOptions, own: Mapping[str, Any], *, size: str | None = None
 ) -> RunOrder[OwnSpec]:
@@ -82,7 +106,7 @@ def run_order(
             raise InputError(Diagnostic(Option(name), "does not go with calls, which say what each group calls"))
     given = size if o.size is None else o.size
     return RunOrder(
-        topology,
+        paused(topology, o),
         spec,
         collective,
         None if given is None else parsed("size", units.size, given),

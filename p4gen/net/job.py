@@ -65,6 +65,8 @@ class Stuck:
     reasons: tuple[str, ...]
     deadlocked: bool = False
     """Whether no packet is in flight and no timer runs."""
+    circle: tuple[str, ...] = ()
+    """The reason among ``reasons`` that ports pause each other, if they do."""
 
 
 TaskT_co = TypeVar("TaskT_co", bound=Task, covariant=True)
@@ -168,16 +170,16 @@ class Job(ABC, Generic[TaskT_co, ResultT_co]):
         return sum(pair.requester.una + pair.responder.expected for pair in self.pairs)
 
     def _stuck(self) -> Stuck | None:
-        loop, failures = self.network.loop, self.failures()
+        network, failures = self.network, self.failures()
         if failures:
             return Stuck(tuple(failures))
-        if loop.idle:
-            return Stuck(
-                (f"deadlock: no packet is in flight and no timer runs, at {duration_text(loop.now)}",), deadlocked=True
-            )
-        if self._patience.over():
-            return Stuck((f"no packet has arrived since {duration_text(self._patience.since)}",))
-        return None
+        idle = network.loop.idle
+        if not idle and not self._patience.over():
+            return None
+        now, since = duration_text(network.loop.now), duration_text(self._patience.since)
+        reason = f"deadlock: no packet is in flight and no timer runs, at {now}"
+        circle = () if network.flow_control is None else network.flow_control.circle()
+        return Stuck((*circle, reason if idle else f"no packet has arrived since {since}"), idle, circle)
 
     # --- counting ---
 
@@ -205,7 +207,8 @@ class Job(ABC, Generic[TaskT_co, ResultT_co]):
             **totals,
             "duration": duration,
             "drops": self.drops(),
-            "links": link_uses(self.network.directions.values(), duration),
+            "links": link_uses(self.network.directions.values(), duration, self.network.loop.now),
+            "overruns": self.network.overruns(),
             "packet_hops": self.network.packets_sent(),
             "events": self.network.loop.handled,
             "silent": self.network.silent_scripts(),

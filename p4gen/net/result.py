@@ -26,12 +26,18 @@ class LinkUse:
     utilisation: float
     """Share of the run's time in which the transmitter was busy."""
     marked: int
+    pauses: int = 0
+    """How often the receiver has paused a priority."""
+    paused: float = 0.0
+    """Share of the run's time in which some priority was paused."""
 
 
-def link_uses(directions: Iterable[Direction], duration: int) -> tuple[LinkUse, ...]:
-    """The use of links in ``duration`` ps."""
+def link_uses(directions: Iterable[Direction], duration: int, now: int) -> tuple[LinkUse, ...]:
+    """The use of links in the ``duration`` ps before ``now``."""
     span = max(duration, NS)
-    return tuple(LinkUse(d.name, d.packets, d.bytes, d.busy / span, d.marked) for d in directions)
+    return tuple(
+        LinkUse(d.name, d.packets, d.bytes, d.busy / span, d.marked, d.pauses, d.paused(now) / span) for d in directions
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +67,8 @@ class RunResult:
     packet_hops: int
     """Number of packets sent, counted on every link."""
     events: int
+    overruns: tuple[str, ...] = ()
+    """Ports that have dropped packets of lossless priorities, as their headroom is too small; a line each."""
     silent: tuple[str, ...] = ()
     """Scripts that dropped nothing, with the number of packets of their kind."""
 
@@ -88,7 +96,16 @@ class RunResult:
             "cnps": self.cnps,
             "packet_hops": self.packet_hops,
             "drops": dict(self.drops.most_common()),
-            "links": {link.name: {"packets": link.packets, "utilisation": link.utilisation} for link in self.links},
+            "overruns": list(self.overruns),
+            "links": {
+                link.name: {
+                    "packets": link.packets,
+                    "utilisation": link.utilisation,
+                    "pauses": link.pauses,
+                    "paused": link.paused,
+                }
+                for link in self.links
+            },
             "silent_scripts": list(self.silent),
         }
 

@@ -76,6 +76,35 @@ class Buffer(BaseModel):
     ] = 1.0
 
 
+class Pfc(BaseModel):
+    """Priority flow control (IEEE 802.1Qbb): a switch counts what it holds of a lossless priority by the port it came
+    in by. Above ``xoff`` bytes it has the sender pause, at ``xon`` it lets it go on. A packet's priority is the upper
+    three bits of its DSCP."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    xoff: Annotated[Bytes, Field(description="bytes of a port and priority above which the sender pauses")] = 100 << 10
+    xon: Annotated[Bytes | None, Field(description="bytes at which it goes on; half of xoff by default")] = None
+    headroom: Annotated[
+        Bytes | None,
+        Field(description="bytes beyond xoff for what is under way; by default what the link needs for no loss"),
+    ] = None
+    priorities: Annotated[
+        tuple[Annotated[int, Field(ge=0, le=7)], ...], Field(description="the lossless ones; hosts' default is 0")
+    ] = (0,)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Pfc:
+        if self.resumes >= self.xoff:
+            raise ValueError("xon is not less than xoff")
+        return self
+
+    @property
+    def resumes(self) -> int:
+        """``xon``, or its default."""
+        return self.xoff // 2 if self.xon is None else self.xon
+
+
 def _link(value: Any) -> Any:
     return {"ends": value} if isinstance(value, list) else value
 
@@ -136,10 +165,15 @@ class TopologySpec(BaseModel):
     buffer: Annotated[
         Buffer | None, Field(description="memory that a switch's queues share; by default each has its own")
     ] = None
+    pfc: Annotated[
+        Pfc | None, Field(description="priority flow control on all links; none by default, and not with buffer")
+    ] = None
     defaults: Annotated[LinkDefaults, Field(description="defaults of links")] = LinkDefaults()
 
     @model_validator(mode="after")
     def _fits(self) -> TopologySpec:
+        if self.pfc is not None and self.buffer is not None:
+            raise TopologyError(("pfc",), "memory for lossless priorities is counted by port: no buffer is shared")
         self._check_names()
         self._check_links()
         reached = self.distances(self.switches[0])

@@ -25,7 +25,7 @@ from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig, by_positi
 from p4gen.net.traffic.traffic_simulation import TrafficSimulation
 from p4gen.net.world.watching import Passage
 from p4gen.papers.themis.spec import Evidence, Spread, ThemisSpec
-from p4gen.vocabulary.topology import Buffer, Ecn, load_topology
+from p4gen.vocabulary.topology import Buffer, Ecn, Pfc, load_topology
 
 from .test_soak import everything
 
@@ -37,7 +37,8 @@ def collectives(seed: int, engine: EngineName) -> Simulation:
     config = groups.config(seed)
     chance = random.Random(seed)
     pace = chance.choice((None, 30_000_000_000))
-    topology = config.topology.model_copy(update={"recirculation_delay": chance.choice((0, 0, 300_000))})
+    pfc = chance.choice((None, None, Pfc(xoff=2_000)))
+    topology = config.topology.model_copy(update={"recirculation_delay": chance.choice((0, 0, 300_000)), "pfc": pfc})
     work = tuple(replace(work, pace=pace) for work in config.work)
     return Simulation(replace(config, topology=topology, work=work, engine=engine))
 
@@ -49,7 +50,9 @@ def traffic(seed: int, engine: EngineName) -> TrafficSimulation:
     buffer = chance.choice((None, Buffer(size=60_000, alpha=1)))
     ecn = chance.choice((None, Ecn(low=1_000, high=8_000)))
     links = {"queue": chance.choice((20_000, 1_000_000)), "ecn": ecn}
-    topology = clos.model_copy(update={"defaults": clos.defaults.model_copy(update=links), "buffer": buffer})
+    pfc = chance.choice((None, Pfc(xoff=4_000))) if buffer is None else None
+    changed = {"defaults": clos.defaults.model_copy(update=links), "buffer": buffer, "pfc": pfc}
+    topology = clos.model_copy(update=changed)
     dcqcn = chance.choice((
         None, DcqcnConfig(increase_timer=5 * US, nack_cuts=True), TimedDcqcnConfig(increase_timer=10 * US),
     ))  # fmt: skip

@@ -28,7 +28,7 @@ from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
 from p4gen.host.transport.verbs import Recovery
 from p4gen.inputs import drawn, parsed, quote
 from p4gen.library.run_options import RunOptions
-from p4gen.library.simulation import network_faults, timer
+from p4gen.library.simulation import network_faults, paused, timer
 from p4gen.net.traffic.series import series_csv, series_svg
 from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig, by_position
 from p4gen.net.traffic.traffic_simulation import TrafficResult, TrafficSimulation
@@ -101,7 +101,7 @@ def _configuration(
     size = parsed("size", units.size, o["size"] or TRAFFIC["size"])
     groups = [tuple(text.split(",")) for text in o["hosts"]] or by_position(topology)
     return TrafficConfig(
-        topology,
+        paused(topology, run),
         spec_from(spec_file, {name: o[name] for name in spec_fields()}),
         tuple(Traffic(Pattern(o["pattern"]), hosts, size) for hosts in groups),
         core=None if o["core"] is None else load_spec(o["core"]),
@@ -183,6 +183,12 @@ def _show(title: str, result: TrafficResult, console: Console) -> None:
         f"{result.total('naks'):,} NAKs, {result.total('timeouts'):,} timeouts, {result.total('cnps'):,} CNPs; "
         f"{result.packet_hops:,} packet-hops in all"
     )
+    pauses = sum(link.pauses for link in result.links)
+    if pauses:
+        most = max(result.links, key=lambda link: link.paused)
+        console.print(
+            f"{pauses:,} pauses of ports; {most.name} was paused for {most.paused:.1%} of the time", markup=False
+        )
     table = Table("flow", "sent", "spurious", "lost", "NAKs", "Gb/s sent", box=None, pad_edge=False)
     for flow in sorted(result.flows, key=lambda flow: flow.rate)[:_SHOWN]:
         counts = f"{flow.sent:,}", f"{flow.spurious:.2%}", f"{flow.lost:,}", f"{flow.naks:,}", f"{flow.rate / 1e9:.2f}"

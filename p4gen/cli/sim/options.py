@@ -19,7 +19,7 @@ from p4gen.vocabulary.message import Collective
 STUDIED_SIZE = "4M"
 SAID_BY_TABLES: Mapping[str, Any] = {"collective": "allreduce", "root": 0, "recovery": None, "timeout": None}
 """The options of a simulation that a paper's table has its own values for."""
-CALLS, LINKS, NICS = "What ranks call", "Faults of links", "NICs"
+CALLS, LINKS, NICS = "What ranks call", "Links", "NICs"
 """Sections of help."""
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,6 +50,7 @@ def simulation_options(
         **field_options(RunOptions, "engine"),
         "seed": seed_option("all randomness; same seed, same run."),
         **field_options(RunOptions, "loss", "burst", "reorder", "duplicate", "corrupt", "down", "scripts", group=LINKS),
+        **field_options(RunOptions, "pfc", group=LINKS),
         **field_options(RunOptions, "recovery", "timeout", "retries", "dcqcn", group=NICS, defaults=said),
         "json": json_option,
     }

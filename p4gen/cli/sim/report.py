@@ -23,11 +23,13 @@ def _show_traffic(result: RunResult, console: Console) -> None:
         for reason, count in result.drops.most_common():
             table.add_row(reason, f"{count:,}")
         console.print(table)
-    table = Table("busiest links", "packets", "utilisation", "marked", box=None, pad_edge=False, header_style="bold")
+    paused = any(link.pauses for link in result.links)
+    columns = ("busiest links", "packets", "utilisation", "marked", *(("pauses", "paused") if paused else ()))
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for link in sorted(result.links, key=lambda use: -use.utilisation)[:_BUSIEST]:
-        table.add_row(
-            link.name, f"{link.packets:,}", f"{link.utilisation:.1%}", f"{link.marked:,}" if link.marked else ""
-        )
+        pauses = (f"{link.pauses:,}", f"{link.paused:.1%}") if link.pauses else ()
+        marked = f"{link.marked:,}" if link.marked else ""
+        table.add_row(link.name, f"{link.packets:,}", f"{link.utilisation:.1%}", marked, *pauses)
     console.print(table)
 
 
@@ -39,6 +41,8 @@ def show_end(result: RunResult, console: Console) -> None:
             console.print(f"  {line}", markup=False)
     for error in result.errors:
         console.print(f"[red]wrong[/red]  {error}")
+    for overrun in result.overruns:
+        console.print(f"[yellow]lossy[/yellow]  {overrun}")
     for script in result.silent:
         console.print("[red]script[/red]  ", end="")
         console.print(script, markup=False)

@@ -178,7 +178,7 @@ class CompiledPair:
         self.row: Any = self.world.pairs[record]
         self._row = self.row
         self.clock, self.domain = nic.clock, nic.domain
-        self.writer = Writer(nic.mac, nic.ip, peer, ecn=config.dcqcn is not None)
+        self.writer = Writer(nic.mac, nic.ip, peer, ecn=config.dcqcn is not None, priority=config.priority)
         self._frames = nic.frames
         self._on_completion = on_completion
         self._sends: deque[SendWr] = deque()
@@ -216,7 +216,7 @@ class CompiledPair:
             "ack_every": config.ack_every, "least_timeout": config.timeout_ps, "timeout": config.timeout_ps,
             "retry_count": _count(config.retry_count),
             "rnr_retry": _count(config.rnr_retry), "rnr_syndrome": RnrNak(config.rnr_timer).syndrome,
-            "first_psn": config.initial_psn, "received_psn": config.received_psn,
+            "first_psn": config.initial_psn, "received_psn": config.received_psn, "priority": config.priority,
             "flags": room[0], "mask": size - 1,
         }.items():  # fmt: skip
             row[name] = value

@@ -158,6 +158,8 @@ class QpConfig:
     resumption: Resumption = Resumption.STRICT
     rq_psn: int | None = None
     """The first PSN that is received; None: ``initial_psn``."""
+    priority: int = 0
+    """Of all packets that this end sends, 0 to 7: the upper three bits of their DSCP."""
 
     def __post_init__(self) -> None:
         if self.mtu < 4 or self.mtu % 4:

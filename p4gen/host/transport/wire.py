@@ -22,6 +22,8 @@ from p4gen.rocev2.opcodes import Opcode
 OVERHEAD: Final = 24
 """Bytes on the wire in addition to the frame: FCS 4, preamble 8, inter-frame gap 12."""
 MIN_FRAME: Final = 60
+PRIORITY_SHIFT: Final = 5
+"""The bits of the byte of DSCP and ECN below the priority: a class selector (RFC 2474)."""
 """The least bytes of a frame on the wire, without its FCS."""
 OPCODE_AT: Final = ROCE.at("bth.opcode")
 SYNDROME_AT: Final = ROCE_ANSWER.at("aeth.syndrome")
@@ -82,9 +84,9 @@ def _crc_of_start(start: bytes) -> int:
 class Writer:
     """Encodes the frames that one end of a connection sends."""
 
-    def __init__(self, mac: int, ip: int, peer: Peer, *, ecn: bool = False) -> None:
+    def __init__(self, mac: int, ip: int, peer: Peer, *, ecn: bool = False, priority: int = 0) -> None:
         self._mac, self._ip, self._peer = mac, ip, peer
-        self._tos = ECN_ECT0 if ecn else 0
+        self._tos = priority << PRIORITY_SHIFT | (ECN_ECT0 if ecn else 0)
         self._known: dict[tuple[int, int, bool], tuple[bytes, int]] = {}
         """By opcode, size of the body and solicited event: everything before the word with the PSN, and its invariant
         CRC."""

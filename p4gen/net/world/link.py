@@ -16,6 +16,8 @@ from p4gen.net.world.faults import DirectionFaults
 from p4gen.net.world.watching import Passage, Watcher
 from p4gen.vocabulary.topology import Buffer, Ecn
 
+OVERRAN: Final = "headroom_full"
+"""Why a packet of a lossless priority was dropped."""
 Frame = bytes
 """Directions have an attribute ``bytes``."""
 
@@ -46,6 +48,10 @@ class Direction:
     busy: int = column("busy")
     """Time spent transmitting."""
     marked: int = column("marked")
+    controlled: int = column("controlled")
+    """Whether priorities have queues of their own (``control``)."""
+    pauses: int = column("pauses")
+    """How often the receiver has paused a priority."""
 
     def __init__(
         self,
@@ -66,6 +72,7 @@ class Direction:
         row["bandwidth"], row["delay"] = traits.bandwidth, traits.delay
         row["room"] = traits.queue * 8 * SECOND // traits.bandwidth
         row["buffer"], row["marks_from"] = NONE, NEVER
+        row["host"] = row["output"] = row["leaving"] = NONE
         if (ecn := traits.ecn) is not None:
             row["marks_from"] = (ecn.low + 1) * 8 * SECOND // traits.bandwidth
             row["low"], row["high"], row["share"] = ecn.low, ecn.high, ecn.share
@@ -83,6 +90,12 @@ class Direction:
         memory["size"], memory["alpha"], memory["first"] = limits.size, limits.alpha, self.number
         memory["bandwidth"] += self.traits.bandwidth
 
+    def control(self, *, host: int = NONE, output: int = NONE) -> None:
+        """Give each priority a queue of its own, which the receiver may pause. The direction leads from a host, or from
+        an output of a switch."""
+        row = self._row
+        row["controlled"], row["host"], row["output"], row["queue"] = True, host, output, self.traits.queue
+
     def prepare(self) -> None:
         """Tell compiled code what it has to ask for."""
         self._row["faults"] = self.faults is not None
@@ -95,7 +108,13 @@ class Direction:
 
     def backlog(self, at: int) -> int:
         """Bytes that wait or are being sent at ``at``."""
-        return max(0, self.busy_until - at) * self.traits.bandwidth // (8 * SECOND)
+        sending = max(0, self.busy_until - at) * self.traits.bandwidth // (8 * SECOND)
+        return int(self._row["waiting"]) + sending
+
+    def paused(self, now: int) -> int:
+        """For how long some priority was paused until ``now``, ps."""
+        row = self._row
+        return int(row["paused_for"]) + (now - int(row["paused_since"]) if row["paused"] else 0)
 
     def transmit(self, frame: Frame, at: int) -> int:
         """Queue a frame at time ``at``, which is not before now. Returns when the line is free again."""
@@ -122,6 +141,11 @@ class Direction:
         self._lose(self._frames.get(frame), at, "queue_full")
         return 0
 
+    def overrun(self, frame: int, at: int) -> int:
+        """A frame of a lossless priority has found no room behind the link."""
+        self._lose(self._frames.get(frame), at, OVERRAN)
+        return 0
+
     def show(self, frame: int, sent: int) -> int:
         """Show a frame that is sent to the watcher."""
         if self.watcher is not None:
@@ -140,6 +164,7 @@ class Direction:
 ANSWERS: Final[dict[Ask, Method]] = {
     Ask.FATE: Direction.pass_frame,
     Ask.LOST: Direction.lose,
+    Ask.OVERRAN: Direction.overrun,
     Ask.WATCH: Direction.show,
 }
 """What compiled code asks of directions."""

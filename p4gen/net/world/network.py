@@ -24,6 +24,7 @@ from p4gen.vocabulary.topology import Link, TopologySpec
 if TYPE_CHECKING:
     from p4gen.net.world.link import Direction
     from p4gen.net.world.nodes import SwitchNode
+    from p4gen.net.world.pausing import FlowControl
 
 REMEMBERED_DROPS = 10_000
 _HEADERS = 128
@@ -89,7 +90,7 @@ class Network:
         faults.check(topology)
         # Numba takes a while to load, and only networks need it.
         from p4gen.host.compiled.hosts import CompiledHosts  # noqa: PLC0415
-        from p4gen.net.world import link, nodes  # noqa: PLC0415
+        from p4gen.net.world import link, nodes, pausing  # noqa: PLC0415
 
         self.topology = topology
         self._ports = {
@@ -98,6 +99,8 @@ class Network:
             if name in topology.switches
         }
         frame = payload + _HEADERS + (_KEPT if topology.recirculation_delay else 0)
+        self.flow_control: FlowControl | None = None
+        """With priority flow control."""
         self._hosts = CompiledHosts(
             -(-frame // _LINE) * _LINE,
             len(topology.hosts),
@@ -133,6 +136,10 @@ class Network:
         for each in topology.links:
             for src, dst in (each.ends, each.ends[::-1]):
                 self._connect(each, src, dst, faults, scripts, seed)
+        if topology.pfc is not None:
+            self.flow_control = pausing.FlowControl(
+                self._hosts.world, topology.pfc, self.directions, topology.switch_latency, payload + _HEADERS
+            )
         self._hosts.serve(list(self.directions.values()), link.ANSWERS)
         self._hosts.serve(list(self.nodes.values()), nodes.ANSWERS)
         self._hosts.after_action += [node.flush for node in self.nodes.values()]
@@ -156,6 +163,11 @@ class Network:
                 " back at once"
             )
         return delay
+
+    def keep_lengths(self, queues: Mapping[str, Mapping[str, int]]) -> None:
+        """Keep the lengths of queues in registers of programs: by switch, registers with their ports."""
+        for switch, registers in queues.items():
+            self.nodes[switch].keep_lengths(registers)
 
     def watch(self, watcher: Watcher) -> None:
         """Call ``watcher`` for every frame on every link, when it is sent."""
@@ -206,10 +218,15 @@ class Network:
         self.directions[direction.name] = direction
         if src in self.nics:
             of.hosts["direction"][self.nics[src].number] = number
+            if topology.pfc is not None:
+                direction.control(host=self.nics[src].number)
         else:
             port = self._arch[src].front_port(topology.port(src, link))
+            output = int(of.switches["outputs"][self._number[src]]) + port
             self.nodes[src].outputs[port] = direction
-            of.outputs["value"][int(of.switches["outputs"][self._number[src]]) + port] = number
+            of.outputs["value"][output] = number
+            if topology.pfc is not None:
+                direction.control(output=output)
             if topology.buffer is not None:
                 direction.share(self._number[src], topology.buffer)
         if dst in self.nics:
@@ -247,6 +264,10 @@ class Network:
             for reason, count in nic.dropped.items():
                 found[f"{host} nic.{reason}"] += count
         return found
+
+    def overruns(self) -> tuple[str, ...]:
+        """A line for each port whose headroom was too small (``FlowControl``)."""
+        return () if self.flow_control is None else self.flow_control.overruns(self.drops)
 
     def silent_scripts(self) -> tuple[str, ...]:
         """Scripts that have dropped nothing so far, with the number of packets of their kind."""

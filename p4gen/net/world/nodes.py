@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, MutableSequence
 from itertools import pairwise
 from typing import ClassVar, Final
 
-from p4gen.compiled import links
+from p4gen.compiled import links, pausing
 from p4gen.compiled.memory import NONE, Ask
 from p4gen.host.compiled.hosts import Method
 from p4gen.host.compiled.records import Frames, column
@@ -16,8 +16,8 @@ from p4gen.model.passes import HELD
 from p4gen.net.world.link import Direction
 from p4gen.net.world.watching import Observer
 
-_Arrived = tuple[int, int, bytes]
-"""Time of arrival, port, frame."""
+_Arrived = tuple[int, int, bytes, int]
+"""Time of arrival, port, frame, and the number of the frame."""
 Deliver = Callable[[int, bytes], None]
 """A function that takes the time of arrival, which may be in the future, and the frame."""
 _BYTES: Final = 4
@@ -98,7 +98,7 @@ class SwitchNode:
     def process(self, count: int, _: int) -> int:
         """Give the packets in ``World.work`` to the program, and send the output."""
         work = self._frames.world.work[:count]
-        batch = [(int(time), int(port), self._frames.get(int(frame))) for time, _, port, frame in work]
+        batch = [(int(time), int(port), self._frames.get(int(frame)), int(frame)) for time, _, port, frame in work]
         if self._lengths or self.observer is not None:
             # A packet's way depends on the queues that those before it have joined.
             for entry in batch:
@@ -123,28 +123,34 @@ class SwitchNode:
         sent = self._process(batch)
         if self.observer is not None:
             sent = list(sent)
-            ((arrival, port, frame),) = batch
+            ((arrival, port, frame, _),) = batch
             if port != HELD:
                 self.observer(arrival, frame, [packet for _, out, packet in sent if out != HELD])
+        before, charge, place = NONE, NONE, self._frames.world.place
         for source, out, packet in sent:
             arrival, direction = batch[source][0], self.outputs.get(out)
             if out == HELD:
                 held = self._frames.put(packet)
-                links.enter(self._frames.world.place, self._record, HELD, held, arrival + self._recirculation)
+                links.enter(place, self._record, HELD, held, arrival + self._recirculation)
             elif direction is None:
                 self.lost_ports += 1
-            else:
+            elif not direction.controlled:
                 direction.transmit(packet, arrival + self._latency)
+            else:
+                if source != before:
+                    before, (_, port, _, number) = source, batch[source]
+                    charge = pausing.charge_for(place, self._record, port, number)
+                pausing.offer(place, direction.number, self._frames.put(packet), charge, arrival + self._latency)
 
     def _process(self, batch: list[_Arrived]) -> Iterable[tuple[int, int, bytes]]:
         """The output in order: the position of the input packet in the batch, port, frame."""
         if len(batch) == 1 or self._engine is None:
             process = self.switch.process
-            return [(i, *out) for i, (_, port, frame) in enumerate(batch) for out in process(port, frame)]
+            return [(i, *out) for i, (_, port, frame, _) in enumerate(batch) for out in process(port, frame)]
         # llvmlite takes a while to load, and only this engine needs it.
         from p4gen.model.jit import Batch  # noqa: PLC0415
 
-        out = self.switch.process_batch(Batch.of([(port, frame) for _, port, frame in batch]))
+        out = self.switch.process_batch(Batch.of([(port, frame) for _, port, frame, _ in batch]))
         assert out.sources is not None
         whole, at = out.data.tobytes(), out.offsets.tolist()
         frames = [whole[start:end] for start, end in pairwise(at)]
