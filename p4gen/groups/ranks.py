@@ -45,6 +45,7 @@ def host_config(
     flow: Flow = Flow.RESULTS,
     adaptive: bool = False,
     window: int | None = None,
+    priority: int = 0,
 ) -> GroupConfig:
     """CommLib's configuration for a rank of a group on switches that run ``spec``; ``channels`` are (QP, far end).
 
@@ -83,6 +84,7 @@ def host_config(
         dcqcn=dcqcn,
         pace=pace,
         selective_naks=selective_naks,
+        priority=priority,
     )
     return GroupConfig(
         rank,

@@ -33,6 +33,9 @@ class RunOptions(Options):
     calls: Texts = ()
     """Groups at the same time, each with calls of its own, in place of collective, size and root: ``h0,h1: allreduce
     64K, barrier`` and ``h2,h3: broadcast 4K root 1``."""
+    jobs: Annotated[Text | None, option(metavar="JOBS.yaml")] = None
+    """A file of jobs that run at the same time: collectives of groups, and traffic between hosts; in place of what
+    says what ranks call."""
     engine: EngineName = "jit"
     """What runs the switches."""
     seed: Annotated[int, Field(ge=0, lt=SEEDS)] | None = None

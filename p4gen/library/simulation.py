@@ -63,7 +63,26 @@ def simulate(
 def job_of(topology: TopologySpec, spec: ProgramSpec, o: RunOptions, own: Mapping[str, Any]) -> Job[Any, RunResult]:
     """The run that options describe; ``own`` are the options that only the program's family has. Raises
     ``InputError``."""
-    return family_of(spec).facet(Runs).make(run_order(topology, spec, o, own))
+    return (
+        _mixture(topology, spec, o) if o.jobs else family_of(spec).facet(Runs).make(run_order(topology, spec, o, own))
+    )
+
+
+def _mixture(topology: TopologySpec, spec: ProgramSpec, o: RunOptions) -> Job[Any, RunResult]:
+    """The jobs of a file."""
+    from p4gen.library.mixtures import load_jobs  # noqa: PLC0415 - most runs need none of it
+    from p4gen.net.mixture import Mixture  # noqa: PLC0415
+
+    for name in (*_OF_ONE_CALL, "sync", "concurrent", "calls", "dcqcn"):
+        if getattr(o, name) != RunOptions.model_fields[name].default:
+            raise InputError(Diagnostic(Option(name), "does not go with jobs, which say what runs"))
+    nics = {"recovery": o.recovery, "retry_count": o.retries}
+    if o.timeout is not None:
+        nics["timeout"] = parsed("timeout", timer, o.timeout)
+    faults = network_faults(o, topology, in_order=spec.needs_order)
+    common = {"topology": paused(topology, o), "program": spec, "faults": faults, "engine": o.engine}
+    common["seed"] = drawn(o.seed)
+    return Mixture(load_jobs(Path(o.jobs or ""), common, nics))
 
 
 def paused(topology: TopologySpec, o: RunOptions) -> TopologySpec:

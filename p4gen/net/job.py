@@ -89,6 +89,8 @@ class Job(ABC, Generic[TaskT_co, ResultT_co]):
         self.specs = specs
         self.tasks: Sequence[TaskT_co] = ()
         self.ticker: Ticker | None = None
+        self.own: Sequence[QueuePair] | None = None
+        """The job's queue pairs, if it is beside others in its network."""
         self._patience = Patience(network.loop, timeout, self.arrived, self.longest_wait)
 
     # --- what a job says ---
@@ -185,7 +187,9 @@ class Job(ABC, Generic[TaskT_co, ResultT_co]):
 
     @property
     def pairs(self) -> Iterator[QueuePair]:
-        """The queue pairs of all hosts."""
+        """The queue pairs of all hosts, or ``own``."""
+        if self.own is not None:
+            return iter(self.own)
         return (pair for nic in self.network.nics.values() for pair in nic.pairs.values())
 
     def drops(self) -> Counter[str]:

@@ -21,7 +21,7 @@ from p4gen.vocabulary.topology import load_topology
 def asked_job(topology_name: str, spec: ProgramSpec, options: Mapping[str, Any]) -> tuple[Job[Any, RunResult], int]:
     """The run that options describe, and its seed. Raises ``InputError``."""
     asked = RunOptions.among(dict(options) | {"seed": drawn(options["seed"])})
-    known = family_of(spec).facet(Runs).options
+    known = {} if asked.jobs else family_of(spec).facet(Runs).options
     for family, facet in run_facets().items():
         for name in facet.options:
             if name not in known and options[name] is not None:

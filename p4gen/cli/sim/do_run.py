@@ -77,6 +77,8 @@ def do(
     job: Job[Any, RunResult]
     if plan is None:
         job, seed = asked_job(topology, spec, options)
+    elif options["jobs"]:
+        raise click.UsageError("--plan is for one group, not for --jobs", ctx)
     elif "plan" not in family_of(spec).facet(Runs).also:
         raise click.UsageError(f"--plan is for collectives of IncTrees, not for {spec.program}", ctx)
     else:

@@ -46,7 +46,7 @@ def simulation_options(
             group=CALLS,
             help=f"What ranks call.  [{Collective.ALLREDUCE}{'; of a family with its own, its first' if more else ''}]",
         ),
-        **field_options(RunOptions, "size", "root", "sync", "concurrent", "repeat", group=CALLS, defaults=said),
+        **field_options(RunOptions, "size", "root", "sync", "concurrent", "repeat", "jobs", group=CALLS, defaults=said),
         **field_options(RunOptions, "engine"),
         "seed": seed_option("all randomness; same seed, same run."),
         **field_options(RunOptions, "loss", "burst", "reorder", "duplicate", "corrupt", "down", "scripts", group=LINKS),

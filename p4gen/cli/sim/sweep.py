@@ -18,7 +18,7 @@ from p4gen.cli.verb import verb
     ]
 )
 @click.argument("axis", metavar="size|loss|links", type=click.Choice(["size", "loss", "links"]))
-@simulation_options(size=STUDIED_SIZE, timeout="as in the paper")
+@simulation_options(size=STUDIED_SIZE, timeout="as in the paper", without=("jobs",))
 @comparison_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:

@@ -16,7 +16,7 @@ from p4gen.cli.verb import verb
 from p4gen.host.transport.verbs import Recovery
 
 _NOT_OURS: Final = frozenset(
-    ("collective", "root", "sync", "concurrent", "repeat", "script", "recovery", "dcqcn")
+    ("collective", "root", "sync", "concurrent", "repeat", "jobs", "script", "recovery", "dcqcn")
 )  # fmt: skip
 
 _NICS: Final = (Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT, Recovery.ORACLE)

@@ -129,6 +129,10 @@ class SimConfig:
     """The epoch of all groups' contexts."""
     ticks: bool = True
     """Whether switches that want ticks (Mode III) get them."""
+    start: int = 0
+    """When ranks start, ps; ``skew`` comes on top of it."""
+    priority: int = 0
+    """Of all packets of ranks (``QpConfig``)."""
 
     @property
     def jobs(self) -> tuple[Work, ...]:

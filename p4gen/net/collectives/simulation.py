@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -25,10 +25,11 @@ from p4gen.net.collectives.values import Member, draw
 from p4gen.net.job import Job, Stuck
 from p4gen.net.order import RunOrder
 from p4gen.net.result import LinkUse, RunResult
+from p4gen.net.world.faults import Faults
 from p4gen.net.world.network import Network
 from p4gen.p4.compile import program_from
-from p4gen.plan.placement.network import place
-from p4gen.plan.placement.placed import PlacedGroup
+from p4gen.plan.placement.network import Placement, place
+from p4gen.plan.placement.placed import GroupRequest, PlacedGroup
 from p4gen.program.compilation import compile_spec
 from p4gen.vocabulary import CollectiveSpec
 from p4gen.vocabulary.message import Collective
@@ -55,44 +56,61 @@ class SimResult(RunResult):
         return not self.errors and self.diagnosis is None
 
 
+Users = Mapping[tuple[str, int], Sequence[QueuePair]]
+"""By a switch and its context: the queue pairs of the ranks that it serves."""
+
+
+def in_use(users: Users) -> Callable[[str, int], bool]:
+    """Whether ranks have sent anything to a switch's context."""
+    return lambda switch, context: any(pair.requester.high for pair in users[switch, context])
+
+
+def first_draws(config: SimConfig) -> tuple[random.Random, tuple[int, ...]]:
+    """The first PSN of each group, and the generator of what is drawn next."""
+    chance, given = random.Random(f"{config.seed} hosts"), config.initial_psn  # noqa: S311 - to be repeatable
+    return chance, tuple(chance.randrange(1 << 24) if given is None else given for _ in config.jobs)
+
+
+def check_order(spec: CollectiveSpec, faults: Faults) -> None:
+    """Raises ``InputError`` if a program needs packets in order, and faults of links change it."""
+    if spec.needs_order and any(impairment.disorders for impairment in faults.impairments):
+        raise InputError(
+            f"{spec.program} takes an older PSN for a newer one: links must keep the order of packets, so none may be "
+            "reordered, and a duplicate must follow at once"
+        )
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where groups run: the network and its configuration, the programs' spec, and the groups themselves."""
+
+    network: Network
+    placement: Placement
+    spec: CollectiveSpec
+    groups: Sequence[PlacedGroup]
+
+
 class Simulation(Job[RankTask, SimResult]):
-    """A simulation of one configuration. ``text`` makes the program's text if it is not the generated one, as with a
-    fault.
+    """A simulation of one configuration, on a network of its own or at a ``site`` with others, which has the ticks.
+    ``text`` makes the program's text if it is not the generated one, as with a fault.
 
     Raises ``InputError``, before any packet is sent, when the program cannot serve the configuration.
     """
 
-    def __init__(self, config: SimConfig, text: Callable[[CollectiveSpec], str] | None = None) -> None:
+    def __init__(
+        self, config: SimConfig, text: Callable[[CollectiveSpec], str] | None = None, *, site: Site | None = None
+    ) -> None:
         self.config = config
-        chance = random.Random(f"{config.seed} hosts")  # noqa: S311 - a simulation, to be repeatable
-        first = config.initial_psn
-        psns = tuple(chance.randrange(1 << 24) if first is None else first for _ in config.jobs)
-        requests = config.requests(psns)
-        self.spec = spec = config.fit_program(requests)
-        if spec.needs_order and any(impairment.disorders for impairment in config.faults.impairments):
-            raise InputError(
-                f"{spec.program} takes an older PSN for a newer one: links must keep the order of packets, so none may "
-                "be reordered, and a duplicate must follow at once"
-            )
-        topology = config.topology
-        self.placement = place(topology, spec, requests, trees=config.trees)
-        program = compile_spec(spec).program if text is None else program_from(text(spec), f"{spec.program}.p4")
-        programs = dict.fromkeys(topology.switches, program)
-        network = Network(
-            topology,
-            self.placement,
-            programs,
-            config.faults,
-            config.seed,
-            config.engine,
-            payload=spec.payload_bytes,
-        )
-        super().__init__(network, dict.fromkeys(topology.switches, spec), config.timeout)
+        chance, psns = first_draws(config)
+        at = site or self._site(config.requests(psns), text)
+        self.placement, self.spec = at.placement, at.spec
+        spec = at.spec
+        super().__init__(at.network, dict.fromkeys(config.topology.switches, spec), config.timeout)
         for nic in self.network.nics.values():
             nic.checks_icrc = spec.icrc.right
         values = np.random.default_rng(config.seed)
         self.groups: list[RunningGroup] = []
-        for number, (work, placed) in enumerate(zip(config.jobs, self.placement.groups, strict=True)):
+        for number, (work, placed) in enumerate(zip(config.jobs, at.groups, strict=True)):
             hosts = placed.request.ranks
             members = self._members(placed, work.pace)
             drawn = [draw(call, spec, len(hosts), values, overflowing=config.overflowing) for call in work.calls]
@@ -103,10 +121,24 @@ class Simulation(Job[RankTask, SimResult]):
             name = f"group {number}, " if len(config.jobs) > 1 else ""
             self.groups.append(RunningGroup(number, work, placed, ranks, name))
             for rank in range(len(hosts)):
-                self.network.loop.at(chance.randrange(config.skew + 1), self._begin, (number, rank))
+                self.network.loop.at(config.start + chance.randrange(config.skew + 1), self._begin, (number, rank))
         self.tasks = [task for group in self.groups for task in group.ranks]
-        if spec.wants_ticks and config.ticks:
-            self.start_ticks(self.placement.edges, spec.architecture.cpu_port, self._used())
+        if spec.wants_ticks and config.ticks and site is None:
+            self.start_ticks(self.placement.edges, spec.architecture.cpu_port, in_use(self.users()))
+
+    def _site(self, requests: list[GroupRequest], text: Callable[[CollectiveSpec], str] | None) -> Site:
+        """A network of its own."""
+        config = self.config
+        spec = config.fit_program(requests)
+        check_order(spec, config.faults)
+        topology = config.topology
+        placement = place(topology, spec, requests, trees=config.trees)
+        program = compile_spec(spec).program if text is None else program_from(text(spec), f"{spec.program}.p4")
+        programs = dict.fromkeys(topology.switches, program)
+        network = Network(
+            topology, placement, programs, config.faults, config.seed, config.engine, payload=spec.payload_bytes
+        )
+        return Site(network, placement, spec, placement.groups)
 
     @property
     @override
@@ -141,10 +173,11 @@ class Simulation(Job[RankTask, SimResult]):
             pace=pace,
             flow=config.flow,
             window=config.rank_window,
+            priority=config.priority,
         )
 
-    def _used(self) -> Callable[[str, int], bool]:
-        """Whether ranks have sent anything to a switch's context."""
+    def users(self) -> Users:
+        """The users of all contexts of the groups."""
         pairs: dict[tuple[str, int], Sequence[QueuePair]] = {}
         nics = self.network.nics
         for group in self.groups:
@@ -153,7 +186,7 @@ class Simulation(Job[RankTask, SimResult]):
                 mine = [nics[host].pairs[end.qp] for host, end in zip(hosts, channel.ends, strict=True)]
                 for node, context in channel.contexts.items():
                     pairs[node.switch, context.context] = mine
-        return lambda switch, context: any(pair.requester.high for pair in pairs[switch, context])
+        return pairs
 
     @override
     def longest_wait(self) -> int:
@@ -199,7 +232,7 @@ class Simulation(Job[RankTask, SimResult]):
         found = SimResult(
             config=config,
             errors=errors,
-            stuck=failed if diagnosis is None else tuple(diagnosis.lines()),
+            stuck=failed if stuck is None or diagnosis is None else (*stuck.circle, *diagnosis.lines()),
             lines=self._summary(rate, duration) if ended else (),
             verdict=f"every rank's result {agreement(config.program.dtype)}"
             if any(call.size for call in config.calls)

@@ -106,8 +106,17 @@ class TrafficConfig:
     """Flows consist of RDMA WRITEs with immediate data instead of SENDs; so do collectives without arrays."""
     ahead: int = 1
     """The most steps of an AlltoAll that a host runs at the same time."""
+    start: int = 0
+    """When hosts begin, ps."""
     skew: int = 0
-    """Hosts begin at random times within this span."""
+    """Hosts begin at random times within this span, from ``start`` on."""
+    pace: int | None = None
+    """The most bit/s, with the overhead on the wire, that each connection sends; not with ``dcqcn``."""
+    priority: int = 0
+    """Of all packets (``QpConfig``)."""
+    endless: bool = False
+    """Flows go on as long as others run beside them; ``size`` is then the most that they send. Only for patterns of
+    flows, and for sizes of whole messages."""
     interval: int = 0
     """Between two samples of the time series; 0 takes none."""
     engine: EngineName = "jit"
@@ -139,6 +148,8 @@ class TrafficConfig:
             retry_count=self.retry_count,
             rnr_retry=None,
             dcqcn=self.dcqcn,
+            pace=self.pace,
+            priority=self.priority,
         )
 
     def check(self) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -21,10 +20,9 @@ from p4gen.net.traffic.stuck import stuck
 from p4gen.net.traffic.traffic import Pattern, TrafficConfig
 from p4gen.net.traffic.wiring import HostTask, Members, Track, Wiring, members
 from p4gen.net.world.network import Network
-from p4gen.plan.placement.placer import Names
-from p4gen.plan.placement.plain import place_plain
+from p4gen.plan.placement.plain import PlainPlacement, place_plain
 from p4gen.program.compilation import compile_spec
-from p4gen.vocabulary import Op
+from p4gen.vocabulary import Op, ProgramSpec
 
 
 @dataclass(frozen=True)
@@ -88,41 +86,49 @@ class TrafficResult(RunResult):
         """Mean of the flows' throughputs, bit/s."""
         return sum(flow.throughput for flow in self.flows) / len(self.flows)
 
+    @property
+    def data_rate(self) -> float:
+        """Mean rate of the data of flows, or of each host's array in collectives, bit/s; 0 if they have not ended."""
+        if self.config.traffic[0].pattern.flows:
+            return self.throughput
+        done = zip(self.config.traffic, self.groups, strict=True) if self.ok else ()
+        return sum(each.size * 8 * SECOND / time for each, time in done) / len(self.groups)
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where traffic runs: its connections, the network, and how that is configured."""
+
+    wiring: Wiring
+    network: Network
+    placement: PlainPlacement
+    specs: Mapping[str, ProgramSpec]
+
+    @classmethod
+    def of(cls, config: TrafficConfig) -> Site:
+        """A network of its own. Raises ``InputError`` when programs cannot serve the traffic."""
+        config.check()
+        topology, wiring = config.topology, Wiring(config)
+        specs = {switch: config.spec_of(switch) for switch in topology.switches}
+        placement = place_plain(topology, specs, wiring.connections if config.registers else (), config.epoch)
+        programs = {switch: compile_spec(spec).program for switch, spec in specs.items()}
+        network = Network(topology, placement, programs, config.faults, config.seed, config.engine, payload=config.mtu)
+        network.keep_lengths(placement.queues)
+        return cls(wiring, network, placement, specs)
+
 
 class TrafficSimulation(Job[HostTask, TrafficResult]):
-    """A run of traffic. Raises ``InputError``, before any packet is sent, when it cannot be carried out."""
+    """A run of traffic, on a network of its own or at a ``site`` with others. Raises ``InputError``, before any packet
+    is sent, when it cannot be carried out."""
 
     STATE: ClassVar = ("samples", "_sample_at")
 
-    def __init__(self, config: TrafficConfig) -> None:
-        config.check()
+    def __init__(self, config: TrafficConfig, site: Site | None = None) -> None:
         self.config = config
-        topology = config.topology
-        chance = random.Random(f"{config.seed} hosts")  # noqa: S311 - a simulation, to be repeatable
-        wiring = Wiring(config, Names.of(topology), chance)
-        ends = [wiring.ends(traffic) for traffic in config.traffic]
-        stars = [
-            [wiring.connect(t.hosts[0], other, used=False) for other in t.hosts[1:]]
-            if t.pattern is Pattern.ALLREDUCE
-            else []
-            for t in config.traffic
-        ]
-        specs = {switch: config.spec_of(switch) for switch in topology.switches}
-        registered = wiring.connections if config.registers else ()
-        self.placement = place_plain(topology, specs, registered, config.epoch)
-        programs = {switch: compile_spec(spec).program for switch, spec in specs.items()}
-        network = Network(
-            topology,
-            self.placement,
-            programs,
-            config.faults,
-            config.seed,
-            config.engine,
-            payload=config.mtu,
-        )
-        super().__init__(network, specs, config.timeout)
-        for switch, registers in self.placement.queues.items():
-            self.network.nodes[switch].keep_lengths(registers)
+        site = site or Site.of(config)
+        self.placement = site.placement
+        super().__init__(site.network, site.specs, config.timeout)
+        chance, ends, stars = site.wiring.chance, site.wiring.ends, site.wiring.stars
         self.network.reports_losses = config.recovery is Recovery.ORACLE
         values = np.random.default_rng(config.seed)
         pattern = chance.randbytes(2 * config.message)
@@ -139,7 +145,7 @@ class TrafficSimulation(Job[HostTask, TrafficResult]):
         self._sample_at = config.interval
         for number, made in enumerate(self.members):
             for rank in range(len(made.tasks)):
-                self.network.loop.at(chance.randrange(config.skew + 1), self._begin, (number, rank))
+                self.network.loop.at(config.start + chance.randrange(config.skew + 1), self._begin, (number, rank))
 
     @property
     @override
@@ -205,9 +211,12 @@ class TrafficSimulation(Job[HostTask, TrafficResult]):
         flow = next((f for f in made.flows if f.source is track.source), None)
         duration, throughput = self._duration(made), 0.0
         if flow is not None and flow.started is not None:
-            end = self.network.loop.now if flow.arrived_at is None else flow.arrived_at
+            endless, packets = self.config.endless, track.destination.responder.expected
+            end = self.network.loop.now if flow.arrived_at is None or endless else flow.arrived_at
             duration = max(NS, end - flow.started)
-            throughput = flow.size * 8 * SECOND / duration if flow.finished is not None and not flow.problem else 0.0
+            ended = endless or flow.finished is not None
+            size = packets * self.config.mtu if endless else flow.size
+            throughput = size * 8 * SECOND / duration if ended and not flow.problem else 0.0
         lost = self.network.lost_requests[track.source.peer.ip, track.source.peer.qp]
         return FlowResult(
             track.name, track.group, stats.sent, stats.resent, lost, stats.naks, stats.timeouts, stats.cnps,

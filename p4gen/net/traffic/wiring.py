@@ -21,6 +21,7 @@ from p4gen.host.transport.clock import Clock
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair, VerbsPair
 from p4gen.host.transport.verbs import Completion, Peer
+from p4gen.host.transport.wire import PRIORITY_SHIFT
 from p4gen.net.traffic.flow import Flow
 from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig
 from p4gen.plan.placement.placer import Names, switch_of
@@ -48,16 +49,26 @@ class Track:
 
 
 class Wiring:
-    """Makes connections, one after the other. ``connections`` are those that carry data, for the switches."""
+    """The connections of a run. ``connections`` are those that carry data, for the switches. QPs' numbers begin at
+    ``first_qp``."""
 
-    def __init__(self, config: TrafficConfig, names: Names, chance: random.Random) -> None:
+    def __init__(self, config: TrafficConfig, first_qp: int = FIRST_QP) -> None:
         self.connections: list[Placed] = []
-        self._config = config
-        self._names = names
-        self._chance = chance
+        self.chance = random.Random(f"{config.seed} hosts")  # noqa: S311 - a simulation, to be repeatable
+        self._config, self._first_qp = config, first_qp
+        self._names = Names.of(config.topology)
         self._qps: Counter[str] = Counter()
+        self.ends = [self._ends(traffic) for traffic in config.traffic]
+        """The connections of each group, by the numbers of their two hosts."""
+        self.stars = [
+            [self._connect(t.hosts[0], other, used=False) for other in t.hosts[1:]]
+            if t.pattern is Pattern.ALLREDUCE
+            else []
+            for t in config.traffic
+        ]
+        """Rank 0's connections with the others, for Barriers of a ring, by group."""
 
-    def ends(self, traffic: Traffic) -> dict[tuple[int, int], Ends]:
+    def _ends(self, traffic: Traffic) -> dict[tuple[int, int], Ends]:
         """The connections of a group, by the numbers of its two hosts. Data goes from the first to the second; over
         those of an AlltoAll both ways."""
         hosts, count = traffic.hosts, len(traffic.hosts)
@@ -69,12 +80,12 @@ class Wiring:
             case Pattern.ALLTOALL:
                 pairs = [(a, b) for a in range(count) for b in range(a + 1, count)]
         both = traffic.pattern is Pattern.ALLTOALL
-        return {(a, b): self.connect(hosts[a], hosts[b], both=both) for a, b in pairs}
+        return {(a, b): self._connect(hosts[a], hosts[b], both=both) for a, b in pairs}
 
-    def connect(self, a: str, b: str, *, both: bool = False, used: bool = True) -> Ends:
+    def _connect(self, a: str, b: str, *, both: bool = False, used: bool = True) -> Ends:
         """Make a connection. Data goes from ``a`` to ``b``, or with ``both`` both ways. Without ``used``, switches do
         not know it."""
-        qp = self._config.qp(self._chance.randrange(1 << 24))
+        qp = self._config.qp(self.chance.randrange(1 << 24))
         ends = [(a, self._qp(a), self._port()), (b, self._qp(b), self._port())]
         for (host, number, _), (far, far_number, far_port) in (ends, ends[::-1]) if both else (ends,):
             if used:
@@ -84,7 +95,7 @@ class Wiring:
                         self._endpoint(host, number),
                         self._endpoint(far, far_number),
                         far_port,
-                        ECN_ECT0 if self._config.dcqcn is not None else 0,
+                        self._config.priority << PRIORITY_SHIFT | (ECN_ECT0 if self._config.dcqcn is not None else 0),
                     )
                 )
         (_, qp_a, port_a), (_, qp_b, port_b) = ends
@@ -95,10 +106,10 @@ class Wiring:
 
     def _qp(self, host: str) -> int:
         self._qps[host] += 1
-        return FIRST_QP + self._qps[host] - 1
+        return self._first_qp + self._qps[host] - 1
 
     def _port(self) -> int:
-        return self._chance.choice(PORTS)
+        return self.chance.choice(PORTS)
 
     def _gateway(self, host: str) -> int:
         return self._names.mac[switch_of(self._config.topology, host)]
@@ -194,7 +205,13 @@ def members(
         flows: list[Flow] = []
         tracks = []
         for (a, b), (near, far) in ends.items():
-            flow = Flow(f"group {number} flow {len(flows)}", traffic.size, pattern, writes=config.writes)
+            name = f"group {number} flow {len(flows)}"
+            blocks = traffic.size // config.message if config.endless else 0
+            flow = Flow(name, traffic.size, pattern, blocks, writes=config.writes)
+            if config.endless:  # each message that arrives releases one more, so that few are posted
+                flow.next = flow
+                for _ in range(1 + config.window * config.mtu // config.message):
+                    flow.release()
             flow.source = nics[hosts[a]].create_pair(near.qp, near.peer, near.qp_config, flow.on_sent)
             flow.destination = nics[hosts[b]].create_pair(far.qp, far.peer, far.qp_config, flow.on_arrival)
             flows.append(flow)

@@ -45,33 +45,53 @@ def place_plain(
     Raises ``InputError`` with every reason why a program cannot serve its place.
     """
     names = Names.of(topology)
-    ends = _ends(topology, names, specs, connections, epoch)
+    problems = [
+        f"{switch} has {links} links; the program has {specs[switch].ports} ports"
+        for switch in topology.switches
+        if (links := len(topology.ports[switch])) > specs[switch].ports
+    ]
+    if problems:
+        raise InputError(*problems)
+    switches = {}
+    for switch, spec in specs.items():
+        shift, facet = hash_shift(topology, spec, switch), connection_entries(spec)
+        routed = routing(*routes(topology, names, switch, {}, spec.architecture, shift=shift))
+        switches[switch] = SwitchConfig(routed, (), facet.clone_sessions(spec) if facet else ())
+    gateway = {host: names.mac[switch_of(topology, host)] for host in topology.hosts}
+    architectures = {switch: specs[switch].architecture for switch in topology.switches}
+    placed = PlainPlacement(names.mac, names.ip, gateway, switches, architectures)
+    return connected(placed, topology, specs, connections, epoch)
+
+
+def connected(
+    placed: PlainPlacement,
+    topology: TopologySpec,
+    specs: Mapping[str, ProgramSpec],
+    connections: Sequence[Connection],
+    epoch: int = 1,
+) -> PlainPlacement:
+    """A placement whose switches know ``connections``, too.
+
+    Raises ``InputError`` with every reason why a program cannot serve its place.
+    """
+    ends = _ends(topology, Names.of(topology), specs, connections, epoch)
     switches: dict[str, SwitchConfig] = {}
     queues: dict[str, Mapping[str, int]] = {}
     problems: list[str] = []
-    for switch in topology.switches:
+    for switch, config in placed.switches.items():
         spec = specs[switch]
-        links = len(topology.ports[switch])
-        if links > spec.ports:
-            problems.append(f"{switch} has {links} links; the program has {spec.ports} ports")
-            continue
         facet = connection_entries(spec)
         try:
             known = facet.entries(spec, ends.get(switch, ())) if facet else ()
-            sessions = facet.clone_sessions(spec) if facet else ()
             if facet and spec.wants_queue_lengths:
                 queues[switch] = _queues(topology, switch, spec.architecture, facet.queue_registers(spec))
         except InputError as error:
             problems += [f"{switch}: {diagnostic.message}" for diagnostic in error.diagnostics]
             continue
-        shift = hash_shift(topology, spec, switch)
-        routed = routing(*routes(topology, names, switch, {}, spec.architecture, shift=shift))
-        switches[switch] = SwitchConfig((*known, *routed), (), sessions)
+        switches[switch] = replace(config, entries=(*known, *config.entries))
     if problems:
         raise InputError(*problems)
-    gateway = {host: names.mac[switch_of(topology, host)] for host in topology.hosts}
-    architectures = {switch: specs[switch].architecture for switch in topology.switches}
-    return PlainPlacement(names.mac, names.ip, gateway, switches, architectures, queues=queues, connections=ends)
+    return replace(placed, switches=switches, queues=queues, connections=ends)
 
 
 def _queues(topology: TopologySpec, switch: str, arch: Architecture, registers: Sequence[str]) -> Mapping[str, int]:
