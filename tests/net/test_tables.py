@@ -17,7 +17,7 @@ from p4gen.net.study import Axis, Point, StudyPoint, measure, to_csv
 from p4gen.net.world.faults import Faults, Impairment, Script
 from p4gen.papers.epic import studies
 from p4gen.papers.epic.spec import EpicSpec, Mode
-from p4gen.papers.epic.studies.sweep import assumptions, congested, points, table_points
+from p4gen.papers.epic.studies.sweep import CONGESTED, assumptions, beside_background, congested, points, table_points
 from p4gen.papers.epic.studies.tables import PAPER, REAL_NICS, Solution
 from p4gen.vocabulary.collective import Reliability
 from p4gen.vocabulary.message import Collective
@@ -30,6 +30,10 @@ BASE = SimConfig(
     seed=1,
     initial_psn=0xFFFFF0,
 )
+
+
+ROOMY = replace(BASE, program=BASE.program.model_copy(update={"ports": 8}))
+"""With a port for a host that is no rank."""
 
 
 def perform(points: Sequence[Point], seeds: int = 1) -> list[StudyPoint]:
@@ -53,7 +57,7 @@ def test_every_table_is_run_row_by_row_beside_the_papers_figures(number: int) ->
         assert run.paper == paper.rows[run.solution].get(run.value)
         assert (run.paper is None) == (run.solution in REAL_NICS)
         assert run.config.collective is paper.collective
-        assert paper.axis is not Axis.SIZE or run.config.size == run.value <= 4 << 20
+        assert paper.axis is not Axis.SIZE or run.config.size == run.value <= (64 << 20 if number == 35 else 4 << 20)
         losses = [i.loss for i in run.config.faults.impairments]
         lossy = {Axis.LOSS: [run.value / 100] if run.value else [], Axis.LINKS: [0.05] * int(run.value)}
         assert losses == lossy.get(paper.axis, [])
@@ -142,18 +146,26 @@ def test_congestion_notifications_keep_ranks_together() -> None:
     short = far.model_copy(
         update={"defaults": far.defaults.model_copy(update={"delay": 50_000}), "switch_latency": 50_000}
     )
-    rows = table(35, 8 << 10, base=replace(BASE, topology=short))
+    rows = table(35, 8 << 10, base=replace(ROOMY, topology=short))
     told, untold = rows[Solution.CNP][0], rows[Solution.NO_CNP][0]
     assert told.mean("cnps") > 0 == untold.mean("cnps")
     assert told.ours > 2 * untold.ours
     assert untold.mean("timeouts") > 0
 
 
-def test_one_link_is_congested() -> None:
+def test_background_traffic_takes_half_of_one_link() -> None:
     topology = congested(load_topology("star-4"))
-    rates = {link.name: topology.setting(link, "bandwidth") // 10**9 for link in topology.links}
-    assert rates == {"h0-s0": 100, "h1-s0": 200, "h2-s0": 200, "h3-s0": 200}
+    assert {topology.setting(link, "bandwidth") for link in topology.links} == {CONGESTED}
     assert topology.switch_latency == BASE.topology.switch_latency
+    assert topology.rank_hosts == ("h0", "h1", "h2", "h3")
+    (point,) = (point for point in table_points(35, ROOMY, (1 << 16,)) if point.solution is Solution.CNP)
+    result = beside_background(point.config)
+    assert result.ok
+    rates = {link.name: link.bytes * 8e12 / result.duration for link in result.links}
+    assert rates["other>s0"] == pytest.approx(CONGESTED / 2, rel=0.1)
+    assert rates["s0>other"] == pytest.approx(CONGESTED / 2, rel=0.1)
+    alone = simulate(point.config)
+    assert result.throughput < 0.8 * alone.throughput
 
 
 @pytest.mark.parametrize("collective", Collective)

@@ -10,7 +10,7 @@ from p4gen.net.collectives.config import SimConfig
 from p4gen.net.study import Axis, report
 from p4gen.papers.epic import studies
 from p4gen.papers.epic.studies.sweep import EPIC_PROGRAM, LARGEST, table_points
-from p4gen.papers.epic.studies.tables import LINKS, PAPER, RATES, K, M
+from p4gen.papers.epic.studies.tables import LINKS, PAPER, RATES, K, M, Solution
 from p4gen.vocabulary.topology import load_topology
 
 NETWORK: Final = "star-8"
@@ -22,7 +22,7 @@ QUICK: Final[Mapping[Axis, Sequence[float] | None]] = {
 WHOLE: Final[Mapping[Axis, Sequence[float] | None]] = {
     Axis.SIZE: None, Axis.LOSS: RATES, Axis.LINKS: LINKS, Axis.NOTHING: None,
 }  # fmt: skip
-"""The paper's values. Sizes above ``LARGEST`` are left out: they say what 4 MiB says, and take as much longer."""
+"""The paper's values. Sizes above ``LARGEST`` are left out where they say what 4 MiB says, and take as much longer."""
 _SMALL: Final = 256 * K
 """Bytes of a call at the scale ``quick``, where the size is not what is varied."""
 
@@ -38,9 +38,10 @@ def _perform(number: int, order: Order) -> Report:
 
 def _experiment(number: int) -> Experiment:
     lossy = PAPER[number].axis in (Axis.LOSS, Axis.LINKS)
+    sizes = "all sizes" if Solution.CNP in PAPER[number].rows else f"up to {LARGEST // M} MiB"
     return Experiment(
         {
-            "paper": f"up to {LARGEST // M} MiB: {'ten minutes' if lossy else 'half a minute'}",
+            "paper": f"{sizes}: {'ten minutes' if lossy else 'half a minute'}",
             "quick": f"three of the paper's values, {_SMALL // K} KiB" if lossy else "two of the paper's sizes",
         },
         lambda order: _perform(number, order),
