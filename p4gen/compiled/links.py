@@ -14,19 +14,20 @@ from p4gen.compiled.memory import ARRIVED, INBOX, NONE, WAITING, Ask, Event
 from p4gen.compiled.records import arrived_address, arrived_at, buffer_at, direction_at, length_at, switch_at
 from p4gen.host.transport.clock import SECOND, US
 from p4gen.host.transport.wire import MIN_FRAME, OVERHEAD
-from p4gen.rocev2.codes import ECN_CE, ETHERTYPE_IPV4
+from p4gen.rocev2.codes import ETHERTYPE_IPV4, ETHERTYPE_IPV6
 from p4gen.rocev2.layouts import ROCE
+from p4gen.rocev2.places import IPV4, IPV6
 
 _make_room, drop_first = heap(ARRIVED)
 _ETHER_TYPE, _CHECKSUM = (ROCE.bytes(name).start for name in ("ethernet.ether_type", "ipv4.checksum"))
-_ECN = ROCE.at("ipv4.ecn")
+_CE_OF_IPV4, _CE_OF_IPV6 = IPV4.ce, IPV6.ce
 _RECEIVE, _WAKE = int(Event.RECEIVE), int(Event.WAKE)
 _FATE, _LOST, _WATCH, _PROBLEM = int(Ask.FATE), int(Ask.LOST), int(Ask.WATCH), int(Ask.PROBLEM)
 _BIT: Final = SECOND
 _LEAST: Final = US
 """Bit/s times ps that make a bit; and a part of that, by which products of times and rates stay below 2^63."""
-_WORD: Final = _ECN & ~1
-"""The two bytes that begin with IPv4's version and end with ECN."""
+_WORD: Final = IPV4.ip
+"""The two bytes that begin with the IP header's version; ECN is in the second one."""
 
 
 @compiled
@@ -66,9 +67,11 @@ def mark(world: int, number: int, frame: int, backlog: int) -> None:
     direction = direction_at(world, number)
     start = address(world, frame)
     word = load32(start + _WORD) >> 16
-    if backlog <= direction.low or load32(start + _ETHER_TYPE) >> 16 != ETHERTYPE_IPV4:
+    kind = load32(start + _ETHER_TYPE) >> 16
+    if backlog <= direction.low or kind not in (ETHERTYPE_IPV4, ETHERTYPE_IPV6):
         return
-    if word & ECN_CE == 0 or word & ECN_CE == ECN_CE:
+    mark = _CE_OF_IPV4 if kind == ETHERTYPE_IPV4 else _CE_OF_IPV6
+    if word & mark == 0 or word & mark == mark:
         return
     if backlog < direction.high:
         drawn = uniform(direction.key, direction.drawn)
@@ -76,8 +79,10 @@ def mark(world: int, number: int, frame: int, backlog: int) -> None:
         if drawn >= direction.share * (backlog - direction.low) / (direction.high - direction.low):
             return
     direction.marked += 1
-    marked = word | ECN_CE
+    marked = word | mark
     store8(start + _WORD + 1, marked & 0xFF)
+    if kind != ETHERTYPE_IPV4:
+        return
     # The checksum is updated as in a router (RFC 1624, equation 3).
     total = (load32(start + _CHECKSUM) >> 16 ^ 0xFFFF) + (word ^ 0xFFFF) + marked
     total = (total & 0xFFFF) + (total >> 16)

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from p4gen.rocev2.layouts import ROCE
+from p4gen.rocev2.places import IPV4
 
 Records = npt.NDArray[Any]
 NONE: Final = -1
@@ -138,10 +138,11 @@ TOO_LONG, WAITING, FULL = 1, 2, 3
 """Positions in ``PROBLEMS``."""
 SLOT_OF_TEMPLATES: Final = 32
 """Templates of a pair, each in the place that its opcode and size give it."""
-HEAD: Final = ROCE.at("bth.ack_request")
+HEAD: Final = IPV4.word_at
 """Bytes of a frame before the word with the PSN."""
-KEY: Final = ROCE.at("bth.resv8a")
-"""Bytes of a frame before the BTH's resv8a: the same for all packets of a kind."""
+KEY: Final = IPV4.resv8a_at
+"""Bytes of a frame before the BTH's resv8a: the same for all packets of a kind. Of frames over IPv6, both have
+``shift`` bytes more, as has every place behind the IP header."""
 INBOX: Final = 1 << 16
 """Packets that may wait at a switch."""
 PRIORITIES: Final = 8
@@ -206,14 +207,16 @@ SWITCH: Final = record(
 LEFT: Final = record("host", "frame")
 """A frame that has left a host whose frames are collected."""
 HOST: Final = record(
-    "direction", "mac", "ip", "free_at", "pump_at", "checks_icrc", "turn", "last_turn", "turns", "answering",
-    "last_answering", "held",
+    "direction", "mac", "ip", "ip_rest", "shift", "free_at", "pump_at", "checks_icrc", "turn", "last_turn", "turns",
+    "answering", "last_answering", "held",
 )  # fmt: skip
-"""``held`` has a bit for each priority of which a packet of the host waits for its line: none of its pairs may send."""
+"""``ip`` and ``ip_rest``, here and of a pair's peer: an IPv4 address as a number, or the halves of an IPv6 address as
+they are in memory. ``shift`` is that of the frames (``p4gen.rocev2.places``). ``held`` has a bit for each priority of
+which a packet of the host waits for its line: none of its pairs may send."""
 PAIR: Final = record(
-    "cell", "host", "number", "peer_ip", "mtu", "recovery", "most", "ack_every", "least_timeout", "retry_count",
-    "rnr_retry", "rnr_syndrome", "selective", "max_rd_atomic", "first_psn", "received_psn", "priority", "broken",
-    "in_turn",
+    "cell", "host", "number", "peer_ip", "peer_ip_rest", "shift", "mtu", "recovery", "most", "ack_every",
+    "least_timeout", "retry_count", "rnr_retry", "rnr_syndrome", "selective", "max_rd_atomic", "first_psn",
+    "received_psn", "priority", "broken", "in_turn",
     "next_turn", "listed", "next_answering",
     # the requester
     "una", "next", "high", "end", "oldest", "newest", "current", "again", "last_again", "flags", "mask", "went_back",
@@ -259,14 +262,14 @@ TRIPS: Final = record(
 POOL: Final = record("free", "used", "base", "size", "room")
 """The first free record and how many were ever used; the address of the array, bytes of a record, how many there can
 be."""
-TEMPLATE: Final = np.dtype([("key", np.int64), ("crc", np.int64), ("start", np.uint8, 56)])
+TEMPLATE: Final = np.dtype([("key", np.int64), ("crc", np.int64), ("start", np.uint8, 72)])
 NUMBER: Final = np.dtype([("value", np.int64)])
 SHORT: Final = np.dtype([("value", np.int32)])
 BYTE: Final = np.dtype([("value", np.uint8)])
 CELL: Final = record("key", "value")
 """A place in the table of queue pairs: the key, the host and the pair's number; the number of the pair's record. Both
 are counted from 1."""
-KNOWN: Final = np.dtype([("valid", np.int64), ("crc", np.int64), ("length", np.int64), ("start", np.uint8, 48)])
+KNOWN: Final = np.dtype([("valid", np.int64), ("crc", np.int64), ("length", np.int64), ("start", np.uint8, 72)])
 
 
 def column_at(record: np.dtype[Any], name: str) -> int:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from p4gen.compiled.cached import compiled
 from p4gen.compiled.events import at
 from p4gen.compiled.frames import address, ask, give
 from p4gen.compiled.links import transmit
-from p4gen.compiled.machine import copy, crc_from, load32, load64, store8
+from p4gen.compiled.machine import copy, crc_from, load32, load64, store64
 from p4gen.compiled.memory import FULL, HEAD, KEY, KNOWN, MANY, NEVER, NONE, SLOT_OF_TEMPLATES, Ask, Event, column_at
-from p4gen.compiled.pairs import ICRC_SIZE, MASK, be_listed, kick, notify_congestion, take_answer, take_turn
+from p4gen.compiled.pairs import BODY_AT, MASK, be_listed, kick, notify_congestion, take_answer, take_turn
 from p4gen.compiled.pausing import append, waiting_priorities
 from p4gen.compiled.records import (
     cell_at,
@@ -25,41 +28,42 @@ from p4gen.compiled.records import (
 )
 from p4gen.compiled.requester import on_ack, on_cnp, on_response, ready, send
 from p4gen.compiled.responder import on_request
-from p4gen.host.transport.wire import ACK_REQUEST, ANSWER_SIZE, BODY_AT, CRC_OF_ONES, RESIDUE
-from p4gen.rocev2.codes import ECN_CE, ETHERTYPE_IPV4, PROTOCOL_UDP, ROCE_UDP_PORT
+from p4gen.host.transport.wire import ACK_REQUEST, CRC_OF_ONES, RESIDUE
+from p4gen.rocev2.codes import ETHERTYPE_IPV4, ETHERTYPE_IPV6, PROTOCOL_UDP, ROCE_UDP_PORT
 from p4gen.rocev2.layouts import ROCE
 from p4gen.rocev2.opcodes import Opcode, is_response
+from p4gen.rocev2.places import IPV4, IPV6, Places
 
 _PUMP = int(Event.PUMP)
 _REFUSED, _TRANSMIT, _PROBLEM = int(Ask.REFUSED), int(Ask.TRANSMIT), int(Ask.PROBLEM)
 _ACKNOWLEDGE, _CNP = int(Opcode.ACKNOWLEDGE), int(Opcode.CNP)
 _ANSWERS = (_ACKNOWLEDGE, _CNP, *(int(opcode) for opcode in Opcode if is_response(opcode)))
 """Opcodes of packets that are for the sending half of a queue pair."""
-_PLAIN = 0x45
+_IP, _UDP, _LEAST, _ANSWER_SIZE = IPV4.ip, IPV4.udp, IPV4.shortest, IPV4.answer
+_ETHER_TYPE = ROCE.bytes("ethernet.ether_type").start
+_ECN, _CE_OF_IPV4, _CE_OF_IPV6 = IPV4.ecn_at, IPV4.ce, IPV6.ce
+_LENGTH_OF_IPV4, _LENGTH_OF_IPV6 = IPV4.length.start, IPV6.length.start
+_PROTOCOL_OF_IPV4, _PROTOCOL_OF_IPV6 = IPV4.protocol_at, IPV6.protocol_at
+_SOURCE_OF_IPV4, _SOURCE_OF_IPV6 = IPV4.src_addr.start, IPV6.src_addr.start
+_DESTINATION_OF_IPV4, _DESTINATION_OF_IPV6 = IPV4.dst_addr.start, IPV6.dst_addr.start
+_PLAIN = IPV4.first[1]
 """The first byte of an IPv4 header without options."""
-_ONES = 0xFF
-_IP, _UDP = ROCE.start("ipv4"), ROCE.start("udp")
-_ETHER_TYPE, _TOTAL_LENGTH, _TTL, _PROTOCOL, _IP_CHECKSUM, _SOURCE, _DESTINATION = (
-    ROCE.bytes(name).start
-    for name in (
-        "ethernet.ether_type", "ipv4.total_length", "ipv4.ttl", "ipv4.protocol", "ipv4.checksum", "ipv4.src_addr",
-        "ipv4.dst_addr",
-    )
-)  # fmt: skip
-_PORT, _UDP_LENGTH, _UDP_CHECKSUM, _OPCODE = (
-    ROCE.bytes(name).start for name in ("udp.dst_port", "udp.length", "udp.checksum", "bth.opcode")
-)
-_TOS = ROCE.at("ipv4.ecn")
+_PORT, _UDP_LENGTH, _OPCODE = IPV4.udp_port.start, IPV4.udp_length.start, IPV4.opcode_at
+_WORD = 8
 _PARTITION = KEY - 2
 """The partition key ends before resv8a."""
-_HEADER = _UDP - _IP
 _VERSION = 0xF << 16
 _KEY_OF_PARTITION = 0x7FFF
 """The bits of a word that begins with the opcode, and of the partition key."""
-_VARIANT = tuple(at - _IP for at in (
-    _TOS, _TTL, _IP_CHECKSUM, _IP_CHECKSUM + 1, _UDP_CHECKSUM, _UDP_CHECKSUM + 1, KEY,
-))  # fmt: skip
-"""Bytes that count as ones in an ICRC, from the IPv4 header on."""
+
+
+def _variant(places: Places) -> npt.NDArray[np.int64]:
+    """The bits from the IP header to resv8a that count as ones in an ICRC, in words as they are in memory."""
+    bits = places.variant[places.ip : places.resv8a_at + 1]
+    return np.frombuffer(bits.ljust(-(-len(bits) // _WORD) * _WORD, b"\0"), np.int64)
+
+
+_VARIANT_OF_IPV4, _VARIANT_OF_IPV6 = _variant(IPV4), _variant(IPV6)
 _START = column_at(KNOWN, "start")
 _SCRAMBLE = 0x9E3779B1
 
@@ -188,9 +192,10 @@ def place_of(world: int, host: int, number: int) -> int:
 @compiled
 def receive(world: int, host: int, frame: int) -> None:
     """Receive a frame. Python reads whatever is not a valid packet of a working queue pair."""
-    start, size = address(world, frame), length_at(world, frame).value
+    shift = host_at(world, host).shift
+    start, size = address(world, frame) + shift, length_at(world, frame).value - shift
     number = NONE
-    if size >= BODY_AT + ICRC_SIZE:
+    if size >= _LEAST:
         number = cell_at(world, place_of(world, host, load32(start + KEY) & MASK)).value - 1
     if number == NONE or pair_at(world, number).broken or not _valid(world, number, frame):
         ask(world, _REFUSED, host, frame, 0)
@@ -198,7 +203,8 @@ def receive(world: int, host: int, frame: int) -> None:
         return
     word = load32(start + HEAD)
     opcode = load32(start + _OPCODE) >> 24
-    if load32(start + _TOS) >> 24 & ECN_CE == ECN_CE:
+    mark = _CE_OF_IPV6 if shift else _CE_OF_IPV4
+    if load32(start - shift + _ECN) >> 24 & mark == mark:
         notify_congestion(world, number)
     if opcode not in _ANSWERS:
         on_request(world, number, opcode, word & MASK, word >= ACK_REQUEST, frame)
@@ -208,7 +214,7 @@ def receive(world: int, host: int, frame: int) -> None:
     elif opcode != _ACKNOWLEDGE:
         on_response(world, number, opcode, word & MASK, frame)
         kick(world, number)
-    elif size == ANSWER_SIZE:
+    elif size == _ANSWER_SIZE:
         aeth = load32(start + BODY_AT)
         on_ack(world, number, word & MASK, aeth >> 24, aeth & MASK)
         kick(world, number)
@@ -223,60 +229,84 @@ def _valid(world: int, number: int, frame: int) -> bool:
     pair = pair_at(world, number)
     host = host_at(world, pair.host)
     start, size = address(world, frame), length_at(world, frame).value
-    opcode = load32(start + _OPCODE) >> 24
+    opcode = load32(start + pair.shift + _OPCODE) >> 24
     place = number * SLOT_OF_TEMPLATES + (opcode & (SLOT_OF_TEMPLATES - 1))
     known = known_at(world, place)
     begins = known_address(world, place) + _START
-    if not (known.valid and _same(begins, start)):
+    key = KEY + pair.shift
+    if not (known.valid and _same(begins, start, key)):
         if not _begins_well(host, pair, start):
             return False
         known.valid = True
-        known.crc = _crc_of_start(world, start, begins)
-        known.length = _IP + (load32(start + _TOTAL_LENGTH) >> 16)
-        copy(begins, start, KEY)
+        known.crc = _crc_of_start(world, start, begins, pair.shift)
+        known.length = _UDP + pair.shift + (load32(start + pair.shift + _UDP_LENGTH) >> 16)
+        copy(begins, start, key)
     if size != known.length:
         return False
-    return not host.checks_icrc or crc_from(every(world).crc, known.crc, start + KEY + 1, size - KEY - 1) == RESIDUE
+    return not host.checks_icrc or crc_from(every(world).crc, known.crc, start + key + 1, size - key - 1) == RESIDUE
 
 
 @compiled
-def _same(one: int, two: int) -> bool:
+def _same(one: int, two: int, size: int) -> bool:
     """Whether two frames begin with the same bytes."""
-    for i in range(0, KEY - 8, 8):
+    for i in range(0, size - _WORD, _WORD):
         if load64(one + i) != load64(two + i):
             return False
-    return load64(one + KEY - 8) == load64(two + KEY - 8)
+    return load64(one + size - _WORD) == load64(two + size - _WORD)
 
 
 @compiled
 def _begins_well(host: Any, pair: Any, start: int) -> bool:
     """Whether the first bytes of a frame are as in ``p4gen.host.transport.wire.Reader``, from the pair's peer."""
-    total = load32(start + _TOTAL_LENGTH) >> 16
-    sums = 0
-    for i in range(_IP, _UDP, 2):
-        sums += load32(start + i) >> 16
-    sums = (sums & 0xFFFF) + (sums >> 16)
+    told = _told_by_ipv6(host, pair, start) if pair.shift else _told_by_ipv4(host, pair, start)
+    roce = start + pair.shift
     return (
         (load32(start) << 16 | load32(start + 4) >> 16) == host.mac
-        and load32(start + _ETHER_TYPE) >> 16 == ETHERTYPE_IPV4
-        and load32(start + _IP) >> 24 == _PLAIN
-        and load32(start + _PROTOCOL) >> 24 == PROTOCOL_UDP
-        and (sums & 0xFFFF) + (sums >> 16) == 0xFFFF
-        and load32(start + _PORT) >> 16 == ROCE_UDP_PORT
-        and load32(start + _DESTINATION) == host.ip
-        and load32(start + _SOURCE) == pair.peer_ip
-        and total == (load32(start + _UDP_LENGTH) >> 16) + _HEADER
-        and _IP + total >= BODY_AT + ICRC_SIZE
-        and load32(start + _OPCODE) & _VERSION == 0
-        and load32(start + _PARTITION) >> 16 & _KEY_OF_PARTITION == _KEY_OF_PARTITION
+        and load32(roce + _PORT) >> 16 == ROCE_UDP_PORT
+        and load32(roce + _UDP_LENGTH) >> 16 == told
+        and _UDP + told >= _LEAST
+        and load32(roce + _OPCODE) & _VERSION == 0
+        and load32(roce + _PARTITION) >> 16 & _KEY_OF_PARTITION == _KEY_OF_PARTITION
     )
 
 
 @compiled
-def _crc_of_start(world: int, start: int, room: int) -> int:
-    """The invariant CRC up to the BTH's resv8a, with variant fields as ones, made in a room of 48 bytes."""
-    size = KEY - _IP
-    copy(room, start + _IP, size)
-    for variant in _VARIANT:
-        store8(room + variant, _ONES)
-    return crc_from(every(world).crc, CRC_OF_ONES, room, size + 1)
+def _told_by_ipv4(host: Any, pair: Any, start: int) -> int:
+    """Bytes from UDP on, as the header of an IPv4 packet from the peer has them; ``NONE`` for another one."""
+    sums = 0
+    for i in range(_IP, _UDP, 2):
+        sums += load32(start + i) >> 16
+    sums = (sums & 0xFFFF) + (sums >> 16)
+    right = (
+        load32(start + _ETHER_TYPE) >> 16 == ETHERTYPE_IPV4
+        and load32(start + _IP) >> 24 == _PLAIN
+        and load32(start + _PROTOCOL_OF_IPV4) >> 24 == PROTOCOL_UDP
+        and (sums & 0xFFFF) + (sums >> 16) == 0xFFFF
+        and load32(start + _DESTINATION_OF_IPV4) == host.ip
+        and load32(start + _SOURCE_OF_IPV4) == pair.peer_ip
+    )
+    return (load32(start + _LENGTH_OF_IPV4) >> 16) - (_UDP - _IP) if right else NONE
+
+
+@compiled
+def _told_by_ipv6(host: Any, pair: Any, start: int) -> int:
+    """The same of an IPv6 packet."""
+    right = (
+        load32(start + _ETHER_TYPE) >> 16 == ETHERTYPE_IPV6
+        and load32(start + _IP) >> 28 == 6
+        and load32(start + _PROTOCOL_OF_IPV6) >> 24 == PROTOCOL_UDP
+        and load64(start + _DESTINATION_OF_IPV6) == host.ip
+        and load64(start + _DESTINATION_OF_IPV6 + _WORD) == host.ip_rest
+        and load64(start + _SOURCE_OF_IPV6) == pair.peer_ip
+        and load64(start + _SOURCE_OF_IPV6 + _WORD) == pair.peer_ip_rest
+    )
+    return load32(start + _LENGTH_OF_IPV6) >> 16 if right else NONE
+
+
+@compiled
+def _crc_of_start(world: int, start: int, room: int, shift: int) -> int:
+    """The invariant CRC up to the BTH's resv8a, with variant fields as ones, made in the room of a known start."""
+    variant = _VARIANT_OF_IPV6 if shift else _VARIANT_OF_IPV4
+    for i in range(len(variant)):
+        store64(room + i * _WORD, load64(start + _IP + i * _WORD) | variant[i])
+    return crc_from(every(world).crc, CRC_OF_ONES, room, KEY + shift + 1 - _IP)

@@ -11,13 +11,16 @@ from p4gen.compiled.machine import copy, crc_from, store32, store_little
 from p4gen.compiled.memory import HEAD, NONE, SLOT_OF_TEMPLATES, TEMPLATE, Ask, Event, Pool, column_at
 from p4gen.compiled.pools import give_record, take_record
 from p4gen.compiled.records import answer_at, every, host_at, length_at, pair_at, template_address, template_at
-from p4gen.host.transport.wire import ACK_REQUEST, BODY_AT
+from p4gen.host.transport.wire import ACK_REQUEST
 from p4gen.rocev2.layouts import ICRC
 from p4gen.rocev2.opcodes import Ack, Opcode
+from p4gen.rocev2.places import IPV4
 
 MASK: Final = (1 << 24) - 1
 HALF: Final = 1 << 23
 ICRC_SIZE: Final = ICRC.size
+BODY_AT: Final = IPV4.body
+"""Bytes of a frame before what follows the BTH; over IPv6 ``shift`` more."""
 ACK: Final = Ack().syndrome
 _PUMP = int(Event.PUMP)
 _TEMPLATE, _ANSWER, _CNP = int(Ask.TEMPLATE), int(Ask.ANSWER), int(Ask.CNP)
@@ -166,8 +169,8 @@ def take_answer(world: int, number: int) -> int:
         pair.listed = False
         return NONE
     frame, crc = begin(world, number, _ACKNOWLEDGE, psn, False, False, _AETH)
-    store32(address(world, frame) + BODY_AT, syndrome << 24 | (pair.msn if msn == NONE else msn))
-    seal(world, frame, crc)
+    store32(address(world, frame) + BODY_AT + pair.shift, syndrome << 24 | (pair.msn if msn == NONE else msn))
+    seal(world, number, frame, crc)
     return frame
 
 
@@ -180,16 +183,18 @@ def begin(world: int, number: int, opcode: int, psn: int, asks: bool, solicited:
     template = template_at(world, place)
     if template.key != key:
         ask(world, _TEMPLATE, number, opcode, 2 * size + solicited)
-    frame = take(world, BODY_AT + size + ICRC_SIZE)
+    shift = pair_at(world, number).shift
+    frame = take(world, BODY_AT + shift + size + ICRC_SIZE)
     start = address(world, frame)
-    copy(start, template_address(world, place) + _START, HEAD)
-    store32(start + HEAD, psn | ACK_REQUEST if asks else psn)
+    copy(start, template_address(world, place) + _START, HEAD + shift)
+    store32(start + HEAD + shift, psn | ACK_REQUEST if asks else psn)
     return frame, template.crc
 
 
 @compiled
-def seal(world: int, frame: int, crc: int) -> None:
+def seal(world: int, number: int, frame: int, crc: int) -> None:
     """Append the ICRC to a frame; ``crc`` is that of its start."""
-    start = address(world, frame) + HEAD
-    size = length_at(world, frame).value - HEAD - ICRC_SIZE
+    head = HEAD + pair_at(world, number).shift
+    start = address(world, frame) + head
+    size = length_at(world, frame).value - head - ICRC_SIZE
     store_little(start + size, crc_from(every(world).crc, crc, start, size))

@@ -31,8 +31,9 @@ from p4gen.compiled.records import (
 )
 from p4gen.host.transport.clock import SECOND
 from p4gen.host.transport.wire import MIN_FRAME, OVERHEAD, PRIORITY_SHIFT
-from p4gen.rocev2.codes import ETHERTYPE_IPV4
+from p4gen.rocev2.codes import ETHERTYPE_IPV4, ETHERTYPE_IPV6
 from p4gen.rocev2.layouts import ROCE
+from p4gen.rocev2.places import IPV6
 
 PAUSE_BITS: Final = 8 * (MIN_FRAME + OVERHEAD)
 """A pause frame on the wire."""
@@ -43,13 +44,17 @@ _NEW, _HELD, _REFUSED = 0, 1, 2
 """States of a charge."""
 _ETHER_TYPE, _TOS = ROCE.bytes("ethernet.ether_type").start, ROCE.at("ipv4.ecn")
 _SHIFT: Final = 24 + PRIORITY_SHIFT
+_VERSION_BITS: Final = 4
 
 
 @compiled
 def priority_of(world: int, frame: int) -> int:
-    """The priority of a frame; 0 if it is not IPv4."""
+    """The priority of a frame; 0 if it is not IP."""
     start = address(world, frame)
-    return load32(start + _TOS) >> _SHIFT if load32(start + _ETHER_TYPE) >> 16 == ETHERTYPE_IPV4 else 0
+    ether_type = load32(start + _ETHER_TYPE) >> 16
+    if ether_type == ETHERTYPE_IPV4:
+        return load32(start + _TOS) >> _SHIFT
+    return load32(start + IPV6.ip) >> _SHIFT - _VERSION_BITS & PRIORITIES - 1 if ether_type == ETHERTYPE_IPV6 else 0
 
 
 # --- the memory of switches ---

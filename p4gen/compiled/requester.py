@@ -18,7 +18,7 @@ from p4gen.compiled.lists import add, drop_before, holds
 from p4gen.compiled.machine import copy, load32, store32, store64, store64_network
 from p4gen.compiled.memory import NONE, PAIR, Ask, Event, Pool, column_at
 from p4gen.compiled.missing import SELECTIVE, SEQUENCE, await_rest, misses
-from p4gen.compiled.pairs import HALF, ICRC_SIZE, MASK, begin, kick, seal
+from p4gen.compiled.pairs import BODY_AT, HALF, ICRC_SIZE, MASK, begin, kick, seal
 from p4gen.compiled.pools import give_record
 from p4gen.compiled.rates import on_cnp as cut_rate
 from p4gen.compiled.rates import on_nack, pace
@@ -37,7 +37,7 @@ from p4gen.compiled.resending import find, forget_again, outstanding, resend, re
 from p4gen.compiled.roundtrips import acknowledged, expired
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery, Status
-from p4gen.host.transport.wire import BODY_AT, OVERHEAD
+from p4gen.host.transport.wire import OVERHEAD
 from p4gen.rocev2.headers import AETH, RETH, AtomicETH, ImmDt
 from p4gen.rocev2.opcodes import FIRST_NAK, Nak, NakCode, Opcode, RnrNak, decode_syndrome
 
@@ -179,7 +179,7 @@ def _frame(world: int, number: int, place: int, seq: int, again: bool) -> int:
     solicited = last and message.solicited != 0
     psn = (pair.first_psn + seq) & MASK
     frame, crc = begin(world, number, opcode, psn, asks, solicited, head + size)
-    body = address(world, frame) + BODY_AT
+    body = address(world, frame) + BODY_AT + pair.shift
     if writes and index == 0:
         store64_network(body, message.remote)
         store32(body + 8, message.rkey)
@@ -190,7 +190,7 @@ def _frame(world: int, number: int, place: int, seq: int, again: bool) -> int:
         body += _IMMEDIATE
     if size > 0:
         copy_elements(body, message.data + start, size, message.width)
-    seal(world, frame, crc)
+    seal(world, number, frame, crc)
     return frame
 
 
@@ -201,7 +201,7 @@ def _request(world: int, number: int, place: int, seq: int) -> int:
     reads = message.operation == _READ
     psn = (pair.first_psn + seq) & MASK
     frame, crc = begin(world, number, message.operation, psn, True, False, _RETH if reads else _ATOMIC)
-    body = address(world, frame) + BODY_AT
+    body = address(world, frame) + BODY_AT + pair.shift
     start = (seq - message.first) * pair.mtu if reads else 0
     store64_network(body, message.remote + start)
     store32(body + 8, 0 if message.rkey == NONE else message.rkey)
@@ -210,7 +210,7 @@ def _request(world: int, number: int, place: int, seq: int) -> int:
     else:
         store64_network(body + 12, message.swap_or_add)
         store64_network(body + 20, message.compare)
-    seal(world, frame, crc)
+    seal(world, number, frame, crc)
     return frame
 
 
@@ -270,7 +270,7 @@ def on_response(world: int, number: int, opcode: int, psn: int, frame: int) -> N
     if pair.una != seq or pair.broken:
         return
     start = (seq - message.first) * pair.mtu
-    body = BODY_AT + (0 if opcode == _READ_RESPONSE_MIDDLE else _AETH)
+    body = BODY_AT + pair.shift + (0 if opcode == _READ_RESPONSE_MIDDLE else _AETH)
     size = max(0, length_at(world, frame).value - body - ICRC_SIZE)
     if size != min(pair.mtu, message.length - start):
         ask(world, _FAIL, number, _BAD_RESPONSE, 0)

@@ -13,12 +13,11 @@ from p4gen.compiled.frames import address, ask, give
 from p4gen.compiled.machine import load32
 from p4gen.compiled.memory import NONE, Ask, Pool
 from p4gen.compiled.missing import ask_ahead, ask_for_oldest, send_nak
-from p4gen.compiled.pairs import HALF, ICRC_SIZE, MASK, acknowledge, answer
+from p4gen.compiled.pairs import BODY_AT, HALF, ICRC_SIZE, MASK, acknowledge, answer
 from p4gen.compiled.pools import give_record, take_record
 from p4gen.compiled.records import kept_at, length_at, pair_at, receive_at
 from p4gen.compiled.requester import RECOVERIES, STATUSES
 from p4gen.host.transport.verbs import Recovery, Status
-from p4gen.host.transport.wire import BODY_AT
 from p4gen.rocev2.headers import RETH, ImmDt
 from p4gen.rocev2.opcodes import (
     Nak,
@@ -182,6 +181,7 @@ def _accept(world: int, number: int, opcode: int, frame: int) -> bool:
     # A first packet is valid only between messages; the others continue the same kind of message.
     if body == NONE:
         return _execute(world, number, opcode, frame)
+    body += pair.shift
     if starts != (pair.inside == NONE) or pair.inside not in (NONE, is_send):
         return _refuse(world, number, _INVALID)
     size = length_at(world, frame).value - body - ICRC_SIZE
@@ -200,7 +200,7 @@ def _accept(world: int, number: int, opcode: int, frame: int) -> bool:
             if room < 0:
                 return _refuse(world, number, -room)
             pair.room = room
-            pair.size = load32(address(world, frame) + BODY_AT + 12)
+            pair.size = load32(address(world, frame) + BODY_AT + pair.shift + 12)
             pair.width = 1
     if ends and immediate and not pair.has_receive and not _take_receive(world, number):
         return False

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from p4gen.host.compiled.hosts import CompiledHosts
 from p4gen.host.transport.clock import US
+from p4gen.rocev2.places import places_for
 
 PS_PER_BYTE = 80
 
@@ -25,11 +26,12 @@ class Trouble:
 class Fabric:
     """``size`` NICs around a switch; every way from NIC to NIC takes 2 us. ``frames`` keeps what was sent."""
 
-    def __init__(self, size: int, trouble: Trouble | None = None, seed: int = 0) -> None:
+    def __init__(self, size: int, trouble: Trouble | None = None, seed: int = 0, first_ip: int = 0x0A00_0001) -> None:
         self.hosts = CompiledHosts(2048, size)
         self.loop = self.hosts.loop
-        self.nics = [self.hosts.add(0x0200_0000_0001 + r, 0x0A00_0001 + r) for r in range(size)]
+        self.nics = [self.hosts.add(0x0200_0000_0001 + r, first_ip + r) for r in range(size)]
         self.frames: list[bytes] = []
+        self._places = places_for(first_ip)
         self._by_ip = {nic.ip: nic for nic in self.nics}
         self._trouble = trouble or Trouble()
         self._chance = random.Random(seed)
@@ -47,7 +49,7 @@ class Fabric:
             arrival = end + 2 * US + (chance.randrange(5 * US) if chance.random() < trouble.delay else 0)
             what = bytearray(frame)
             if chance.random() < trouble.corrupt:
-                what[chance.randrange(42, len(what))] ^= 1 << chance.randrange(8)
-            target = self._by_ip[int.from_bytes(frame[30:34])]
+                what[chance.randrange(self._places.bth, len(what))] ^= 1 << chance.randrange(8)
+            target = self._by_ip[int.from_bytes(frame[self._places.dst_addr])]
             self.loop.at(arrival, target.receive, bytes(what))
         return end

@@ -12,6 +12,7 @@ from p4gen.host.transport.clock import US
 from p4gen.host.transport.memory import ProtectionDomain
 from p4gen.host.transport.verbs import Completion, Operation, Peer, QpConfig, Recovery, Resumption, SendWr, Status
 from p4gen.net.world.freezing import freeze, restore
+from p4gen.rocev2.headers import ip_from
 
 from .bench import FIRST_PSN, MTU, Bench
 from .fabric import Fabric, Trouble
@@ -221,12 +222,13 @@ def test_what_a_read_lacks_is_state(recovery: Recovery) -> None:
         bench.hosts.restored()
 
 
+@pytest.mark.parametrize("ip", ["10.0.0.1", "fd00::1"])
 @pytest.mark.parametrize("resumption", list(Resumption))
 @pytest.mark.parametrize("recovery", [Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT])
-def test_a_lossy_network(recovery: Recovery, resumption: Resumption, seed: int) -> None:
+def test_a_lossy_network(recovery: Recovery, resumption: Resumption, ip: str, seed: int) -> None:
     """READs bring what is there, and each of many additions is made once, whatever is lost, repeated or overtaken."""
     chance = random.Random(seed)
-    fabric = Fabric(2, Trouble(loss=0.05, duplicate=0.05, corrupt=0.02), seed)
+    fabric = Fabric(2, Trouble(loss=0.05, duplicate=0.05, corrupt=0.02), seed, ip_from(ip))
     config = QpConfig(mtu=256, timeout_ps=30 * US, retry_count=None, recovery=recovery, resumption=resumption)
     near, far = fabric.nics
     done: list[Completion] = []

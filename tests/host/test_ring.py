@@ -16,6 +16,7 @@ from p4gen.host.collectives.plan import Connection
 from p4gen.host.collectives.ring import Ring, RingConfig
 from p4gen.host.transport.clock import MS, SECOND, US
 from p4gen.host.transport.verbs import Peer, QpConfig, Recovery, Status
+from p4gen.rocev2.headers import ip_from
 from p4gen.vocabulary import Op, Overflow
 from p4gen.vocabulary.message import Collective
 
@@ -110,6 +111,7 @@ def check(invocation: Invocation, expected: Array | None) -> None:
     delay=st.sampled_from([0.0, 0.3]),
     corrupt=st.sampled_from([0.0, 0.05]),
     skew=st.sampled_from([0, 40 * US]),
+    ip=st.sampled_from([ip_from("10.0.0.1"), ip_from("fd00::1")]),
 )
 def test_collectives_are_numpys(
     plan: list[tuple[Collective, int, int, Op]],
@@ -121,9 +123,10 @@ def test_collectives_are_numpys(
     delay: float,
     corrupt: float,
     skew: int,
+    ip: int,
 ) -> None:
     note(f"seed {seed}")
-    fabric = Fabric(size, Trouble(loss, duplicate, delay, corrupt), seed)
+    fabric = Fabric(size, Trouble(loss, duplicate, delay, corrupt), seed, ip)
     rings = make(fabric, recovery)
     draw = np.random.default_rng(seed)
     data: list[list[Array]] = []

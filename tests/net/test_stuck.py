@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from p4gen.host.transport.wire import DEST_QP, PSN
 from p4gen.net.collectives.state import connection_state
 from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig
 from p4gen.net.traffic.traffic_simulation import TrafficSimulation
@@ -17,6 +16,7 @@ from p4gen.net.world.faults import DirectionFaults, Fate
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.papers.themis.spec import Evidence, Spread, ThemisSpec
 from p4gen.papers.themis.state import queued
+from p4gen.rocev2.places import IPV4
 from p4gen.vocabulary.topology import load_topology
 
 PACKETS = 24
@@ -36,7 +36,7 @@ def simulation(program: ThemisSpec | EpicSpec = QUEUE, *, lost: int, place: str 
 
     class Losing(DirectionFaults):
         def fate(self, frame: bytes, now: int) -> Fate:
-            lost = int.from_bytes(frame[PSN]) == psn and int.from_bytes(frame[DEST_QP]) == qp
+            lost = int.from_bytes(frame[IPV4.psn]) == psn and int.from_bytes(frame[IPV4.dest_qp]) == qp
             return Fate((), "test") if lost else super().fate(frame, now)
 
     direction.faults = Losing(random.Random(1), (), (), (), made.network.kinds)

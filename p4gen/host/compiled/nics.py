@@ -10,13 +10,14 @@ from typing import ClassVar, Final
 from p4gen.compiled import nics
 from p4gen.compiled.memory import COLLECTED, NONE, PAIRS
 from p4gen.host.compiled.pairs import CompiledPair
-from p4gen.host.compiled.records import Frames
+from p4gen.host.compiled.records import Frames, address_words
 from p4gen.host.transport.clock import Clock
 from p4gen.host.transport.memory import ProtectionDomain
 from p4gen.host.transport.nic import Line
 from p4gen.host.transport.rc import VerbsPair
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig
-from p4gen.host.transport.wire import DEST_QP, DST_ADDR, Reader
+from p4gen.host.transport.wire import Reader
+from p4gen.rocev2.places import places_for
 
 _FIRST_OWN: Final = 0x800000
 """Queue pair numbers from here on are the hosts' own: managers count theirs from below."""
@@ -36,11 +37,13 @@ class CompiledNic:
         self.mac, self.ip, self.clock = mac, ip, clock
         self.domain = ProtectionDomain()
         self.pairs: dict[int, CompiledPair] = {}
-        self._reader = Reader(mac, ip)
+        self._reader, self._places = Reader(mac, ip), places_for(ip)
         self.frames, self.number = frames, number
         self._all = pairs
         row = self._row = frames.world.hosts[number]
-        row["mac"], row["ip"], row["checks_icrc"] = mac, ip, True
+        row["mac"], row["checks_icrc"] = mac, True
+        row["ip"], row["ip_rest"] = address_words(ip)
+        row["shift"] = self._places.shift
         row["direction"] = row["pump_at"] = row["turn"] = row["answering"] = NONE
 
     def collect(self) -> None:
@@ -110,7 +113,7 @@ class CompiledNic:
 
     def on_loss(self, frame: bytes) -> None:
         """The network has dropped a frame that this NIC has sent. Only simulations call this."""
-        to, number = int.from_bytes(frame[DST_ADDR]), int.from_bytes(frame[DEST_QP])
+        to, number = int.from_bytes(frame[self._places.dst_addr]), int.from_bytes(frame[self._places.dest_qp])
         for pair in self.pairs.values():
             if pair.peer.qp == number and pair.peer.ip == to:
                 pair.on_loss(frame)

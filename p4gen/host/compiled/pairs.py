@@ -13,15 +13,16 @@ from p4gen.compiled.memory import NEVER, NONE, PAIR, REMEMBERED, SLOT_OF_TEMPLAT
 from p4gen.compiled.requester import RECOVERIES, STATUSES
 from p4gen.compiled.roundtrips import CALM, MOST
 from p4gen.host.compiled.rates import Rate
-from p4gen.host.compiled.records import Counters, Frames, address_of, column
+from p4gen.host.compiled.records import Counters, Frames, address_of, address_words, column
 from p4gen.host.transport.clock import Clock
 from p4gen.host.transport.execution import Execution
 from p4gen.host.transport.memory import ProtectionDomain
 from p4gen.host.transport.rc import ReceiveStats, SendStats
 from p4gen.host.transport.verbs import Completion, Operation, Peer, QpConfig, Recovery, RecvWr, SendWr, Status
-from p4gen.host.transport.wire import BODY_AT, MSN, OPCODE_AT, PSN, SYNDROME_AT, Writer
+from p4gen.host.transport.wire import Writer
 from p4gen.rocev2.headers import AETH, RETH
 from p4gen.rocev2.opcodes import FIRST_NAK, Ack, Nak, NakCode, Opcode, RnrNak, is_response
+from p4gen.rocev2.places import places_for
 
 _MASK: Final = (1 << 24) - 1
 _HALF: Final = 1 << 23
@@ -178,6 +179,7 @@ class CompiledPair:
         self.row: Any = self.world.pairs[record]
         self._row = self.row
         self.clock, self.domain = nic.clock, nic.domain
+        self.places = places_for(nic.ip)
         self.writer = Writer(nic.mac, nic.ip, peer, ecn=config.dcqcn is not None, priority=config.priority)
         self._frames = nic.frames
         self._on_completion = on_completion
@@ -196,6 +198,7 @@ class CompiledPair:
         self.execution = Execution()
 
     def _set_up(self, host: int) -> None:
+        address = address_words(self.peer.ip)
         config, row, every = self.config, self.row, self.world.all[0]
         row["cnp_interval"] = 0 if config.dcqcn is None else config.dcqcn.cnp_interval
         size = 1 << (config.max_outstanding - 1).bit_length()
@@ -209,7 +212,8 @@ class CompiledPair:
         for name in _LISTS:
             row[name] = NONE
         for name, value in {
-            "host": host, "number": self.number, "peer_ip": self.peer.ip, "mtu": config.mtu,
+            "host": host, "number": self.number, "peer_ip": address[0], "peer_ip_rest": address[1],
+            "shift": self.places.shift, "mtu": config.mtu,
             "recovery": RECOVERIES.index(config.recovery), "most": config.max_outstanding,
             "allowed": config.max_outstanding, "max_rd_atomic": config.max_rd_atomic,
             "selective": config.selective_naks,
@@ -374,15 +378,21 @@ class CompiledPair:
         """The network has dropped a frame that this end has sent: with recovery ``oracle`` it is sent again."""
         if self.config.recovery is not Recovery.ORACLE or self.broken is not None:
             return
-        opcode, psn = frame[OPCODE_AT], int.from_bytes(frame[PSN])
+        opcode, psn = frame[self.places.opcode_at], int.from_bytes(frame[self.places.psn])
         if opcode == Opcode.CNP or opcode in _RESPONSES:
             return  # the NIC that waits for a response requests it again
         if opcode != Opcode.ACKNOWLEDGE:
             self.requester.on_loss(psn)
-        elif frame[SYNDROME_AT] < FIRST_NAK:
+        elif frame[self.places.syndrome_at] < FIRST_NAK:
             self.acknowledge()
         else:
-            pairs.answer(self.world.place, self.record, psn, frame[SYNDROME_AT], int.from_bytes(frame[MSN]))
+            pairs.answer(
+                self.world.place,
+                self.record,
+                psn,
+                frame[self.places.syndrome_at],
+                int.from_bytes(frame[self.places.msn]),
+            )
 
     # --- what compiled code asks for ---
 
@@ -433,7 +443,10 @@ class CompiledPair:
     def begin_write(self, frame: int, size: int) -> int:
         """The address that a WRITE fills; minus a NAK's syndrome if it is refused."""
         contents = self._frames.get(frame)
-        reth, only = RETH.unpack(contents, BODY_AT), contents[OPCODE_AT] in (Opcode.WRITE_ONLY, Opcode.WRITE_ONLY_IMM)
+        reth, only = (
+            RETH.unpack(contents, self.places.body),
+            contents[self.places.opcode_at] in (Opcode.WRITE_ONLY, Opcode.WRITE_ONLY_IMM),
+        )
         whole = reth.dma_length <= self.config.mtu
         if only is not whole or (whole and size != reth.dma_length):
             return -Nak(NakCode.INVALID_REQUEST).syndrome
@@ -449,13 +462,13 @@ class CompiledPair:
         """Execute a READ or an atomic operation. Returns the number of its PSNs; minus a syndrome if it is refused."""
         contents, responder = self._frames.get(frame), self.responder
         msn = (responder.msn + 1) & _MASK
-        found = self.execution.execute(self, contents[OPCODE_AT], responder.expected, contents, msn)
+        found = self.execution.execute(self, contents[self.places.opcode_at], responder.expected, contents, msn)
         return -Nak(found).syndrome if isinstance(found, NakCode) else found
 
     def repeat(self, frame: int, seq: int) -> int:
         """Answer a READ or an atomic operation again."""
         contents = self._frames.get(frame)
-        self.execution.repeat(self, contents[OPCODE_AT], seq, contents, self.responder.msn)
+        self.execution.repeat(self, contents[self.places.opcode_at], seq, contents, self.responder.msn)
         return 0
 
     def respond(self, opcode: int, psn: int, msn: int | None, data: memoryview | bytes) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import numpy as np
 
 from p4gen.compiled import frames
 from p4gen.compiled.memory import PROBLEMS, TOO_LONG, World
+from p4gen.rocev2.headers import is_ipv6
 
 
 def column(name: str) -> Any:
@@ -67,3 +69,8 @@ class Frames:
 def address_of(memory: memoryview) -> int:
     """The address of memory; 0 if it is empty."""
     return np.frombuffer(memory, np.uint8).ctypes.data if memory.nbytes else 0
+
+
+def address_words(ip: int) -> tuple[int, int]:
+    """The columns of an IP address (``p4gen.compiled.memory.HOST``)."""
+    return struct.unpack("=qq", ip.to_bytes(16)) if is_ipv6(ip) else (ip, 0)

@@ -11,9 +11,9 @@ from typing import ClassVar, Final, NamedTuple, Protocol
 
 from p4gen.host.transport.memory import ProtectionDomain
 from p4gen.host.transport.verbs import QpConfig, Resumption
-from p4gen.host.transport.wire import BODY_AT
 from p4gen.rocev2.headers import RETH, AtomicETH
 from p4gen.rocev2.opcodes import NakCode, Opcode
+from p4gen.rocev2.places import Places
 
 _ICRC: Final = 4
 _MASK: Final = (1 << 24) - 1
@@ -37,6 +37,7 @@ class Pair(Protocol):
     """The part of a queue pair that this module uses."""
 
     config: QpConfig
+    places: Places
     domain: ProtectionDomain
 
     def respond(self, opcode: int, psn: int, msn: int | None, data: memoryview | bytes) -> None:
@@ -85,10 +86,10 @@ class Execution:
             if done.original is not None:
                 _answer(qp, done)
                 return
-            reth = RETH.unpack(frame, BODY_AT)
+            reth = RETH.unpack(frame, qp.places.body)
             skipped = (seq - done.first) * qp.config.mtu
             same = (reth.rkey, reth.address) == (done.rkey, done.address + skipped)
-            if len(frame) == BODY_AT + RETH.SIZE + _ICRC and same and skipped + reth.dma_length <= done.length:
+            if len(frame) == qp.places.body + RETH.SIZE + _ICRC and same and skipped + reth.dma_length <= done.length:
                 rxe = qp.config.resumption is Resumption.RXE
                 part = done._replace(first=seq, address=reth.address, length=reth.dma_length)
                 if rxe:
@@ -97,9 +98,9 @@ class Execution:
             return
 
     def _read(self, qp: Pair, seq: int, frame: bytes, msn: int) -> _Executed | NakCode:
-        if len(frame) != BODY_AT + RETH.SIZE + _ICRC:
+        if len(frame) != qp.places.body + RETH.SIZE + _ICRC:
             return NakCode.INVALID_REQUEST
-        reth = RETH.unpack(frame, BODY_AT)
+        reth = RETH.unpack(frame, qp.places.body)
         if reth.dma_length > _LONGEST:
             return NakCode.INVALID_REQUEST
         if reth.dma_length and qp.domain.for_read(reth.rkey, reth.address, reth.dma_length) is None:
@@ -110,9 +111,9 @@ class Execution:
         return done
 
     def _change(self, qp: Pair, opcode: int, seq: int, frame: bytes, msn: int) -> _Executed | NakCode:
-        if len(frame) != BODY_AT + AtomicETH.SIZE + _ICRC:
+        if len(frame) != qp.places.body + AtomicETH.SIZE + _ICRC:
             return NakCode.INVALID_REQUEST
-        atomic = AtomicETH.unpack(frame, BODY_AT)
+        atomic = AtomicETH.unpack(frame, qp.places.body)
         if atomic.address % 8:
             return NakCode.INVALID_REQUEST
         room = qp.domain.for_atomic(atomic.rkey, atomic.address)

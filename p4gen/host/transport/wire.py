@@ -13,28 +13,20 @@ from dataclasses import replace
 from typing import ClassVar, Final, NamedTuple
 
 from p4gen.host.transport.verbs import Peer
-from p4gen.rocev2.codes import BECN, ECN_CE, ECN_ECT0, ETHERTYPE_IPV4, PROTOCOL_UDP, ROCE_UDP_PORT
-from p4gen.rocev2.headers import BTH, UDP, Ethernet, IPv4, internet_checksum
+from p4gen.rocev2.codes import BECN, ECN_ECT0, PROTOCOL_UDP, ROCE_UDP_PORT
+from p4gen.rocev2.headers import BTH, UDP, Ethernet, internet_checksum, ip_header
 from p4gen.rocev2.layouts import BTH as BTH_LAYOUT
-from p4gen.rocev2.layouts import CNP, ICRC, QP_BITS, ROCE, ROCE_ANSWER
+from p4gen.rocev2.layouts import CNP, QP_BITS, ROCE
 from p4gen.rocev2.opcodes import Opcode
+from p4gen.rocev2.packet import RocePacket
+from p4gen.rocev2.places import IPV4, Places, places_for
 
 OVERHEAD: Final = 24
 """Bytes on the wire in addition to the frame: FCS 4, preamble 8, inter-frame gap 12."""
 MIN_FRAME: Final = 60
+"""The least bytes of a frame on the wire, without its FCS."""
 PRIORITY_SHIFT: Final = 5
 """The bits of the byte of DSCP and ECN below the priority: a class selector (RFC 2474)."""
-"""The least bytes of a frame on the wire, without its FCS."""
-OPCODE_AT: Final = ROCE.at("bth.opcode")
-SYNDROME_AT: Final = ROCE_ANSWER.at("aeth.syndrome")
-PSN: Final = ROCE.bytes("bth.psn")
-MSN: Final = ROCE_ANSWER.bytes("aeth.msn")
-DEST_QP: Final = ROCE.bytes("bth.dest_qp")
-DST_ADDR: Final = ROCE.bytes("ipv4.dst_addr")
-BODY_AT: Final = ROCE.size
-"""Where fields are in a frame, and what follows the BTH."""
-ANSWER_SIZE: Final = ROCE_ANSWER.size + ICRC.size
-"""Bytes of an acknowledgement's frame."""
 ACK_REQUEST: Final = BTH_LAYOUT.word.mask("ack_request")
 """The bit of AckReq in the word with the PSN."""
 
@@ -42,28 +34,7 @@ CRC_OF_ONES: Final = zlib.crc32(b"\xff" * 8)
 """That of what stands for InfiniBand's local route header in an ICRC."""
 RESIDUE: Final = 0x2144DF1C
 """The CRC-32 of any data that ends with its own CRC-32, least significant byte first."""
-_IP: Final = ROCE.start("ipv4")
-_UDP: Final = ROCE.start("udp")
-_HEADS: Final = ROCE.start("bth")
-_START: Final = ROCE.at("bth.resv8a")
-"""Number of bytes before resv8a."""
-_WORD: Final = ROCE.at("bth.ack_request")
-"""The word with AckReq and PSN ends the BTH."""
-_ETHER_TYPE: Final = ROCE.bytes("ethernet.ether_type")
-_DST_MAC: Final = ROCE.bytes("ethernet.dst_addr")
-_SRC_ADDR: Final = ROCE.bytes("ipv4.src_addr")
-_TOTAL_LENGTH: Final = ROCE.bytes("ipv4.total_length")
-_TOS_AT: Final = ROCE.at("ipv4.ecn")
-_TTL_AT: Final = ROCE.at("ipv4.ttl")
-_PROTOCOL_AT: Final = ROCE.at("ipv4.protocol")
-_IP_CHECKSUM: Final = ROCE.bytes("ipv4.checksum")
-_DST_PORT: Final = ROCE.bytes("udp.dst_port")
-_UDP_LENGTH: Final = ROCE.bytes("udp.length")
-_UDP_CHECKSUM: Final = ROCE.bytes("udp.checksum")
-_IPV4: Final = ETHERTYPE_IPV4.to_bytes(2)
-_PLAIN: Final = IPv4(0, 0).pack()[0]
-"""The first byte of an IPv4 header without options."""
-_ECN: Final = 0b11
+_DST_MAC, _ETHER_TYPE = ROCE.bytes("ethernet.dst_addr"), ROCE.bytes("ethernet.ether_type")
 _QP_AND_PSN: Final = struct.Struct("!II").unpack_from
 _QP: Final = (1 << QP_BITS) - 1
 """The two words that end the BTH, from resv8a on; the QP's bits in the first."""
@@ -71,22 +42,23 @@ _REMEMBERED: Final = 4096
 _crc32: Final = zlib.crc32
 
 
-def _crc_of_start(start: bytes) -> int:
-    """The invariant CRC of the start of a frame, from IPv4 to the BTH's resv8a, with variant fields as ones. ``start``
-    may continue up to the word with the PSN."""
-    masked = bytearray(start)
-    masked[_TOS_AT] = masked[_TTL_AT] = 0xFF
-    masked[_IP_CHECKSUM] = masked[_UDP_CHECKSUM] = b"\xff\xff"
-    masked[_START : _START + 1] = b"\xff"  # which may be the first byte that is missing
-    return _crc32(masked[_IP:], CRC_OF_ONES)
+def _crc_of_start(start: bytes, places: Places) -> int:
+    """The invariant CRC of the start of a frame, from the IP header on, with variant fields as ones. ``start`` ends
+    before the BTH's resv8a, which counts, or later."""
+    size = max(len(start), places.resv8a_at + 1)
+    masked = int.from_bytes(start.ljust(size, b"\0")) | int.from_bytes(places.variant[:size])
+    return _crc32(masked.to_bytes(size)[places.ip :], CRC_OF_ONES)
 
 
 class Writer:
     """Encodes the frames that one end of a connection sends."""
 
     def __init__(self, mac: int, ip: int, peer: Peer, *, ecn: bool = False, priority: int = 0) -> None:
-        self._mac, self._ip, self._peer = mac, ip, peer
-        self._tos = priority << PRIORITY_SHIFT | (ECN_ECT0 if ecn else 0)
+        """Raises ``ValueError`` if the peer's address is one of another kind."""
+        self._places = places_for(ip)
+        eth = Ethernet(peer.mac, mac, self._places.ether_type)
+        tos = priority << PRIORITY_SHIFT | (ECN_ECT0 if ecn else 0)
+        self._start = RocePacket(eth, ip_header(ip, peer.ip, tos=tos), UDP(peer.udp_src_port), BTH(0, peer.qp, 0))
         self._known: dict[tuple[int, int, bool], tuple[bytes, int]] = {}
         """By opcode, size of the body and solicited event: everything before the word with the PSN, and its invariant
         CRC."""
@@ -112,17 +84,15 @@ class Writer:
     def cnp(self) -> bytes:
         """A congestion notification packet (annex A17.9.3)."""
         frame = bytearray(self.frame(Opcode.CNP, 0, body=bytes(CNP.size)))
-        frame[_START] = BECN  # the ICRC reads this byte as ones
+        frame[self._places.resv8a_at] = BECN  # the ICRC reads this byte as ones
         return bytes(frame)
 
     def begin(self, opcode: int, size: int, solicited: bool) -> tuple[bytes, int]:
         """What frames with a body of ``size`` bytes begin with, up to the word with the PSN, and its invariant CRC."""
-        udp = UDP(self._peer.udp_src_port, length=UDP.SIZE + BTH.SIZE + size + ICRC.size)
-        ip = IPv4(self._ip, self._peer.ip, tos=self._tos, total_length=IPv4.SIZE + udp.length)
-        ip = replace(ip, checksum=ip.right_checksum())
-        heads = (Ethernet(self._peer.mac, self._mac), ip, udp, BTH(opcode, self._peer.qp, 0, solicited=solicited))
-        start = b"".join(header.pack() for header in heads)[:_WORD]
-        return start, _crc_of_start(start)
+        bth = replace(self._start.bth, opcode=opcode, solicited=solicited)
+        packet = replace(self._start, bth=bth, payload=bytes(size)).sealed(icrc=b"")
+        start = packet.to_bytes()[: self._places.word_at]
+        return start, _crc_of_start(start, self._places)
 
 
 class Start(NamedTuple):
@@ -135,13 +105,14 @@ class Start(NamedTuple):
     """The state of the ICRC's CRC after these bytes and resv8a."""
     src: int = 0
     length: int = 0
-    """The length of the frame according to its IPv4 header, in bytes."""
+    """The length of the frame according to its IP header, in bytes."""
     congested: bool = False
     opcode: int = 0
 
 
 class Reader:
-    """Validates the frames that one NIC receives, as real NICs do before they look up a queue pair.
+    """Validates the frames that one NIC receives, as real NICs do before they look up a queue pair. They are of the
+    kind of its address: IPv4 without options, or IPv6 without extension headers.
 
     ``dropped`` counts dropped frames by reason.
     """
@@ -150,13 +121,15 @@ class Reader:
 
     def __init__(self, mac: int, ip: int) -> None:
         self._mac, self._ip = mac, ip
+        self._places = places_for(ip)
         self._known: dict[bytes, Start] = {}
         self.dropped: Counter[str] = Counter()
         self.checks_icrc = True
 
     def read(self, frame: bytes) -> tuple[Start, int, int] | None:
         """(start, QP, word with AckReq and PSN) of a valid frame; None when the frame is to be dropped."""
-        key = frame[:_START]
+        at = self._places.resv8a_at
+        key = frame[:at]
         start = self._known.get(key)
         if start is None:
             start = self._learn(key)
@@ -167,13 +140,13 @@ class Reader:
         if len(frame) != length:
             self.dropped["bad_length"] += 1
             return None
-        if self.checks_icrc and _crc32(frame[_START + 1 :], crc) != RESIDUE:
+        if self.checks_icrc and _crc32(frame[at + 1 :], crc) != RESIDUE:
             self.dropped["bad_icrc"] += 1
             return None
         if later:
             self.dropped[later] += 1
             return None
-        qp, word = _QP_AND_PSN(frame, _START)
+        qp, word = _QP_AND_PSN(frame, at)
         return start, qp & _QP, word
 
     def _learn(self, key: bytes) -> Start:
@@ -184,23 +157,27 @@ class Reader:
         return start
 
     def _examine(self, key: bytes) -> Start:
-        if len(key) < _HEADS:
+        places = self._places
+        if len(key) < places.bth:
             return Start("truncated")
         if int.from_bytes(key[_DST_MAC]) != self._mac:
             return Start("foreign_mac")
-        if key[_ETHER_TYPE] != _IPV4 or key[_IP] != _PLAIN or key[_PROTOCOL_AT] != PROTOCOL_UDP:
-            return Start("not_udp_over_ipv4")
-        if internet_checksum(key[_IP:_UDP]):
+        bits, plain = places.first
+        udp = key[places.ip] & bits == plain and key[places.protocol_at] == PROTOCOL_UDP
+        if not udp or int.from_bytes(key[_ETHER_TYPE]) != places.ether_type:
+            return Start(f"not_udp_over_{places.name}")
+        if places is IPV4 and internet_checksum(key[places.ip : places.udp]):
             return Start("bad_ip_checksum")
-        if int.from_bytes(key[_DST_PORT]) != ROCE_UDP_PORT:
+        if int.from_bytes(key[places.udp_port]) != ROCE_UDP_PORT:
             return Start("not_rocev2")
-        if int.from_bytes(key[DST_ADDR]) != self._ip:
+        if int.from_bytes(key[places.dst_addr]) != self._ip:
             return Start("foreign_ip")
-        total, udp = int.from_bytes(key[_TOTAL_LENGTH]), int.from_bytes(key[_UDP_LENGTH])
-        if total != udp + IPv4.SIZE or _IP + total < ROCE.size + ICRC.size or len(key) < _START:
+        length = places.counted_from + int.from_bytes(key[places.length])
+        told = places.udp + int.from_bytes(key[places.udp_length])
+        if length != told or length < places.shortest or len(key) < places.resv8a_at:
             return Start("bad_length")
-        bth = BTH.unpack(key.ljust(ROCE.size, b"\0"), _HEADS)
+        bth = BTH.unpack(key.ljust(places.body, b"\0"), places.bth)
         partition = BTH_LAYOUT["partition_key"].mask("key")
         later = "bad_version" if bth.version else "bad_pkey" if bth.pkey & partition != partition else ""
-        src, congested = int.from_bytes(key[_SRC_ADDR]), key[_TOS_AT] & _ECN == ECN_CE
-        return Start("", later, _crc_of_start(key), src, _IP + total, congested, bth.opcode)
+        src, congested = int.from_bytes(key[places.src_addr]), key[places.ecn_at] & places.ce == places.ce
+        return Start("", later, _crc_of_start(key, places), src, length, congested, bth.opcode)

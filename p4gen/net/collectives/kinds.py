@@ -5,20 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
 
-from p4gen.rocev2.codes import ETHERTYPE_IPV4, PROTOCOL_UDP
-from p4gen.rocev2.layouts import ROCE, ROCE_ANSWER
 from p4gen.rocev2.opcodes import Ack, Nak, Opcode, RnrNak, decode_syndrome
-
-_ETHER_TYPE: Final = ROCE.bytes("ethernet.ether_type")
-_PROTOCOL_AT: Final = ROCE.at("ipv4.protocol")
-_SRC: Final = ROCE.bytes("ipv4.src_addr")
-_DST: Final = ROCE.bytes("ipv4.dst_addr")
-_OPCODE_AT: Final = ROCE.at("bth.opcode")
-_PSN: Final = ROCE.bytes("bth.psn")
-_SYNDROME_AT: Final = ROCE_ANSWER.at("aeth.syndrome")
-_IPV4: Final = ETHERTYPE_IPV4.to_bytes(2)
+from p4gen.rocev2.places import Places, places_in
 
 
 class Way(StrEnum):
@@ -53,9 +42,10 @@ class Kinds:
 
     def of(self, frame: bytes) -> Label | None:
         """The kind of a frame; None when it does not belong to an IncTree or is too short."""
-        if len(frame) < ROCE.size or frame[_ETHER_TYPE] != _IPV4 or frame[_PROTOCOL_AT] != PROTOCOL_UDP:
+        places = places_in(frame)
+        if places is None:
             return None
-        src, dst = int.from_bytes(frame[_SRC]), int.from_bytes(frame[_DST])
+        src, dst = int.from_bytes(frame[places.src_addr]), int.from_bytes(frame[places.dst_addr])
         if src in self._trees and dst in self._trees:
             way, rank = (Way.UP if self._trees[dst] < self._trees[src] else Way.DOWN), None
         elif dst in self._trees:
@@ -64,30 +54,31 @@ class Kinds:
             way, rank = Way.DOWN, self._ranks.get(dst)
         else:
             return None
-        opcode, psn = frame[_OPCODE_AT], int.from_bytes(frame[_PSN])
-        what, text = _what(opcode, frame)
+        opcode, psn = frame[places.opcode_at], int.from_bytes(frame[places.psn])
+        what, text = _what(opcode, frame, places)
         return Label(f"{way}_{what}", rank, psn, f"{text} {psn:x}" if opcode != Opcode.CNP else text)
 
 
 def roce_text(frame: bytes) -> tuple[str, str] | None:
     """The kind of any RoCEv2 frame (DATA, ACK, NAK and so on) and a short description; None for another frame."""
-    if len(frame) < ROCE.size or frame[_ETHER_TYPE] != _IPV4 or frame[_PROTOCOL_AT] != PROTOCOL_UDP:
+    places = places_in(frame)
+    if places is None:
         return None
-    opcode = frame[_OPCODE_AT]
-    what, text = _what(opcode, frame)
-    return what, text if opcode == Opcode.CNP else f"{text} {int.from_bytes(frame[_PSN]):x}"
+    opcode = frame[places.opcode_at]
+    what, text = _what(opcode, frame, places)
+    return what, text if opcode == Opcode.CNP else f"{text} {int.from_bytes(frame[places.psn]):x}"
 
 
-def _what(opcode: int, frame: bytes) -> tuple[str, str]:
-    if opcode == Opcode.ACKNOWLEDGE and len(frame) > _SYNDROME_AT:
-        match decode_syndrome(frame[_SYNDROME_AT]):
+def _what(opcode: int, frame: bytes, places: Places) -> tuple[str, str]:
+    if opcode == Opcode.ACKNOWLEDGE and len(frame) > places.syndrome_at:
+        match decode_syndrome(frame[places.syndrome_at]):
             case Ack():
                 return "ACK", "ACK"
             case RnrNak():
                 return "RNR", "RNR NAK"
             case Nak(code=code):
                 return "NAK", "NAK" if code == 0 else f"NAK {code}"
-        return "ACK", f"syndrome {frame[_SYNDROME_AT]:#x}"
+        return "ACK", f"syndrome {frame[places.syndrome_at]:#x}"
     if opcode == Opcode.CNP:
         return "CNP", "CNP"
     try:

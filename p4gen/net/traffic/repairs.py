@@ -13,12 +13,9 @@ from typing import Final
 from p4gen.net.traffic.traffic_simulation import TrafficSimulation
 from p4gen.net.traffic.wiring import Track
 from p4gen.net.world.watching import Passage
-from p4gen.rocev2.layouts import ROCE, ROCE_ANSWER
 from p4gen.rocev2.opcodes import Nak, NakCode, Opcode
+from p4gen.rocev2.places import places_in
 
-_DST_ADDR, _DEST_QP, _PSN = ROCE.bytes("ipv4.dst_addr"), ROCE.bytes("bth.dest_qp"), ROCE.bytes("bth.psn")
-_OPCODE_AT: Final = ROCE.at("bth.opcode")
-_SYNDROME_AT: Final = ROCE_ANSWER.at("aeth.syndrome")
 _ACKNOWLEDGE: Final = int(Opcode.ACKNOWLEDGE)
 _SEQUENCE_ERROR: Final = Nak(NakCode.PSN_SEQUENCE_ERROR).syndrome
 _MASK: Final = (1 << 24) - 1
@@ -104,14 +101,14 @@ class Repairs:
         """Losses of packets that had arrived before: nothing has to be repaired."""
         self.timeouts: Counter[Cause] = Counter()
         names = {nic.ip: host for host, nic in simulation.network.nics.items()}
-        self._by_data: dict[bytes, _Watched] = {}
-        self._by_answer: dict[bytes, _Watched] = {}
-        self._hosts: dict[bytes, tuple[str, str]] = {}
+        self._by_data: dict[tuple[int, int], _Watched] = {}
+        self._by_answer: dict[tuple[int, int], _Watched] = {}
+        self._hosts: dict[tuple[int, int], tuple[str, str]] = {}
         for track in simulation.tracks:
             to, back = track.source.peer, track.destination.peer
-            data = to.ip.to_bytes(4) + to.qp.to_bytes(3)
+            data = to.ip, to.qp
             watched = _Watched(track)
-            self._by_data[data] = self._by_answer[back.ip.to_bytes(4) + back.qp.to_bytes(3)] = watched
+            self._by_data[data] = self._by_answer[back.ip, back.qp] = watched
             self._hosts[data] = names[back.ip], names[to.ip]
         simulation.network.watch(self._watch)
 
@@ -127,16 +124,18 @@ class Repairs:
 
     def _watch(self, passage: Passage) -> None:
         frame = passage.frame
-        opcode = frame[_OPCODE_AT]
-        key = frame[_DST_ADDR] + frame[_DEST_QP]
+        if (places := places_in(frame)) is None:
+            return
+        opcode = frame[places.opcode_at]
+        key = int.from_bytes(frame[places.dst_addr]), int.from_bytes(frame[places.dest_qp])
         if opcode < Opcode.READ_RESPONSE_FIRST:
             watched = self._by_data.get(key)
             if watched is not None:
-                self._data(watched, watched.seq(int.from_bytes(frame[_PSN])), passage, self._hosts[key])
-        elif opcode == _ACKNOWLEDGE and passage.arrived is None and frame[_SYNDROME_AT] == _SEQUENCE_ERROR:
+                self._data(watched, watched.seq(int.from_bytes(frame[places.psn])), passage, self._hosts[key])
+        elif opcode == _ACKNOWLEDGE and passage.arrived is None:
             watched = self._by_answer.get(key)
-            if watched is not None:
-                watched.naks_lost.add(watched.seq(int.from_bytes(frame[_PSN])))
+            if watched is not None and frame[places.syndrome_at] == _SEQUENCE_ERROR:
+                watched.naks_lost.add(watched.seq(int.from_bytes(frame[places.psn])))
 
     def _data(self, watched: _Watched, seq: int, passage: Passage, hosts: tuple[str, str]) -> None:
         link = passage.src, passage.dst

@@ -10,17 +10,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from p4gen.host.transport.wire import DEST_QP, PSN
 from p4gen.net.collectives.state import connection_state
 from p4gen.net.traffic.wiring import Track
 from p4gen.net.world.network import Network
 from p4gen.plan.placement.plain import PlainPlacement
-from p4gen.rocev2.layouts import ROCE
+from p4gen.rocev2.places import places_for, places_in
 from p4gen.vocabulary import ProgramSpec
 
 _MOST: Final = 4
 """Connections that are examined."""
-_DST: Final = ROCE.bytes("ipv4.dst_addr")
 
 
 def stuck(
@@ -49,11 +47,12 @@ def stuck(
 
 def _lost(network: Network, ip: int, qp: int, psn: int) -> Iterator[str]:
     """The losses of a request on links, as far as they are remembered."""
-    wanted = (_DST, ip), (DEST_QP, qp), (PSN, psn)
+    places = places_for(ip)
+    wanted = (places.dst_addr, ip), (places.dest_qp, qp), (places.psn, psn)
     found = Counter(
         (f"{passage.src}>{passage.dst}", passage.reason)
         for passage in network.recent_drops
-        if len(passage.frame) >= ROCE.size
+        if places_in(passage.frame) is places
         and all(int.from_bytes(passage.frame[where]) == value for where, value in wanted)
     )
     for (place, reason), count in found.items():

@@ -17,8 +17,8 @@ from p4gen.net.collectives.kinds import Kinds
 from p4gen.net.world.faults import DirectionFaults, Faults, ScriptState, applies
 from p4gen.net.world.watching import Passage, Watcher
 from p4gen.p4 import ir
-from p4gen.rocev2.layouts import ICRC, ROCE
 from p4gen.rocev2.opcodes import Opcode
+from p4gen.rocev2.places import places_in
 from p4gen.vocabulary.topology import Link, TopologySpec
 
 if TYPE_CHECKING:
@@ -33,10 +33,6 @@ _KEPT = 4096
 """The most bytes of what a program keeps with a packet that recirculates."""
 _LINE = 64
 """Bytes of a processor's cache line."""
-_SHORTEST = ROCE.size + ICRC.size
-"""The least size of a RoCEv2 frame, in bytes."""
-_SRC_ADDR, _DST_ADDR = ROCE.bytes("ipv4.src_addr"), ROCE.bytes("ipv4.dst_addr")
-_OPCODE_AT, _DEST_QP = ROCE.at("bth.opcode"), ROCE.bytes("bth.dest_qp")
 
 
 class Addresses(Protocol):
@@ -50,7 +46,7 @@ class Addresses(Protocol):
 
     @property
     def ip(self) -> Mapping[str, int]:
-        """The IPv4 addresses of hosts."""
+        """The IP addresses of hosts."""
         ...
 
     @property
@@ -238,10 +234,12 @@ class Network:
         self.drops[f"{passage.src}>{passage.dst}", passage.reason] += 1
         self.recent_drops.append(passage)
         frame = passage.frame
-        if len(frame) < _SHORTEST or (sender := self._nics_by_ip.get(int.from_bytes(frame[_SRC_ADDR]))) is None:
+        places = places_in(frame)
+        if places is None or (sender := self._nics_by_ip.get(int.from_bytes(frame[places.src_addr]))) is None:
             return
-        if frame[_OPCODE_AT] < Opcode.READ_RESPONSE_FIRST:
-            self.lost_requests[int.from_bytes(frame[_DST_ADDR]), int.from_bytes(frame[_DEST_QP])] += 1
+        if frame[places.opcode_at] < Opcode.READ_RESPONSE_FIRST:
+            to = int.from_bytes(frame[places.dst_addr]), int.from_bytes(frame[places.dest_qp])
+            self.lost_requests[to] += 1
         if self.reports_losses:
             self.loop.at(max(passage.sent, self.loop.now), sender.on_loss, frame)
 

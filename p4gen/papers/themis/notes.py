@@ -7,21 +7,19 @@ from typing import Final
 
 from p4gen.net.views.notes import PacketNotes
 from p4gen.papers.themis.spec import ThemisSpec
-from p4gen.rocev2.layouts import ROCE, ROCE_ANSWER
 from p4gen.rocev2.opcodes import Opcode
+from p4gen.rocev2.places import places_in
 
-_OPCODE_AT: Final = ROCE.at("bth.opcode")
-_PSN: Final = ROCE.bytes("bth.psn")
-_SYNDROME_AT: Final = ROCE_ANSWER.at("aeth.syndrome")
 _NAK: Final = 0x60
 """The syndrome of a PSN sequence error."""
 
 
 def _nack(frame: bytes) -> int | None:
     """The PSN of a NACK; None for other packets."""
-    if len(frame) <= _SYNDROME_AT or frame[_OPCODE_AT] != Opcode.ACKNOWLEDGE or frame[_SYNDROME_AT] != _NAK:
+    places = places_in(frame)
+    if places is None or frame[places.opcode_at] != Opcode.ACKNOWLEDGE or frame[places.syndrome_at] != _NAK:
         return None
-    return int.from_bytes(frame[_PSN])
+    return int.from_bytes(frame[places.psn])
 
 
 def _notes(spec: ThemisSpec, frame: bytes, outputs: Sequence[bytes], dropped: Collection[str]) -> tuple[str, ...]:
