@@ -25,8 +25,8 @@ def configure(
     """The configuration that makes a program of ``spec`` serve ``groups`` and route the rest. Programs that do not take
     part in collectives serve no groups.
 
-    ``gateways`` are IPv4 addresses of the switch that hosts send through, with the MAC addresses that ARP gives for
-    them; those that groups send to are answered for as well.
+    ``gateways`` are IP addresses of the switch that hosts send through, with the MAC addresses that ARP or NDP gives
+    for them; those that groups send to are answered for as well.
 
     Raises ``InputError``, naming every group that the program cannot serve and why.
     """

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from p4gen.groups.addresses import at
 from p4gen.groups.group import Endpoint
 from p4gen.model.entries import Action, Entry, Exact
 from p4gen.vocabulary import ProgramSpec
 
 
-def entrances(local: Endpoint, ports: Iterable[int]) -> Iterator[Entry]:
+def entrances(spec: ProgramSpec, local: Endpoint, ports: Iterable[int]) -> Iterator[Entry]:
     """The entries that let packets of a connection in at its ports; none if any port will do."""
     for port in ports:
-        key = {"hdr.ipv4.dst_addr": Exact(local.ip), "hdr.bth.dest_qp": Exact(local.qp), "port": Exact(port)}
+        key = {**at(spec, local.ip), "hdr.bth.dest_qp": Exact(local.qp), "port": Exact(port)}
         yield Entry("entrances", key, Action("NoAction"))
 
 

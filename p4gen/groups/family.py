@@ -21,8 +21,8 @@ class GroupEntries(Facet, Generic[OwnSpec]):
     module: ClassVar[str] = "control"
 
     configuration: Callable[[OwnSpec, Sequence[GroupContext], Mapping[int, int]], SwitchConfig]
-    """What a switch must hold to serve groups, which it can serve, and to answer ARP for their addresses and for
-    gateways (IPv4 address to MAC address). Routes come on top of it."""
+    """What a switch must hold to serve groups, which it can serve, and to answer ARP or NDP for their addresses and for
+    gateways (IP address to MAC address). Routes come on top of it."""
     last_edge_id: Callable[[OwnSpec], int]
     """The largest id that an edge can have; ids begin at 1."""
     holds: Callable[[OwnSpec, Sequence[Entry], GroupContext], bool] = lambda _spec, _entries, _group: True

@@ -3,7 +3,7 @@
 A switch (with several pipelines: each of them) is a node of an IncTree with numbered edges. For each pattern, that is
 AllReduce, Reduce to a rank, or Broadcast from one, at most one edge leads toward the root of the pattern. What a node
 has to do follows from that; docs/modes.md has the table. Addresses are integers as on the wire: MAC 48 bits, IPv4 32
-bits, QP 24 bits.
+bits, IPv6 128 bits, QP 24 bits.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ template                     asks for (``ProgramParts.names``, and what the fami
 ``shared/contents``          nothing: what a program is made of, and the files that it includes
 ``shared/metadata``          ``drop_t``
 ``shared/drop_reasons``      nothing: ``drop_t``, ``DROP_REASONS``
-``shared/codes``             nothing: constants of Ethernet, ARP, IPv4 and RoCEv2
+``shared/codes``             nothing: constants of Ethernet, ARP, IPv4, IPv6 and RoCEv2
 ``shared/precedes``          ``psn_t``; which of two PSNs comes first
 ``shared/route``             AnswerArp, AnswerNdp and Forward applied, in a flow
 ``shared/headers``           ``ProgramParts.headers``; the types that their fields name, such as ``mac_addr_t``
@@ -19,17 +19,20 @@ template                     asks for (``ProgramParts.names``, and what the fami
                              further condition of packets that are routed, or ""
 ``shared/answer_arp``        the same types; ``hdr.ethernet``, ``hdr.arp``; ``ARP_REQUEST``, ``ARP_REPLY``
 ``shared/answer_ndp``        the same types, ``hdr.ipv6`` and ``hdr.ndp``, which programs with ``spec.ipv6`` have
-``shared/entrances``         ``came_by``, an expression for the port; ``ENTRANCES``; ``hdr.ipv4``, ``hdr.bth``; in a
-                             family's LookupTable, which applies it; its entries: ``p4gen.groups.entrances``
-``shared/validate_packet``   ``hdr.vlan``, ``hdr.ipv4``, ``hdr.udp``, ``hdr.bth``; ``kind_t.MALFORMED``; ``opcode_t``;
+``shared/entrances``         ``came_by``, an expression for the port; ``ENTRANCES``; ``hdr.bth``; in a family's
+                             LookupTable, which applies it; its entries: ``p4gen.groups.entrances``
+``shared/ip_addresses``      the variables ``local`` and ``remote``, ``meta.lookup.ecn``; in a family's LookupTable, if
+                             ``ip.both``
+``shared/validate_packet``   ``hdr.vlan``, ``hdr.udp``, ``hdr.bth``; ``kind_t.MALFORMED``; ``opcode_t``;
                              ``known_opcodes``: a malformed datagram of one of these has a wrong length; if there are
                              none, the family's module has the drop reason ``unknown``
-``shared/invariant_crc``     ``hdr.ipv4``, ``hdr.udp``, ``hdr.bth``, and what may follow it
+``shared/invariant_crc``     ``hdr.udp``, ``hdr.bth``, and what may follow it
 ``shared/check_icrc``        ``shared/invariant_crc``; ``hdr.icrc``
 ``shared/set_icrc``          ``shared/invariant_crc``; ``hdr.icrc``
 ``shared/resend_timer``      ``each_edge``, the size of state for each edge; ``repair``, a ``Repair``
 ===========================  ==============================================================================
 
+The IP header of a RoCEv2 datagram is IPv4's, IPv6's or either: templates write of it by ``ip`` (``p4gen.program.ip``).
 All modules among them give their drop reason as ``meta.drop``, of the type ``drop_t``.
 """
 

@@ -17,6 +17,7 @@ from p4gen.program.beside import Beside, check_headers
 from p4gen.program.common import BODIES, Ipv4Checksum
 from p4gen.program.declared import declared
 from p4gen.program.flow import Added, Applied, Flow, applied, tidy
+from p4gen.program.ip import RoceIp
 from p4gen.program.module import DropReason, Gress, Module, Part, snake
 from p4gen.program.templates import Line, Recorded, Templates, has_text
 from p4gen.resources import resource
@@ -199,7 +200,8 @@ class Composition:
         """The headers that the parser knows, outermost first, by their names in ``headers_t``."""
         found: dict[str, Header] = {}
         for header in self.parts.headers(self.spec):
-            found[header.name] = header
+            if self.spec.ipv4 or header not in (layouts.ARP, layouts.IPV4):
+                found[header.name] = header
             if header is layouts.IPV4 and self.spec.ipv6:
                 found |= {each.name: each for each in (layouts.IPV6, layouts.NDP)}
         return found
@@ -253,6 +255,7 @@ class Composition:
         """What the templates of modules may refer to: what every family's may, and what its own may."""
         return {"spreads": False, "flat": False, "routed_if": "", "cited": {}, "patches": False} | self.names | {
             "spec": self.spec,
+            "ip": RoceIp.of(self.spec),
             "beside": False,
             "bodies": [name for name in BODIES if name in self.headers],
             "datagrams": self.datagrams,
@@ -298,8 +301,7 @@ class Composition:
     @cached_property
     def templates(self) -> Templates:
         """Its families' templates, the common ones, and those of its architecture."""
-        specs = (self.spec, *((self.spec.beside,) if self.spec.beside is not None else ()))
-        own = (folder for spec in specs for folder in family_of(spec).template_folders)
+        own = (folder for spec in self.spec.parts for folder in family_of(spec).template_folders)
         return Templates((*own, ("shared", resource("templates") / "shared")), self.arch.template_folders)
 
     def template_of(self, control: str, *, guest: bool) -> str | None:

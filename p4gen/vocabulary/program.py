@@ -113,6 +113,8 @@ class ProgramSpec(BaseModel):
     """Fields whose defaults are the same for all architectures."""
     ARCH_FIELDS: ClassVar[frozenset[str]] = frozenset()
     """Fields that only say how a program is made for its architecture; its behaviour does not depend on them."""
+    ROCE_OVER_IPV6: ClassVar[bool] = False
+    """Whether the family's modules take RoCEv2 datagrams over IPv6, too."""
 
     @classmethod
     def fields_for(cls, given: Mapping[str, str]) -> Collection[str]:
@@ -156,8 +158,8 @@ class ProgramSpec(BaseModel):
         ),
     ] = Icrc.RECOMPUTE
     ip: Annotated[
-        Literal["4", "both"],
-        Field(description="4: IPv4; both: IPv6 is routed, too, and solicitations of its neighbours are answered"),
+        Literal["4", "6", "both"],
+        Field(description="4: IPv4 and ARP; 6: IPv6 and its neighbour discovery; both: all of these"),
     ] = "4"
 
     beside: Annotated[
@@ -210,12 +212,21 @@ class ProgramSpec(BaseModel):
     def _whole(cls, value: Any) -> Any:
         return whole(value)
 
+    @field_validator("ip", mode="before")
+    @classmethod
+    def _number(cls, value: Any) -> Any:
+        """YAML's 4 and 6 are integers."""
+        return str(value) if type(value) is int else value
+
     @model_validator(mode="after")
     def _ports_divide(self) -> ProgramSpec:
         if self.ports > self.architecture.ports:
             raise SpecConflictError("ports", f"must be at most {self.architecture.ports} for {self.arch}")
         if self.ipv6 and Feature.WIDE_STATE not in self.architecture.features:
             raise SpecConflictError("ip", f"programs for {self.arch} know IPv4 only")
+        if self.ipv6 and not (self.ipv4 or self.roce_ipv6):
+            families = " and ".join(part.family for part in self.parts if not part.ROCE_OVER_IPV6)
+            raise SpecConflictError("ip", f"programs of the family {families} take RoCEv2 over IPv4 only: ip both")
         if self.ports % self.pipelines:
             raise SpecConflictError("ports", f"{self.ports} ports do not divide among {self.pipelines} pipelines")
         return self
@@ -227,9 +238,24 @@ class ProgramSpec(BaseModel):
             self.__pydantic_fields_set__.add("family")
 
     @property
+    def ipv4(self) -> bool:
+        """Whether the program knows IPv4."""
+        return self.ip != "6"
+
+    @property
     def ipv6(self) -> bool:
         """Whether the program knows IPv6."""
-        return self.ip == "both"
+        return self.ip != "4"
+
+    @property
+    def roce_ipv6(self) -> bool:
+        """Whether endpoints may have IPv6 addresses: every family of the program takes RoCEv2 over IPv6."""
+        return self.ipv6 and all(part.ROCE_OVER_IPV6 for part in self.parts)
+
+    @property
+    def parts(self) -> tuple[ProgramSpec, ...]:
+        """The spec itself, and the one beside it if there is one."""
+        return (self,) if self.beside is None else (self, self.beside)
 
     @property
     def serves_groups(self) -> bool:
@@ -276,7 +302,7 @@ class ProgramSpec(BaseModel):
     def company(self) -> tuple[str, ...]:
         """The part of the program's name that the family beside it adds."""
         return (
-            *(("ipv6",) if self.ipv6 else ()),
+            *({"4": (), "6": ("ipv6only",), "both": ("ipv6",)}[self.ip]),
             *(("beside", self.beside.program) if self.beside is not None else ()),
         )
 
@@ -299,7 +325,7 @@ class ProgramSpec(BaseModel):
 
 def part_of(spec: ProgramSpec, kind: type[S]) -> S | None:
     """The spec itself or the one beside it, whichever is of this kind."""
-    return next((part for part in (spec, spec.beside) if isinstance(part, kind)), None)
+    return next((part for part in spec.parts if isinstance(part, kind)), None)
 
 
 def whole(value: Any) -> Any:

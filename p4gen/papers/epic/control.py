@@ -10,6 +10,7 @@ from ipaddress import IPv4Address, summarize_address_range
 from itertools import groupby
 from typing import Final
 
+from p4gen.groups import addresses
 from p4gen.groups.entrances import entrances
 from p4gen.groups.family import GroupEntries
 from p4gen.groups.group import Edge, GroupContext, Pattern, SwitchConfig
@@ -37,13 +38,8 @@ MOST_EDGE_IDS: Final = 65535
 
 
 def _configuration(spec: EpicSpec, groups: Sequence[GroupContext], gateways: Mapping[int, int]) -> SwitchConfig:
-    addresses = sorted({edge.local.ip for group in groups for edge in group.edges})
-    entries = [Entry("addresses", {"hdr.ipv4.dst_addr": Exact(ip)}, Action("NoAction")) for ip in addresses]
-    neighbours = {edge.local.ip: edge.local.mac for group in groups for edge in group.edges} | dict(gateways)
-    entries += [
-        Entry("neighbours", {"hdr.arp.dst_addr": Exact(ip)}, Action("answer", {"mac": mac}))
-        for ip, mac in sorted(neighbours.items())
-    ]
+    macs = {edge.local.ip: edge.local.mac for group in groups for edge in group.edges}
+    entries = [*addresses.own(spec, macs), *addresses.neighbours(macs | dict(gateways))]
     trees: list[MulticastGroup] = []
     for group in groups:
         node = _Node(spec, group)
@@ -91,8 +87,8 @@ class _Node:
             for bit, edge in enumerate(group.edges):
                 yield from flows_of(1 << bit, edge)
                 yield self._endpoint(edge, 1 << bit)
-                yield from entrances(edge.local, edge.entrances)
-                yield _edge_entry(edge)
+                yield from entrances(spec, edge.local, edge.entrances)
+                yield _edge_entry(spec, edge)
             return
         yield Entry("contexts", context, Action("set_context", state))
         flows = self._mode_iii if spec.mode.augmented else self._mode_ii
@@ -110,8 +106,8 @@ class _Node:
                 yield Entry("flows", key, action)
         for bit, edge in enumerate(group.edges):
             yield self._endpoint(edge, 1 << bit)
-            yield from entrances(edge.local, edge.entrances)
-            yield _edge_entry(edge, _offsets(group, edge) if spec.mode.stores else {})
+            yield from entrances(spec, edge.local, edge.entrances)
+            yield _edge_entry(spec, edge, _offsets(group, edge) if spec.mode.stores else {})
 
     def multicast_groups(self) -> Iterator[MulticastGroup]:
         """Those that the entries made so far refer to."""
@@ -257,7 +253,7 @@ class _Node:
             "context": self._group.context,
             "edge": edge.edge_id,
             "edge_bit": bit,
-            "remote_address": edge.remote.ip,
+            "remote_address": addresses.address(self._spec, edge.remote.ip),
         }
         if static(self._spec):
             del arguments["context"]
@@ -268,7 +264,7 @@ class _Node:
             arguments |= {"port": edge.port, "first_hop": int(edge.first_hop)}
         if self._spec.mode.stores:
             arguments |= {f"first_{way}": psn for way, psn in _offsets(self._group, edge).items()}
-        key = {"hdr.ipv4.dst_addr": Exact(edge.local.ip), "hdr.bth.dest_qp": Exact(edge.local.qp)}
+        key = {**addresses.at(self._spec, edge.local.ip), "hdr.bth.dest_qp": Exact(edge.local.qp)}
         return Entry("endpoints", key, Action("set_edge", arguments))
 
 
@@ -280,13 +276,13 @@ def _offsets(group: GroupContext, edge: Edge) -> dict[str, int]:
     }
 
 
-def _edge_entry(edge: Edge, offsets: Mapping[str, int] = NOTHING) -> Entry:
+def _edge_entry(spec: EpicSpec, edge: Edge, offsets: Mapping[str, int] = NOTHING) -> Entry:
     arguments = {
         **offsets,
         "src_mac": edge.local.mac,
         "dst_mac": edge.remote.mac,
-        "src_address": edge.local.ip,
-        "dst_address": edge.remote.ip,
+        "src_address": addresses.address(spec, edge.local.ip),
+        "dst_address": addresses.address(spec, edge.remote.ip),
         "udp_src_port": edge.udp_src_port,
         "dest_qp": edge.remote.qp,
     }

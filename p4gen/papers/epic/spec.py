@@ -99,6 +99,7 @@ class EpicSpec(CollectiveSpec):
     """A program of EPIC's Mode I, II or III."""
 
     ARCH_FIELDS: ClassVar[frozenset[str]] = frozenset({"payload_pipes", "recirculation"})
+    ROCE_OVER_IPV6: ClassVar[bool] = True
 
     @classmethod
     def fields_for(cls, given: Mapping[str, str]) -> Collection[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from p4gen.errors import InputError
+from p4gen.groups import addresses
 from p4gen.groups.entrances import entrances, port_problems
 from p4gen.groups.family import GroupEntries, context_holds
 from p4gen.groups.group import Edge, Endpoint, GroupContext, Memory, SwitchConfig
@@ -104,8 +105,8 @@ def configuration(
     if found:
         raise InputError(*found)
     ends = [edge.local for context in contexts for edge in context.edges]
-    entries = [Entry("addresses", {"hdr.ipv4.dst_addr": Exact(ip)}, Action("NoAction")) for ip in _addresses(ends)]
-    entries += _neighbours({**(gateways or {}), **{end.ip: end.mac for end in ends}})
+    macs = {end.ip: end.mac for end in ends}
+    entries = [*addresses.own(spec, macs), *addresses.neighbours({**(gateways or {}), **macs})]
     for context in contexts:
         entries += _entries(spec, context, ports)
     sessions = tuple(_sessions(spec, ports)) if spec.holds else ()
@@ -199,9 +200,9 @@ def _entries(spec: MultiwriteSpec, context: WriteContext, ports: Mapping[int, in
     yield Entry("contexts", key, Action("set_context", state | ({"group_number": context.group} if spec.wide else {})))
     for edge in context.edges:
         yield _endpoint(spec, context, edge, ports[edge.edge])
-        yield from entrances(edge.local, (ports[edge.edge], *edge.more_ports))
+        yield from entrances(spec, edge.local, (ports[edge.edge], *edge.more_ports))
         both = {**key, "edge": Exact(edge.edge)}
-        yield Entry("translate_header.edges", both, _addressed(edge))
+        yield Entry("translate_header.edges", both, _addressed(spec, edge))
         if not edge.reach:
             continue
         yield Entry(f"reach_ports.edge_{edge.edge}.reach", key, Action("set_reach", {"mask": edge.reach}))
@@ -217,12 +218,12 @@ def edge_index(spec: MultiwriteSpec, context: int, edge: int) -> int:
 
 
 def _endpoint(spec: MultiwriteSpec, context: WriteContext, edge: WriteEdge, port: int) -> Entry:
-    key = {"hdr.ipv4.dst_addr": Exact(edge.local.ip), "hdr.bth.dest_qp": Exact(edge.local.qp)}
+    key = {**addresses.at(spec, edge.local.ip), "hdr.bth.dest_qp": Exact(edge.local.qp)}
     arguments = {
         "context": context.context,
         "edge": edge.edge,
         "edge_bit": 1 << (edge.edge - 1),
-        "remote_address": edge.remote.ip,
+        "remote_address": addresses.address(spec, edge.remote.ip),
         "source": int(edge.edge == context.source),
     }
     if spec.holds:
@@ -230,14 +231,14 @@ def _endpoint(spec: MultiwriteSpec, context: WriteContext, edge: WriteEdge, port
     return Entry("endpoints", key, Action("set_edge", arguments))
 
 
-def _addressed(edge: WriteEdge) -> Action:
+def _addressed(spec: MultiwriteSpec, edge: WriteEdge) -> Action:
     return Action(
         "set_endpoints",
         {
             "src_mac": edge.local.mac,
             "dst_mac": edge.remote.mac,
-            "src_address": edge.local.ip,
-            "dst_address": edge.remote.ip,
+            "src_address": addresses.address(spec, edge.local.ip),
+            "dst_address": addresses.address(spec, edge.remote.ip),
             "udp_src_port": edge.udp_src_port,
             "dest_qp": edge.remote.qp,
         },
@@ -261,22 +262,13 @@ def _copies(spec: MultiwriteSpec, ports: Mapping[int, int]) -> Iterator[Multicas
         yield MulticastGroup(number, tuple(Replica(ports[edge], edge) for edge in of_set))
 
 
-def _addresses(ends: Sequence[Endpoint]) -> list[int]:
-    return sorted({end.ip for end in ends})
-
-
-def _neighbours(macs: Mapping[int, int]) -> Iterator[Entry]:
-    for ip, mac in sorted(macs.items()):
-        yield Entry("neighbours", {"hdr.arp.dst_addr": Exact(ip)}, Action("answer", {"mac": mac}))
-
-
 # --- groups of the manager: a context for each source, which is placed like EPIC's Broadcasts; the group's IncTree says
 # which ranks are behind each edge ---
 
 
 def _configuration(spec: MultiwriteSpec, groups: Sequence[GroupContext], gateways: Mapping[int, int]) -> SwitchConfig:
     if not groups:
-        return SwitchConfig(tuple(_neighbours(gateways)), (), ())
+        return SwitchConfig(tuple(addresses.neighbours(gateways)), (), ())
     ports = {1 + number: spec.architecture.front_port(number) for number in range(spec.edges)}
     return configuration(spec, [_context(spec, group) for group in groups], ports, gateways)
 

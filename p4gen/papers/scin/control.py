@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from p4gen.errors import InputError
+from p4gen.groups import addresses
 from p4gen.groups.entrances import entrances, port_problems
 from p4gen.groups.family import GroupEntries, context_holds
 from p4gen.groups.group import Edge, Endpoint, GroupContext, Memory, SwitchConfig
@@ -96,9 +97,8 @@ def configuration(
     if found:
         raise InputError(*found)
     ends = [end for context in contexts for edge in context.edges for end in edge.local]
-    entries = [Entry("addresses", {"hdr.ipv4.dst_addr": Exact(ip)}, Action("NoAction")) for ip in _addresses(ends)]
-    neighbours = {**(gateways or {}), **{end.ip: end.mac for end in ends}}
-    entries += [_neighbour(ip, mac) for ip, mac in sorted(neighbours.items())]
+    macs = {end.ip: end.mac for end in ends}
+    entries = [*addresses.own(spec, macs), *addresses.neighbours({**(gateways or {}), **macs})]
     groups: list[MulticastGroup] = []
     for context in contexts:
         entries += _entries(spec, context)
@@ -163,17 +163,17 @@ def _entries(spec: ScinSpec, context: PullContext) -> Iterator[Entry]:
                 "context": context.context,
                 "edge": edge.edge,
                 "edge_bit": 1 << (edge.edge - 1),
-                "remote_address": far.ip,
+                "remote_address": addresses.address(spec, far.ip),
                 "of": int(role),
             }
-            at = {"hdr.ipv4.dst_addr": Exact(near.ip), "hdr.bth.dest_qp": Exact(near.qp)}
+            at = {**addresses.at(spec, near.ip), "hdr.bth.dest_qp": Exact(near.qp)}
             yield Entry("endpoints", at, Action("set_edge", found))
-            yield from entrances(near, edge.entrances)
+            yield from entrances(spec, near, edge.entrances)
             addressed = {
                 "src_mac": near.mac,
                 "dst_mac": far.mac,
-                "src_address": near.ip,
-                "dst_address": far.ip,
+                "src_address": addresses.address(spec, near.ip),
+                "dst_address": addresses.address(spec, far.ip),
                 "udp_src_port": edge.udp_src_port,
                 "dest_qp": far.qp,
             }
@@ -190,14 +190,6 @@ def _copies(context: PullContext) -> Iterator[MulticastGroup]:
     for role, mask in ((Role.SYNC, both), (Role.READ, context.sources), (Role.WRITE, context.destinations)):
         replicas = tuple(Replica(edge.port, edge.edge) for edge in context.edges if mask >> (edge.edge - 1) & 1)
         yield MulticastGroup(_group(context, role), replicas)
-
-
-def _addresses(ends: Sequence[Endpoint]) -> list[int]:
-    return sorted({end.ip for end in ends})
-
-
-def _neighbour(ip: int, mac: int) -> Entry:
-    return Entry("neighbours", {"hdr.arp.dst_addr": Exact(ip)}, Action("answer", {"mac": mac}))
 
 
 # --- groups of the manager: a context for each collective and root, whose IncTree is one switch ---

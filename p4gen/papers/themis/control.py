@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from p4gen.errors import InputError
+from p4gen.groups import addresses
 from p4gen.groups.connections import Tier
 from p4gen.groups.family import GroupEntries
 from p4gen.groups.group import GroupContext, SwitchConfig
@@ -233,11 +234,7 @@ def _toward(peer: Peer) -> Mapping[str, Exact]:
 
 
 def _configuration(spec: ThemisSpec, _groups: Sequence[GroupContext], gateways: Mapping[int, int]) -> SwitchConfig:
-    neighbours = (
-        Entry("neighbours", {"hdr.arp.dst_addr": Exact(ip)}, Action("answer", {"mac": mac}))
-        for ip, mac in sorted(gateways.items())
-    )
-    return SwitchConfig(tuple(neighbours), (), clone_sessions(spec))
+    return SwitchConfig(tuple(addresses.neighbours(gateways)), (), clone_sessions(spec))
 
 
 def _problems(_spec: ThemisSpec, _group: GroupContext) -> Iterator[str]:

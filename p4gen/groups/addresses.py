@@ -1,0 +1,40 @@
+"""The addresses of endpoints in table entries.
+
+A program that takes RoCEv2 over IPv6 knows each address as IPv6's, an IPv4 address as ::ffff:a.b.c.d (RFC 4291,
+2.5.5.2), which is the endpoint's GID, too (InfiniBand A17.5.1); the other programs know IPv4 addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from p4gen.model.entries import Action, Entry, Exact
+from p4gen.rocev2.headers import is_ipv6
+from p4gen.rocev2.layouts import IPV4_BITS
+from p4gen.vocabulary import ProgramSpec
+
+MAPPED: Final = 0xFFFF
+"""What precedes the 32 bits of an IPv4 address in the IPv6 address that stands for it."""
+
+
+def address(spec: ProgramSpec, ip: int) -> int:
+    """The address of an endpoint as a program of ``spec`` knows it."""
+    return MAPPED << IPV4_BITS | ip if spec.roce_ipv6 and not is_ipv6(ip) else ip
+
+
+def at(spec: ProgramSpec, ip: int) -> dict[str, Exact]:
+    """The key of packets to an endpoint's address."""
+    return {"local" if spec.roce_ipv6 else "hdr.ipv4.dst_addr": Exact(address(spec, ip))}
+
+
+def own(spec: ProgramSpec, ips: Iterable[int]) -> Iterator[Entry]:
+    """The entries of the addresses that a switch has endpoints at."""
+    return (Entry("addresses", at(spec, ip), Action("NoAction")) for ip in sorted(set(ips)))
+
+
+def neighbours(macs: Mapping[int, int]) -> Iterator[Entry]:
+    """The entries that answer for addresses, of either kind, with MAC addresses."""
+    for ip, mac in sorted(macs.items()):
+        table, asked = ("ipv6_neighbours", "hdr.ndp.target") if is_ipv6(ip) else ("neighbours", "hdr.arp.dst_addr")
+        yield Entry(table, {asked: Exact(ip)}, Action("answer", {"mac": mac}))
