@@ -26,13 +26,15 @@ from p4gen.p4rt.status import Code
 from p4gen.program.module import Register
 from p4gen.ptf.scenario import composed
 from p4gen.rocev2 import psn as serial
-from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, HeaderError, ImmDt, IPv4
+from p4gen.rocev2.codes import ETHERTYPE_IPV4, ETHERTYPE_IPV6
+from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, HeaderError, ImmDt, IPv4, IPv6, ip_from, ip_header, ip_text
 from p4gen.rocev2.opcodes import Ack, Opcode, ends_message
 from p4gen.rocev2.packet import RocePacket, parse, problems
 from p4gen.vocabulary import Op
 from p4gen.vocabulary.message import Collective, max_packets, message_of
 
 OUTPUT_TTL = 64
+IPV6_NETWORK = ip_from("fd00::")
 STATE_WORDS = 1 << 11
 STATE_ARRAYS = 8
 FRAGMENTS_AND_OPTIONS: tuple[dict[str, Any], ...] = (
@@ -77,7 +79,9 @@ def broadcast_from(root: int, toward: int) -> Pattern:
 class IncTest(P4genTest):
     """A test with groups.
 
-    Group g's context is g; on the wire switch g is 10.g.0.1, and rank r of its groups 10.g.1.r.
+    Group g's context is g; on the wire switch g is 10.g.0.1, and rank r of its groups 10.g.1.r; over IPv6 these are the
+    last 32 bits of addresses in fd00::/96. A program that takes both kinds is tested with one of them, drawn for each
+    scenario that is not about one.
     """
 
     numbers = Numbers()
@@ -88,6 +92,9 @@ class IncTest(P4genTest):
     def setUp(self) -> None:
         super().setUp()
         self.first_psn = self.random.randrange(1 << 24)
+        self.ipv6 = self.spec.roce_ipv6 if self.over_ipv6 is None else self.over_ipv6
+        if self.over_ipv6 is None and self.spec.ipv4 and self.spec.roce_ipv6:
+            self.ipv6 = self.random.random() < 0.5
         self.np_random = np.random.default_rng(self.random.getrandbits(64))
         self._quiet_drops: Counter[str] = Counter()
         drops = composed(self.spec).drops
@@ -117,18 +124,20 @@ class IncTest(P4genTest):
         pipeline: int = 0,
         switch: int | None = None,
         channel: int = 0,
+        ipv6: bool | None = None,
     ) -> GroupContext:
         """A context with ``ranks`` edges on consecutive ports of a pipeline (wrapping around), not yet configured.
 
         QPs are the same on every switch and differ at both ends of an edge, so that only the right table look-up
         distinguishes groups and directions. Contexts of one ``switch`` (by default there is one for each context) share
-        its addresses; their ``channel`` must differ, and with it their QPs. Skips the test when the program has no room
-        for that many edges.
+        its addresses; their ``channel`` must differ, and with it their QPs. ``ipv6`` is the kind of its addresses, by
+        default the scenario's. Skips the test when the program has no room for that many edges.
         """
         if ranks > self.spec.fan_in:
             self.skipTest(f"the program's fan-in is {self.spec.fan_in}, which {ranks} ranks exceed")
         switch = context if switch is None else switch
-        local_ip, ports = 10 << 24 | switch << 16 | 1, self.spec.ports // self.spec.pipelines
+        network = IPV6_NETWORK if (self.ipv6 if ipv6 is None else ipv6) else 0
+        local_ip, ports = network | 10 << 24 | switch << 16 | 1, self.spec.ports // self.spec.pipelines
         front = self.front
         edges = tuple(
             Edge(
@@ -215,9 +224,14 @@ class IncTest(P4genTest):
         answers = bth.opcode == Opcode.ACKNOWLEDGE
         if self.spec.own_psns and (answers or bth.opcode in CONTRIBUTIONS):
             bth = replace(bth, psn=self.on_the_wire(group, rank, bth.psn, sent=answers))
+        ip = ip_header(edge.remote.ip, edge.local.ip, ttl=63)
+        if isinstance(ip, IPv4):
+            ip = replace(ip, identification=self.random.getrandbits(16))
+        else:
+            ip = replace(ip, flow_label=self.random.getrandbits(20))
         packet = RocePacket(
-            Ethernet(edge.local.mac, edge.remote.mac),
-            IPv4(edge.remote.ip, edge.local.ip, ttl=63, identification=self.random.getrandbits(16)),
+            Ethernet(edge.local.mac, edge.remote.mac, ETHERTYPE_IPV4 if isinstance(ip, IPv4) else ETHERTYPE_IPV6),
+            ip,
             UDP(49152 + rank),
             replace(bth, dst_qp=edge.local.qp),
             aeth=aeth,
@@ -315,7 +329,7 @@ class IncTest(P4genTest):
             place = edges.get((output.port, packet.ip.dst, packet.bth.dst_qp))
             if place is None:
                 raise AssertionError(
-                    f"port {output.port}: a packet for {packet.ip.dst:#010x}, QP {packet.bth.dst_qp:#08x}, "
+                    f"port {output.port}: a packet for {ip_text(packet.ip.dst)}, QP {packet.bth.dst_qp:#08x}, "
                     f"who is not there: {packet}"
                 )
             g, rank = place
@@ -344,6 +358,8 @@ class IncTest(P4genTest):
         self.equal(f"{at}: UDP source port", packet.udp.src_port, edge.udp_src_port)
         self.equal(f"{at}: UDP checksum", packet.udp.checksum, 0)
         self.equal(f"{at}: TTL", packet.ip.ttl, OUTPUT_TTL)
+        if isinstance(packet.ip, IPv6):  # routers may choose paths by it
+            self.equal(f"{at}: flow label", packet.ip.flow_label, 0)
         self.equal(f"{at}: P_Key", packet.bth.pkey, 0xFFFF)
         self.equal(f"{at}: solicited event", packet.bth.solicited, False)
         self.equal(f"{at}: padding", packet.padding, b"")

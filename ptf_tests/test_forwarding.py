@@ -28,6 +28,8 @@ def hop_to(port: int, hop_id: int | None = None) -> NextHop:
 class Routing(ModeIITest):
     """Routes 192.168.p.0/24 to port p for four ports, beside a group that is being served."""
 
+    over_ipv6 = False
+
     def unfit(self) -> str | None:
         return None if self.spec.ports >= 4 else f"the program has {self.spec.ports} ports"
 

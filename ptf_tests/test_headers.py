@@ -1,4 +1,4 @@
-"""Headers and ICRCs at the limits of what they may be, and the IPv4 headers of what goes out, in Mode II."""
+"""Headers and ICRCs at the limits of what they may be, and the IP headers of what goes out, in Mode II."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class DscpIsKept(ModeIITest):
 
 
 class AnotherVersionIsNotForTheEngine(ModeIITest):
-    """A header of another IP version after the EtherType of IPv4 is not parsed further."""
+    """A header of another IP version after the EtherType of IPv4, or of IPv6, is not parsed further."""
 
     def runTest(self) -> None:
         group = self.group_of(2)
@@ -46,7 +46,10 @@ class AnotherVersionIsNotForTheEngine(ModeIITest):
 
 
 class IcrcAtTheLimits(ModeIITest):
-    """A right ICRC of all ones, or of zeros, is right, whatever the packet carries."""
+    """A right ICRC of all ones, or of zeros, is right, whatever the packet carries. Of IPv4, whose header has bits that
+    may be anything."""
+
+    over_ipv6 = False
 
     def unfit(self) -> str | None:
         return None if self.spec.icrc.checked else "the program does not check the ICRC"
@@ -111,7 +114,7 @@ class OpcodesOfOtherKindsLengths(EveryKind):
 
 
 class DatagramsThatClaimMore(EveryKind):
-    """The UDP header announces what neither the IPv4 header nor the frame has: cut short, whatever else is wrong."""
+    """The UDP header announces what neither the IP header nor the frame has: cut short, whatever else is wrong."""
 
     def runTest(self) -> None:
         spoilt = []
@@ -124,6 +127,8 @@ class DatagramsThatClaimMore(EveryKind):
 class DatagramsInOptions(EveryKind):
     """IPv4 options that read like a UDP header and a BTH for the switch, before those that it really has."""
 
+    over_ipv6 = False
+
     def runTest(self) -> None:
         spoilt = []
         for packet in self.kinds():
@@ -135,13 +140,13 @@ class DatagramsInOptions(EveryKind):
 
 
 class OtherProtocolsAreNotForTheEngine(EveryKind):
-    """Bytes that look like a UDP header and a BTH for the switch are ignored if IPv4 says that another protocol
-    follows."""
+    """Bytes that look like a UDP header and a BTH for the switch are ignored if the IP header says that another
+    protocol follows, or an extension header."""
 
     def runTest(self) -> None:
         spoilt = [
             replace(packet, ip=replace(packet.ip, protocol=protocol)).sealed()
             for packet in self.kinds()
-            for protocol in (6, 16, 18, 136)
+            for protocol in (0, 6, 16, 18, 43, 44, 60, 136)
         ]
         self.refuse("Forward.no_route", *spoilt)

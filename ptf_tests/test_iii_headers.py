@@ -1,4 +1,4 @@
-"""IPv4 headers of what comes in and goes out, in Mode III."""
+"""IP headers of what comes in and goes out, in Mode III."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from p4gen.groups.config import configure
 from p4gen.model.entries import Exact
 from p4gen.ptf.icrcs import with_icrc
 from p4gen.rocev2 import psn as serial
+from p4gen.rocev2.headers import IPv4
 from p4gen.rocev2.opcodes import Nak, Opcode
 from p4gen.rocev2.packet import RocePacket
 from p4gen.vocabulary import Reliability
@@ -18,26 +19,24 @@ EVERY = tuple(Reliability)
 
 
 class FragmentsAndOptionsAreNotForTheEngine(ModeIIITest):
-    """RoCEv2 datagrams are IPv4's version 4, without options, whole and UDP (annex A17.3.1); whatever else goes to an
-    endpoint's address is ordinary traffic, to which there is no route here, and touches no state."""
+    """RoCEv2 datagrams are IPv4's version 4, without options, whole and UDP (annex A17.3.1), or IPv6's without
+    extension headers; whatever else goes to an endpoint's address is ordinary traffic, to which there is no route here,
+    and touches no state."""
 
     reliability = EVERY
 
     def runTest(self) -> None:
         flow = self.begun(ROOT)
         sound = self.packet_of(flow.group, 0, self.psn(1), self.lanes(1))
-        for ip in (
-            replace(sound.ipv4, options=bytes(4)),
-            replace(sound.ipv4, flags=0b001),
-            replace(sound.ipv4, flags=0, fragment_offset=1),
-            replace(sound.ipv4, flags=0, fragment_offset=8),
-            replace(sound.ip, protocol=6),
-        ):
+        headers = [replace(sound.ip, protocol=protocol) for protocol in (0, 6, 43, 44, 60)]
+        if isinstance(sound.ip, IPv4):
+            # The last of these options read like a UDP header and a BTH for the switch.
+            ack = self.acknowledgement(flow.group, 0, self.psn(0))
+            headers += [replace(sound.ip, options=bytes(4)), replace(sound.ip, flags=0b001)]
+            headers += [replace(sound.ip, flags=0, fragment_offset=offset) for offset in (1, 8)]
+            headers.append(replace(ack.ipv4, options=ack.udp.pack() + ack.transport() + ack.icrc))
+        for ip in headers:
             self.refused(flow.group, 0, replace(sound, ip=ip).sealed(), "Forward.no_route")
-        # Options that read like a UDP header and a BTH for the switch.
-        ack = self.acknowledgement(flow.group, 0, self.psn(0))
-        hidden = ack.udp.pack() + ack.transport() + ack.icrc
-        self.refused(flow.group, 0, replace(ack, ip=replace(ack.ipv4, options=hidden)).sealed(), "Forward.no_route")
         port = replace(sound, udp=replace(sound.udp, dst_port=4792)).sealed()
         self.refused(flow.group, 0, port, "Forward.no_route")
         other = replace(sound, ip=replace(sound.ip, version=5))
@@ -46,7 +45,10 @@ class FragmentsAndOptionsAreNotForTheEngine(ModeIIITest):
 
 
 class IcrcAtTheLimits(ModeIIITest):
-    """A right ICRC of all ones, or of zeros, is right, whatever the packet carries."""
+    """A right ICRC of all ones, or of zeros, is right, whatever the packet carries. Of IPv4, whose header has bits that
+    may be anything."""
+
+    over_ipv6 = False
 
     reliability = EVERY
 
@@ -188,6 +190,8 @@ class AnswersSolicitNothing(ModeIIITest):
 
 class ReservedFlagsDoNoHarm(ModeIIITest):
     """Don't Fragment may be set or not, and the reserved flag is nobody's business."""
+
+    over_ipv6 = False
 
     reliability = EVERY
 

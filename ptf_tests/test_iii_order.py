@@ -31,6 +31,7 @@ from mode_iii import (
 
 from p4gen.papers.epic.spec import Mode
 from p4gen.rocev2 import psn as serial
+from p4gen.rocev2.headers import IPv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.vocabulary import Reliability
 from p4gen.vocabulary.message import Collective
@@ -412,9 +413,11 @@ class MalformedPacketsLeaveNoTrace(ModeIIITest):
         group, values = flow.group, self.inputs(flow)
         sound = self.packet_of(group, 0, self.psn(1), values[0])
         bth = sound.bth
+        if isinstance(sound.ip, IPv4):
+            wrong = sound.sealed(checksum=sound.ip.checksum ^ 1)
+            self.refused(group, 0, wrong, "ValidatePacket.bad_ip_checksum")
         for spoilt, reason in (
             (replace(sound, payload=sound.payload[:-4]).sealed(), "bad_length"),
-            (sound.sealed(checksum=sound.ipv4.checksum ^ 1), "bad_ip_checksum"),
             (replace(sound, bth=replace(bth, version=1)).sealed(), "bad_version"),
             (replace(sound, bth=replace(bth, pkey=0x1234)).sealed(), "bad_pkey"),
             (replace(sound, bth=replace(bth, opcode=Opcode.WRITE_ONLY)).sealed(), "bad_opcode"),
@@ -430,6 +433,7 @@ class MalformedPacketsLeaveNoTrace(ModeIIITest):
 class FragmentsAndOptionsAreNotForTheEngine(ModeIIITest):
     """To an endpoint, of any kind: no state is touched. There is no route to the switch's own address here."""
 
+    over_ipv6 = False
     reliability = EVERY
 
     def runTest(self) -> None:

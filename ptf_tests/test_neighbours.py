@@ -39,6 +39,8 @@ def arp(
 class Neighbours(ModeIITest):
     """A group is served, and the switch is somebody's gateway."""
 
+    over_ipv6 = False
+
     def setUp(self) -> None:
         super().setUp()
         self.group = self.make_group(2)

@@ -11,7 +11,7 @@ from mode_ii import ModeIITest
 from p4gen.groups.group import GroupContext
 from p4gen.papers.epic.conformance.needs import lacks
 from p4gen.rocev2 import psn as serial
-from p4gen.rocev2.headers import RETH, ImmDt, ipv4
+from p4gen.rocev2.headers import RETH, ImmDt, IPv4, ipv4
 from p4gen.rocev2.opcodes import Extension, Nak, Opcode, RnrNak, extensions
 from p4gen.rocev2.packet import RocePacket
 
@@ -144,9 +144,9 @@ class TruncatedPayload(Refusal):
 
     def runTest(self) -> None:
         frame, ack = self.sound().to_bytes(), self.sound_ack().to_bytes()
-        bth_end = 14 + 20 + 8 + 12
+        bth_end = 14 + self.sound().ip.size + 8 + 12
         cuts = [frame[:-1], frame[:-4], frame[: bth_end + 7], frame[:bth_end], ack[:-1], ack[:bth_end]]
-        # All headers are there, and their ICRC is right, but the IPv4 header announces more.
+        # All headers are there, and their ICRC is right, but the IP header announces more.
         longer = [packet.sealed(total_length=packet.ip.total_length + 4) for packet in (self.sound(), self.sound_ack())]
         for packet in longer:
             told = "bad_length" if lacks(self.spec, "padding") else "truncated"
@@ -163,7 +163,7 @@ class TrailingBytes(Refusal):
 
 
 class WrongLengths(Refusal):
-    """UDP and IPv4 lengths that disagree with each other or with the program's packet size; ICRCs are right."""
+    """UDP and IP lengths that disagree with each other or with the program's packet size; ICRCs are right."""
 
     def runTest(self) -> None:
         sound = self.sound()
@@ -210,14 +210,15 @@ class WrongIcrc(Refusal):
         sound, ack = self.sound(), self.sound_ack()
         spoilt = [sound.sealed(icrc=bytes(4)), sound.sealed(icrc=sound.icrc[::-1]), ack.sealed(icrc=bytes(4))]
         for packet in (sound, ack):
-            frame = packet.to_bytes()
+            frame, bth = packet.to_bytes(), 14 + packet.ip.size + 8
             # Payload or AETH, ICRC, AckReq bit and PSN, IPv4 identification (with the checksum made to fit).
-            for offset in (14 + 20 + 8 + 12, len(frame) - 5, len(frame) - 1, 14 + 20 + 8 + 8, 14 + 20 + 8 + 11):
+            for offset in (bth + 12, len(frame) - 5, len(frame) - 1, bth + 8, bth + 11):
                 flipped = bytearray(frame)
                 flipped[offset] ^= 1 << self.random.randrange(7)
                 spoilt.append(parse_back(packet, bytes(flipped)))
-            renamed = replace(packet.ipv4, identification=packet.ipv4.identification ^ 0x8001)
-            spoilt.append(replace(packet, ip=replace(renamed, checksum=renamed.right_checksum())))
+            if isinstance(packet.ip, IPv4):
+                renamed = replace(packet.ip, identification=packet.ip.identification ^ 0x8001)
+                spoilt.append(replace(packet, ip=replace(renamed, checksum=renamed.right_checksum())))
         self.refuse("CheckIcrc.bad_icrc", *spoilt)
 
 
@@ -269,6 +270,8 @@ class WrongPartition(Refusal):
 class BadIpChecksum(Refusal):
     """The IPv4 header is not what was sent, though the ICRC (which reads the checksum as ones) is right."""
 
+    over_ipv6 = False
+
     def runTest(self) -> None:
         sound, ack = self.sound(), self.sound_ack()
         spoilt = [
@@ -300,6 +303,8 @@ class OtherOpcodes(Refusal):
 
 class FragmentsAndOptionsAreNotForTheEngine(Refusal):
     """RoCEv2 forbids fragments and IPv4 options (annex A17.3.1): no state is touched, nothing is reduced."""
+
+    over_ipv6 = False
 
     def runTest(self) -> None:
         control = self.announcement(self.group, 1, self.round_psn, self.call(packets=1))

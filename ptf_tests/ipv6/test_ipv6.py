@@ -125,7 +125,7 @@ class WhatCannotBeRoutedIsDropped(Ipv6Test):
         for packet, reason in reasons:
             for tag in (b"", TAG):
                 self.dropped(framed(*HOSTS, packet, tag), f"Forward.{reason}")
-        self.dropped(framed(*HOSTS, ipv6(to, udp)[:39]), "Forward.not_ipv4")
+        self.dropped(framed(*HOSTS, ipv6(to, udp)[:39]), f"Forward.not_{'ipv4' if self.program.ipv4 else 'ipv6'}")
         self.leaves(ipv6(to, udp, hop_limit=2))
         self.leaves(ipv6("fec0::1", udp))
 

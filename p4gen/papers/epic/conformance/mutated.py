@@ -19,7 +19,7 @@ def mutated(like: EpicSpec, reliabilities: Sequence[Reliability], pipelines: Seq
     that need space are mutated in programs with more slots than a burst has packets, and than may be missing.
     """
     made = []
-    mode, small = like.mode, partial(_spec, type(like), arch=like.arch)
+    mode, small = like.mode, partial(_spec, type(like), arch=like.arch, ip=like.ip)
     for reliability in reliabilities:
         if mode is Mode.I and not reliability.in_order:
             continue  # Mode I has packets in order

@@ -27,9 +27,9 @@ OWN = ("test_i_messages", "test_i_order")
 
 def mode_i_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
     """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
-    made = partial(small, type(spec), arch=spec.arch, mode=Mode.I, slots=8)
+    made = partial(small, type(spec), arch=spec.arch, ip=spec.ip, mode=Mode.I, slots=8)
     large = spec.slots_per_group > LARGE
-    long = small(type(spec), arch=spec.arch, mode=Mode.I, lanes=8, slots=256, name="modei_n256")
+    long = small(type(spec), arch=spec.arch, ip=spec.ip, mode=Mode.I, lanes=8, slots=256, name="modei_n256")
     runs = [SuiteRun(spec, (*OWN, *STORES, *MODULES, *PIPELINES) if large else ())]
     if large:
         runs.append(SuiteRun(made(), WHOLE_RANGE))

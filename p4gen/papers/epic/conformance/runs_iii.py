@@ -52,7 +52,7 @@ MODULES = (
 
 def mode_iii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
     """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
-    made: Made = partial(small, type(spec), arch=spec.arch, mode=Mode.III)
+    made: Made = partial(small, type(spec), arch=spec.arch, ip=spec.ip, mode=Mode.III)
     large = spec.slots_per_group > LARGE
     runs = [SuiteRun(spec, (*MODULES, *PIPELINES, *HOLES, *ON_LARGE) if large else ())]
     if large or not spec.loss_recovery.in_order:
