@@ -206,10 +206,10 @@ class Fabric:
         programs = {name: info.spec for name, info in self.switches.items()}
         down: dict[str, str] = {}
         if self.given is not None:
-            topology, names = self.given, Names.of(self.given)
+            topology, names = self.given, Names.of(self.given, programs.values())
         else:
             topology, down = self._discover()
-            names = Names.numbered(self.hosts, self.switch_numbers)
+            names = Names.numbered(self.hosts, self.switch_numbers, programs.values())
         for switch in topology.switches:
             for port, link in enumerate(topology.ports[switch]):
                 if (switch, port) in self.ports_down:

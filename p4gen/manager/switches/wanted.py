@@ -12,7 +12,7 @@ from p4gen.groups.group import GroupContext, SwitchConfig
 from p4gen.manager.api import SwitchInfo
 from p4gen.plan.placement.connections import PlacedConnection, same_place
 from p4gen.plan.placement.placed import PlacedTrees
-from p4gen.plan.placement.placer import GATEWAY, routes, tree_routes
+from p4gen.plan.placement.placer import gateways, routes, tree_routes
 from p4gen.plan.placement.planner import View
 from p4gen.plan.placement.tiers import hash_shift
 from p4gen.vocabulary import ProgramSpec
@@ -48,7 +48,9 @@ def wanted_config(
     found = routes(
         view.topology, view.names, info.name, passed[info.name], arch, down=view.down, fixed=True, shift=shift
     )
-    config = configure(info.spec, contexts_of(info.name, admitted), *found, {GATEWAY: view.names.mac[info.name]})
+    config = configure(
+        info.spec, contexts_of(info.name, admitted), *found, gateways(info.spec, view.names.mac[info.name])
+    )
     facet = connection_entries(info.spec)
     if facet is None:
         return config

@@ -56,7 +56,7 @@ class Wiring:
         self.connections: list[Placed] = []
         self.chance = random.Random(f"{config.seed} hosts")  # noqa: S311 - a simulation, to be repeatable
         self._config, self._first_qp = config, first_qp
-        self._names = Names.of(config.topology)
+        self._names = Names.of(config.topology, map(config.spec_of, config.topology.switches))
         self._qps: Counter[str] = Counter()
         self.ends = [self._ends(traffic) for traffic in config.traffic]
         """The connections of each group, by the numbers of their two hosts."""

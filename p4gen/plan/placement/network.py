@@ -15,7 +15,7 @@ from p4gen.groups.family import group_entries
 from p4gen.groups.group import GroupContext, PlacedEdge, SwitchConfig, placed_edges
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.plan.placement.placed import TREES, GroupRequest, PlacedGroup
-from p4gen.plan.placement.placer import GATEWAY, Names, Placer, routes, separate_ports, switch_of, tree_routes
+from p4gen.plan.placement.placer import Names, Placer, gateways, routes, separate_ports, switch_of, tree_routes
 from p4gen.plan.placement.pools import Pools
 from p4gen.plan.placement.tree import IncTree, build_tree
 from p4gen.vocabulary import ServingSpec
@@ -96,7 +96,7 @@ def place(
         problems.append(f"{len(requests)} groups; there are addresses for {TREES}")
     if problems:
         raise InputError(*problems)
-    names = Names.of(topology)
+    names = Names.of(topology, [spec])
     specs = dict.fromkeys(topology.switches, spec)
     placer = Placer(topology, names, specs, Pools())
     placed = tuple(placer.place(request, tree) for request, tree in zip(requests, chosen, strict=True))
@@ -123,7 +123,7 @@ def _placement(topology: TopologySpec, spec: ServingSpec, names: Names, groups: 
                 spec,
                 contexts,
                 *routes(topology, names, switch, passed[switch], spec.architecture),
-                {GATEWAY: names.mac[switch]},
+                gateways(spec, names.mac[switch]),
             )
         except InputError as error:
             problems += [f"{switch}: {diagnostic.message}" for diagnostic in error.diagnostics]

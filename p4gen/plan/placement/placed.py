@@ -10,13 +10,15 @@ from p4gen.groups.group import GroupContext, Memory
 from p4gen.host.collectives.plan import SYMMETRIC, ChannelKey, PsnSync
 from p4gen.host.transport.verbs import Peer
 from p4gen.plan.placement.tree import IncTree, NodeKey
-from p4gen.rocev2.headers import ipv4
+from p4gen.rocev2.headers import ip_from, ipv4, is_ipv6
 from p4gen.vocabulary import ServingSpec
 from p4gen.vocabulary.message import ROOTS, Collective
 
-TREE_NETWORK = ipv4("10.255.0.0")
-"""The root's switch of tree number g answers to 10.255.g.1, the others to 10.255.g.2 and so on. A tree
-of more than ``ADDRESSES`` has those of the next numbers, too."""
+_TREE_NETWORK = ipv4("10.255.0.0")
+"""The root's switch of tree number g answers to 10.255.g.1, the others to 10.255.g.2 and so on. A tree of more than
+``ADDRESSES`` has those of the next numbers, too."""
+_IPV6_TREE_NETWORK = ip_from("fd00:0:0:2::")
+"""Over IPv6 to fd00:0:0:2:0:g:0:1 and so on."""
 TREES = 256
 """The number of trees that have addresses."""
 ADDRESSES = 255
@@ -26,6 +28,12 @@ ADDRESSES = 255
 def possible_roots(programs: Iterable[ServingSpec]) -> int:
     """The ranks that can be roots in all of these programs, those from 0 on."""
     return min((program.roots for program in programs), default=ROOTS)
+
+
+
+def first_address(tree: int, *, ipv6: bool) -> int:
+    """The address of a tree's root; those of its other switches follow."""
+    return 1 + (_IPV6_TREE_NETWORK | tree << 32 if ipv6 else _TREE_NETWORK | tree << 8)
 
 
 Serves = tuple[ChannelKey, ...]
@@ -176,7 +184,7 @@ class PlacedGroup:
     def numbers(self) -> frozenset[int]:
         """The numbers of trees whose addresses it has: more than one if it has more than ``ADDRESSES``."""
         own = (*self.addresses.values(), *(each.address for each in self.port_addresses))
-        return frozenset((address & 0xFFFF) >> 8 for address in own)
+        return frozenset(each >> 32 & 0xFFFF if is_ipv6(each) else each >> 8 & 0xFF for each in own)
 
     @property
     def contexts(self) -> Iterator[tuple[NodeKey, GroupContext]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Final
 
@@ -14,18 +14,26 @@ from p4gen.groups.psns import stream_psn
 from p4gen.host.collectives.plan import SYMMETRIC
 from p4gen.host.transport.verbs import Peer
 from p4gen.plan.placement.numbers import HOST_QP
-from p4gen.plan.placement.placed import TREE_NETWORK, Channel, GroupRequest, PlacedGroup, PortAddress, RankEnd, Serves
+from p4gen.plan.placement.placed import (
+    Channel,
+    GroupRequest,
+    PlacedGroup,
+    PortAddress,
+    RankEnd,
+    Serves,
+    first_address,
+)
 from p4gen.plan.placement.pools import Need, Pools, Taken
 from p4gen.plan.placement.spans import NoRoomError
 from p4gen.plan.placement.tree import NOTHING_DOWN, IncTree, NodeKey, TreeNode, port_to
-from p4gen.rocev2.headers import ipv4, ipv4_text
-from p4gen.vocabulary import ServingSpec
+from p4gen.rocev2.headers import ip_from, ip_text, ipv4, is_ipv6
+from p4gen.rocev2.layouts import IPV4_BITS, IPV6_BITS
+from p4gen.vocabulary import ProgramSpec, ServingSpec
 from p4gen.vocabulary.message import ROOTS, Collective
 from p4gen.vocabulary.topology import TopologySpec
 
-HOST_NETWORK = ipv4("10.0.0.0")
-GATEWAY = ipv4("169.254.0.1")
-"""Every switch answers ARP requests for it, so that hosts can have it as their gateway anywhere."""
+HOST_NETWORK, IPV6_HOST_NETWORK = ipv4("10.0.0.0"), ip_from("fd00:0:0:1::")
+_GATEWAY, _IPV6_GATEWAY = ipv4("169.254.0.1"), ip_from("fe80::1")
 SWITCH_QP = 0x100
 """First QP of an edge's end at a switch."""
 ROUTES = 1024
@@ -34,27 +42,55 @@ UDP_PORTS = 0x1000
 """Source ports of UDP, which ECMP looks at: switches use as many from 0xC000 on, hosts from 0xD000 on."""
 
 
+def gateway(ip: int) -> int:
+    """The gateway of hosts with addresses of this kind. Every switch answers for it: hosts can have it anywhere."""
+    return _IPV6_GATEWAY if is_ipv6(ip) else _GATEWAY
+
+
+def gateways(spec: ProgramSpec, mac: int) -> dict[int, int]:
+    """The gateways that a program answers for, with its switch's MAC address."""
+    return ({_GATEWAY: mac} if spec.ipv4 else {}) | ({_IPV6_GATEWAY: mac} if spec.ipv6 else {})
+
+
 @dataclass(frozen=True)
 class Names:
-    """The MAC addresses of all nodes, and the IPv4 addresses of hosts."""
+    """The MAC addresses of all nodes, and the IP addresses of hosts."""
 
     mac: Mapping[str, int]
     ip: Mapping[str, int]
+    """Those of RoCEv2: IPv6 where all switches' programs take it, as RFC 6724 prefers."""
+    second: Mapping[str, int] = field(default_factory=dict)
+    """Those of the other kind, where all switches route both."""
 
     @classmethod
-    def numbered(cls, hosts: Mapping[str, int], switches: Mapping[str, int]) -> Names:
-        """Addresses that follow from the nodes' numbers, counted from 0."""
+    def numbered(
+        cls, hosts: Mapping[str, int], switches: Mapping[str, int], specs: Iterable[ProgramSpec] = ()
+    ) -> Names:
+        """Addresses that follow from the nodes' numbers, counted from 0, and from the programs of switches."""
         mac = {host: 0x0200_0000_0001 + number for host, number in hosts.items()}
         mac |= {switch: 0x0200_0001_0001 + number for switch, number in switches.items()}
-        return cls(mac, {host: HOST_NETWORK + 1 + number for host, number in hosts.items()})
+        known = tuple(specs)
+        old, new = (
+            {host: network + 1 + number for host, number in hosts.items()}
+            for network in (HOST_NETWORK, IPV6_HOST_NETWORK)
+        )
+        if known and all(spec.roce_ipv6 for spec in known):
+            return cls(mac, new, old if all(spec.ipv4 for spec in known) else {})
+        return cls(mac, old, new if known and all(spec.ipv6 for spec in known) else {})
 
     @classmethod
-    def of(cls, topology: TopologySpec) -> Names:
+    def of(cls, topology: TopologySpec, specs: Iterable[ProgramSpec] = ()) -> Names:
         """Addresses of nodes that are numbered in the topology's order."""
         return cls.numbered(
             {host: number for number, host in enumerate(topology.hosts)},
             {switch: number for number, switch in enumerate(topology.switches)},
+            specs,
         )
+
+    @property
+    def ipv6(self) -> bool:
+        """Whether RoCEv2 is over IPv6."""
+        return is_ipv6(next(iter(self.ip.values()), 0))
 
 
 def switch_of(topology: TopologySpec, host: str) -> str:
@@ -80,7 +116,8 @@ class Placer:
         self._pools.pairs.check(dict.fromkeys(tree.ranks, len(request.channels()) * self._pairs(tree)))
         for switch in names:
             self._pools.addresses(switch, 1 + sum(at == switch for at, _ in ports))
-        first = TREE_NETWORK | self._pools.tree(len(names) + len(ports)) << 8 | 1
+        ipv6, count = self._names.ipv6, len(names) + len(ports)
+        first = first_address(self._pools.tree(1 if ipv6 else count), ipv6=ipv6)
         addresses = {switch: first + i for i, switch in enumerate(names)}
         second = tuple(PortAddress(*at, address) for address, at in enumerate(ports, start=first + len(names)))
         group = PlacedGroup(request, tree, addresses, (), second)
@@ -260,7 +297,8 @@ def routes(
     With ``fixed`` link p alone is always next hop p + 1, so that changes do not renumber others. ``shift`` is the bit
     of the hash from which on the switch chooses (``p4gen.plan.placement.tiers``).
     """
-    targets = {names.ip[host]: topology.next_ports(switch, host, down) for host in topology.hosts}
+    ways = {host: topology.next_ports(switch, host, down) for host in topology.hosts}
+    targets = {kind[host]: ports for kind in (names.ip, names.second) if kind for host, ports in ways.items()}
     targets |= {address: (port,) for address, port in trees.items()}
     alone = [(port,) for port, link in enumerate(topology.ports[switch]) if link.other(switch) in names.mac]
     first: dict[tuple[int, ...], int] = {}
@@ -277,22 +315,23 @@ def routes(
         for number, port in enumerate(ports, start=first[ports]):
             neighbour = topology.ports[switch][port].other(switch)
             hops.append(NextHop(number, arch.front_port(port), names.mac[switch], names.mac[neighbour]))
-    ways = {(address, 32): ports for address, ports in targets.items() if ports}
-    if len(ways) > ROUTES:
-        ways = _merged(ways)
     found = [
-        Route(f"{ipv4_text(address)}/{length}", first[ports], len(ports), shift)
-        for (address, length), ports in ways.items()
+        Route(f"{ip_text(address)}/{length}", first[ports], len(ports), shift)
+        for bits in (IPV4_BITS, IPV6_BITS)
+        for (address, length), ports in _prefixes(targets, bits).items()
     ]
     return found, hops
 
 
-def _merged(ways: Mapping[tuple[int, int], tuple[int, ...]]) -> dict[tuple[int, int], tuple[int, ...]]:
-    """The ways to prefixes (address and length), with each two halves of a prefix that have the same way as one. No
-    address gets a way that had none."""
-    found = dict(ways)
-    for length in range(32, 0, -1):
-        half = 1 << (32 - length)
+def _prefixes(targets: Mapping[int, tuple[int, ...]], bits: int) -> dict[tuple[int, int], tuple[int, ...]]:
+    """The ways to prefixes (address and length) of addresses of one kind, those of as many bits. If there are too many,
+    each two halves of a prefix that have the same way become one: no address gets a way that had none."""
+    kind = bits == IPV6_BITS
+    found = {(address, bits): ports for address, ports in targets.items() if ports and is_ipv6(address) is kind}
+    if len(found) <= ROUTES:
+        return found
+    for length in range(bits, 0, -1):
+        half = 1 << (bits - length)
         for address in [address for address, long in found if long == length and not address & half]:
             ports = found[address, length]
             if found.get((address | half, length)) == ports:

@@ -22,7 +22,7 @@ class PlainPlacement:
 
     mac: Mapping[str, int]
     ip: Mapping[str, int]
-    """The IPv4 addresses of hosts."""
+    """The IP addresses of hosts."""
     gateway: Mapping[str, int]
     """The MAC address that a host sends to: its switch's."""
     switches: Mapping[str, SwitchConfig] = field(repr=False)
@@ -44,7 +44,7 @@ def place_plain(
 
     Raises ``InputError`` with every reason why a program cannot serve its place.
     """
-    names = Names.of(topology)
+    names = Names.of(topology, specs.values())
     problems = [
         f"{switch} has {links} links; the program has {specs[switch].ports} ports"
         for switch in topology.switches
@@ -74,7 +74,7 @@ def connected(
 
     Raises ``InputError`` with every reason why a program cannot serve its place.
     """
-    ends = _ends(topology, Names.of(topology), specs, connections, epoch)
+    ends = _ends(topology, Names.of(topology, specs.values()), specs, connections, epoch)
     switches: dict[str, SwitchConfig] = {}
     queues: dict[str, Mapping[str, int]] = {}
     problems: list[str] = []
