@@ -102,7 +102,8 @@ def load() -> None:
 
 def kernel_sink() -> socket.socket:
     """A UDP socket to which the kernel delivers RoCE packets, and which drops them. Without it the kernel would answer
-    each packet with "port unreachable"."""
+    each packet with "port unreachable". Those over IPv6 it drops by itself: they have no UDP checksum (RFC 8200, 8.1).
+    """
     found = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     instruction = array.array("B", struct.pack("=HBBI", _BPF_RET, 0, 0, 0))  # return 0: accept nothing
     program = struct.pack("@HP", 1, instruction.buffer_info()[0])

@@ -23,9 +23,11 @@ from p4gen.manager.api import HostAddresses, HostInfo
 from p4gen.manager.remote.client import ManagerClient
 from p4gen.packetio import PacketSocket, link_is_up, longest_frame
 from p4gen.packetio.sockets import ETHERNET_HEADER, VLAN_TAG
-from p4gen.plan.placement.placer import GATEWAY
+from p4gen.plan.placement.placer import gateway
 from p4gen.rocev2.codes import ETHERTYPE_ARP, arp_form
-from p4gen.rocev2.headers import ipv4_text, mac_text
+from p4gen.rocev2.headers import ip_text, is_ipv6, mac_text
+from p4gen.rocev2.ndp import advertised, solicitation
+from p4gen.rocev2.places import places_for
 
 HEADERS: Final = 60
 """Bytes that a RoCE packet has beside its payload at most, for an interface's MTU: IPv4, UDP, BTH, RETH, ICRC."""
@@ -66,7 +68,7 @@ def checks(place: Place) -> Iterator[Check]:
             yield Check(what, True, f"{place.manager} answers, and has {len(manager.groups())} groups")
             what = "host"
             addresses = manager.register_host(HostInfo(place.host, out_of_order=not place.verbs))
-            yield Check(what, True, f"{place.host} is {ipv4_text(addresses.ip)}, {mac_text(addresses.mac)}")
+            yield Check(what, True, f"{place.host} is {ip_text(addresses.ip)}, {mac_text(addresses.mac)}")
             what = "interface"
             device = place.interface or interface_with(addresses, place.host)
             yield (check := _link(device))
@@ -81,7 +83,7 @@ def checks(place: Place) -> Iterator[Check]:
                 verbs=place.verbs, tls=place.tls, timeout=place.timeout,
             ) as group:  # fmt: skip
                 yield Check(what, True, f"{group.spec.program} serves a group of {place.host} alone")
-                yield (check := _mtu(device, group.payload))
+                yield (check := _mtu(device, addresses, group.payload))
                 if check.ok:
                     yield (check := _answer(group, manager, place.timeout))
                 what = "loss, order"
@@ -97,10 +99,11 @@ def _link(device: str) -> Check:
 
 
 def _gateway(device: str, addresses: HostAddresses) -> Check:
-    """Whether the switch answers ARP for the gateway, with the address that the manager gives."""
-    here, nowhere = addresses.mac.to_bytes(6, "big"), bytes(6)
+    """Whether the switch answers ARP or NDP for the gateway, with the address that the manager gives."""
+    asked, mac, ip = gateway(addresses.ip), addresses.mac, addresses.ip
+    kind, answer = ("NDP", advertised) if is_ipv6(ip) else ("ARP", _replied)
+    request = solicitation(mac, ip, asked) if is_ipv6(ip) else _arp_request(mac, ip, asked)
     wanted = mac_text(addresses.gateway)
-    request = _ARP.pack(b"\xff" * 6, here, ETHERTYPE_ARP, arp_form(_REQUEST), here, addresses.ip, nowhere, GATEWAY)
     port = PacketSocket(device)
     try:
         for _ in range(_ARP_TRIES):
@@ -108,22 +111,33 @@ def _gateway(device: str, addresses: HostAddresses) -> Check:
             until = time.monotonic() + _ARP_S
             while time.monotonic() < until:
                 for frame in port.receive():
-                    if len(frame) < _ARP.size:
-                        continue
-                    _, _, kind, form, sender, ip, _, _ = _ARP.unpack_from(frame)
-                    if (kind, form, ip) == (ETHERTYPE_ARP, arp_form(_REPLY), GATEWAY):
-                        found = mac_text(int.from_bytes(sender, "big"))
-                        told = f"{ipv4_text(GATEWAY)} is at {found}"
+                    if (sender := answer(frame, asked)) is not None:
+                        found = mac_text(sender)
+                        told = f"{ip_text(asked)} is at {found}"
                         return Check("gateway", found == wanted, told if found == wanted else f"{told}, not {wanted}")
                 time.sleep(0.005)
     finally:
         port.close()
-    why = "the cable leads to another port or switch, or this MAC or IPv4 address is not the manager's"
-    return Check("gateway", False, f"nobody answers ARP for {ipv4_text(GATEWAY)} on {device}: {why}")
+    why = "the cable leads to another port or switch, or this MAC or IP address is not the manager's"
+    return Check("gateway", False, f"nobody answers {kind} for {ip_text(asked)} on {device}: {why}")
 
 
-def _mtu(device: str, payload: int) -> Check:
-    needed, found = payload + HEADERS, longest_frame(device) - ETHERNET_HEADER - 2 * VLAN_TAG
+def _arp_request(mac: int, ip: int, asked: int) -> bytes:
+    here, nowhere = mac.to_bytes(6), bytes(6)
+    return _ARP.pack(b"\xff" * 6, here, ETHERTYPE_ARP, arp_form(_REQUEST), here, ip, nowhere, asked)
+
+
+def _replied(frame: bytes, asked: int) -> int | None:
+    """The MAC address of an address, if the frame is an ARP reply that gives it."""
+    if len(frame) < _ARP.size:
+        return None
+    _, _, kind, form, sender, ip, _, _ = _ARP.unpack_from(frame)
+    return int.from_bytes(sender) if (kind, form, ip) == (ETHERTYPE_ARP, arp_form(_REPLY), asked) else None
+
+
+def _mtu(device: str, addresses: HostAddresses, payload: int) -> Check:
+    needed = payload + HEADERS + places_for(addresses.ip).shift
+    found = longest_frame(device) - ETHERNET_HEADER - 2 * VLAN_TAG
     told = f"{device} has an MTU of {found}; payloads of {payload} bytes need {needed}"
     return Check("path MTU", found >= needed, told if found >= needed else f"{told}: ip link set {device} mtu {needed}")
 

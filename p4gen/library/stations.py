@@ -28,12 +28,13 @@ from p4gen.manager.ranks.ranks import TIMEOUT
 from p4gen.manager.remote.client import ManagerClient
 from p4gen.manager.remote.tls import VARIABLE
 from p4gen.packetio import PacketSocket, longest_frame
-from p4gen.rocev2.headers import ipv4_text, mac_text
+from p4gen.rocev2.headers import ip_text, is_ipv6, mac_text
 from p4gen.vocabulary import units
 from p4gen.vocabulary.message import ROOTS, Collective
 
 _LOOK_S: Final = 0.005
 _SIOCGIFADDR: Final = 0x8915
+_IPV6_ADDRESSES: Final = Path("/proc/net/if_inet6")
 
 
 class Station:
@@ -235,6 +236,12 @@ def stated(value: str | None, what: str, variable: str) -> str:
 
 def interface_with(addresses: HostAddresses, host: str) -> str:
     """The interface that has the address of a host. Raises ``InputError`` if none has."""
+    if is_ipv6(addresses.ip):
+        with contextlib.suppress(OSError):  # there is no IPv6
+            for line in _IPV6_ADDRESSES.read_text(encoding="ascii").splitlines():
+                address, *_, name = line.split()
+                if int(address, 16) == addresses.ip:
+                    return name
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
             with contextlib.suppress(OSError):  # it has no address
@@ -242,7 +249,7 @@ def interface_with(addresses: HostAddresses, host: str) -> str:
                 if int.from_bytes(answer[20:24], "big") == addresses.ip:
                     return name
     raise InputError(
-        f"no interface has {ipv4_text(addresses.ip)}, the address that the manager gives to {host}: set it with ip "
+        f"no interface has {ip_text(addresses.ip)}, the address that the manager gives to {host}: set it with ip "
         "addr add, or name the interface"
     )
 

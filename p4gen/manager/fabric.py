@@ -193,7 +193,9 @@ class Fabric:
     def addresses(self, host: str) -> HostAddresses:
         """A host's addresses. Raises ``KeyError`` for a host that is not in the topology."""
         view = self.view
-        return HostAddresses(view.names.mac[host], view.names.ip[host], view.names.mac[switch_of(view.topology, host)])
+        names = view.names
+        gateway = names.mac[switch_of(view.topology, host)]
+        return HostAddresses(names.mac[host], names.ip[host], gateway, names.second.get(host, 0))
 
     def program(self, hosts: Sequence[str]) -> ServingSpec | None:
         """The program that defines the calls of a ring of hosts: the program of the first of the hosts' switches that

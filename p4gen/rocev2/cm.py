@@ -8,16 +8,17 @@ message (12.6.5 to 12.6.11). "Local" is the sender of a message, "remote" the ot
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Any, Final
 
 from p4gen.layout import Header, HeaderField
 from p4gen.rocev2.codes import CM_CLASS, MAD_BYTES, MANAGEMENT_QP, UD_SEND_ONLY
-from p4gen.rocev2.headers import BTH, UDP, Ethernet, HeaderError, IPv4
+from p4gen.rocev2.headers import BTH, UDP, Ethernet, HeaderError, ip_header, is_ipv6
 from p4gen.rocev2.layouts import DETH, MAD, PSN_BITS, QP_BITS
 from p4gen.rocev2.packet import RocePacket, parse, problems
+from p4gen.rocev2.places import places_for
 
 BASE_VERSION: Final = 1
 CLASS_VERSION: Final = 2
@@ -229,18 +230,19 @@ class Message:
 
 @dataclass(frozen=True)
 class Datagram:
-    """A message on its way: IPv4 addresses of its sender and of its receiver."""
+    """A message on its way: IP addresses of its sender and of its receiver."""
 
     src: int
     dst: int
     message: Message
 
     def packet(self, eth: Ethernet, **ip: Any) -> RocePacket:
-        """The RoCEv2 frame that carries the message, with further fields of the IPv4 header."""
+        """The RoCEv2 frame that carries the message, with further fields of the IP header (``ip_header``)."""
         deth = DETH.word.pack(queue_key=QUEUE_KEY, reserved=0, source_qp=MANAGEMENT_QP).to_bytes(DETH.size)
         bth = BTH(UD_SEND_ONLY, MANAGEMENT_QP, 0)
         payload = deth + self.message.to_bytes()
-        return RocePacket(eth, IPv4(self.src, self.dst, **ip), UDP(), bth, payload=payload).sealed()
+        eth = replace(eth, ethertype=places_for(self.src).ether_type)
+        return RocePacket(eth, ip_header(self.src, self.dst, **ip), UDP(), bth, payload=payload).sealed()
 
 
 def parse_datagram(frame: bytes) -> Datagram:
@@ -264,9 +266,9 @@ def parse_datagram(frame: bytes) -> Datagram:
 
 
 def gid_of(ip: int) -> int:
-    """The GID of an IPv4 address.
+    """The GID of an IP address.
 
     >>> f"{gid_of(0x0A000001):#x}"
     '0xffff0a000001'
     """
-    return _MAPPED | ip
+    return ip if is_ipv6(ip) else _MAPPED | ip

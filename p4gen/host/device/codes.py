@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from ipaddress import IPv6Address
 from itertools import groupby
 from typing import Final
 
 from p4gen.errors import FailedError
 from p4gen.host.transport.nicinfo import MTUS
 from p4gen.host.transport.verbs import timeout_ps
+from p4gen.rocev2.cm import gid_of
 
 _FOR_EVER: Final = 7
 """The retry count without an end: of RNR NAKs by the standard, of timeouts on rdma_rxe."""
@@ -39,12 +41,12 @@ def path_mtu(payload: int, most: int) -> int:
 
 
 def gid_text(ip: int) -> str:
-    """The GID of an IPv4 address, in full.
+    """The GID of an IP address, in full.
 
     >>> gid_text(0x0A000001)
     '0000:0000:0000:0000:0000:ffff:0a00:0001'
     """
-    return f"0000:0000:0000:0000:0000:ffff:{ip >> 16:04x}:{ip & 0xFFFF:04x}"
+    return IPv6Address(gid_of(ip)).exploded
 
 
 def spans(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:

@@ -15,7 +15,7 @@ from p4gen.host.device.memory import DeviceMemory, Held
 from p4gen.host.transport.clock import Clock
 from p4gen.host.transport.nicinfo import MTUS
 from p4gen.host.transport.verbs import Completion, Operation, Peer, QpConfig, RecvWr, SendWr, Status
-from p4gen.rocev2.headers import ipv4_text
+from p4gen.rocev2.headers import ip_text
 
 STATUSES: Final = {
     enums.IBV_WC_SUCCESS: Status.SUCCESS,
@@ -109,7 +109,7 @@ class DevicePair:
             qp.to_rts(self._attributes())
         except PyverbsError as error:
             qp.modify(QPAttr(qp_state=enums.IBV_QPS_RESET), enums.IBV_QP_STATE)
-            far = ipv4_text(peer.ip)
+            far = ip_text(peer.ip)
             raise FailedError(
                 f"queue pair {self.number} cannot be connected with {far}: {error}; is there a route and a neighbour?"
             ) from None

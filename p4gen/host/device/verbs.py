@@ -23,7 +23,7 @@ from p4gen.host.transport.nicinfo import MTUS, NicInfo
 from p4gen.host.transport.rc import VerbsPair
 from p4gen.host.transport.realtime import RealTimeLoop
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig, Recovery, Status
-from p4gen.rocev2.headers import ipv4_text
+from p4gen.rocev2.headers import ip_text
 
 PAIRS: Final = 64
 """Queue pairs of a pool."""
@@ -213,7 +213,7 @@ def _gid_index(device: str, ip: int) -> int:
             continue
         if kind == _ROCE_V2 and entry.read_text(encoding="ascii").strip() == wanted:
             return int(entry.name)
-    raise InputError(f"device {device} has not the address {ipv4_text(ip)}: give it to its network interface")
+    raise InputError(f"device {device} has not the address {ip_text(ip)}: give it to its network interface")
 
 
 def _counters(device: str) -> dict[str, int]:

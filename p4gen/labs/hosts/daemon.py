@@ -6,22 +6,40 @@ The requests are the same whatever the program's family is; those about a group 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from p4gen.errors import FailedError
 from p4gen.host.transport.realtime import Station
 from p4gen.labs.calls import members_of
 from p4gen.labs.hosts.ranks import Ranks
 from p4gen.labs.hosts.requests import Request, Verb
 from p4gen.labs.hosts.tasks import Batch, BatchTask
+from p4gen.manager.api import HostAddresses, HostInfo
 from p4gen.manager.ranks.host import Host
+from p4gen.manager.remote.client import ManagerClient
 from p4gen.records import from_plain, to_plain
+from p4gen.rocev2.headers import is_ipv6
 from p4gen.vocabulary import ProgramSpec
 
 MANAGER_S = 300.0
 """Seconds to wait for the manager."""
+_LOOK_S: Final = 0.02
+
+
+def addresses_of(manager: ManagerClient, info: HostInfo, spec: ProgramSpec) -> HostAddresses:
+    """Register a host. Returns its addresses, once the manager knows the programs of switches, which say of what kinds
+    they are. Raises ``FailedError`` if it does not after ``MANAGER_S``."""
+    until = time.monotonic() + MANAGER_S
+    while time.monotonic() < until:
+        found = manager.register_host(info)
+        if (is_ipv6(found.ip), len(found.ips) > 1) == (spec.roce_ipv6, spec.ipv4 and spec.ipv6):
+            return found
+        time.sleep(_LOOK_S)
+    raise FailedError(f"{info.name} has no addresses of the kinds of {spec.program} after {MANAGER_S:.0f} s")
 
 
 class Daemon:

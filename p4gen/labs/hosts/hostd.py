@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from p4gen.errors import P4genError
 from p4gen.host.raw import RawNic, kernel_sink
 from p4gen.host.transport.realtime import RealTimeLoop
-from p4gen.labs.hosts.daemon import MANAGER_S, Daemon
+from p4gen.labs.hosts.daemon import MANAGER_S, Daemon, addresses_of
 from p4gen.labs.hosts.requests import Request, serve
 from p4gen.labs.job import LabJob
 from p4gen.labs.network import hostnet
@@ -33,7 +33,7 @@ class RawDaemon(Daemon):
     def __init__(self, job: LabJob, name: str, address: str) -> None:
         self.name, self.manager = name, ManagerClient(address)
         self.manager.wait(MANAGER_S)
-        self.addresses = self.manager.register_host(HostInfo(name, out_of_order=True))
+        self.addresses = addresses_of(self.manager, HostInfo(name, out_of_order=True), job.spec)
         device, room = interface(name, 0), hostnet.FRAME_ROOM
         hostnet.configure(device, self.addresses)
         self.sink = kernel_sink()

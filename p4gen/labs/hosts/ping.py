@@ -1,5 +1,5 @@
-"""ICMP echo: ``python -m p4gen.labs.hosts.ping [-c COUNT] [-i SECONDS] ADDRESS``; used in labs if ``ping`` is not
-installed."""
+"""ICMP echo of IPv4 or IPv6: ``python -m p4gen.labs.hosts.ping [-c COUNT] [-i SECONDS] ADDRESS``; used in labs if
+``ping`` is not installed."""
 
 from __future__ import annotations
 
@@ -14,25 +14,30 @@ from typing import Final
 
 PING: Final = (sys.executable, "-m", "p4gen.labs.hosts.ping")
 """The command, which is always available."""
-_REQUEST, _REPLY = 8, 0
+_REQUEST, _REPLY, _IPV6_REQUEST, _IPV6_REPLY = 8, 0, 128, 129
 _PATIENCE_S = 2.0
 _DATA = bytes(range(48))
 
 
 def ping(address: str, number: int, identity: int, patience: float = _PATIENCE_S) -> float | None:
-    """Send one echo request (RFC 792). Returns the seconds until its reply, None when there is none. Needs
+    """Send one echo request (RFC 792, RFC 4443). Returns the seconds until its reply, None when there is none. Needs
     CAP_NET_RAW."""
-    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as found:
-        head = struct.pack("!BBHHH", _REQUEST, 0, 0, identity, number)
+    if ":" in address:
+        opened, asked, answered = (socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6), _IPV6_REQUEST, _IPV6_REPLY
+    else:
+        opened, asked, answered = (socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP), _REQUEST, _REPLY
+    with socket.socket(*opened) as found:
+        head = struct.pack("!BBHHH", asked, 0, 0, identity, number)
+        # The kernel computes the checksum of IPv6's, and takes the IP header off.
         message = head[:2] + _checksum(head + _DATA) + head[4:] + _DATA
         began = time.monotonic()
         found.sendto(message, (address, 0))
         while (left := began + patience - time.monotonic()) > 0:
             if select.select([found], [], [], left)[0]:
                 reply = found.recv(2048)
-                start = (reply[0] & 15) * 4
+                start = 0 if ":" in address else (reply[0] & 15) * 4
                 kind, _, _, whose, which = struct.unpack_from("!BBHHH", reply, start)
-                if (kind, whose, which) == (_REPLY, identity, number) and reply[start + 8 :] == _DATA:
+                if (kind, whose, which) == (answered, identity, number) and reply[start + 8 :] == _DATA:
                     return time.monotonic() - began
     return None
 

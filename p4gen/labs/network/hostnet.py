@@ -13,8 +13,9 @@ from pathlib import Path
 from p4gen.errors import FailedError
 from p4gen.manager.api import HostAddresses
 from p4gen.packetio.ip import ip
-from p4gen.plan.placement.placer import GATEWAY
-from p4gen.rocev2.headers import ipv4_text, mac_text
+from p4gen.plan.placement.placer import gateway
+from p4gen.rocev2.headers import ip_text, is_ipv6, mac_text
+from p4gen.rocev2.layouts import IPV4_BITS, IPV6_BITS
 from p4gen.switch.address import listens
 
 MTU = 9000
@@ -27,16 +28,38 @@ _SETTX, _SETTSO, _SETGSO = 0x17, 0x1F, 0x24  # ETHTOOL_STXCSUM, ETHTOOL_STSO, ET
 
 
 def configure(device: str, addresses: HostAddresses) -> None:
-    """Configure an interface's addresses and a default route through the switch, whose MAC address is found by ARP.
+    """Configure an interface's addresses and default routes through the switch, whose MAC address is found by ARP or
+    NDP.
 
     Raises ``FailedError`` with the message of ``ip``.
     """
+    if any(map(is_ipv6, addresses.ips)):
+        # As the labs' hosts have no IPv6 by default; and no address of a link, so that the kernel solicits no routers.
+        ip(f"link set {device} addrgenmode none")
+        _enable_ipv6(device)
     ip(
         f"link set {device} address {mac_text(addresses.mac)}",
-        f"addr replace {ipv4_text(addresses.ip)}/32 dev {device}",
-        f"route replace default via {ipv4_text(GATEWAY)} dev {device} onlink src {ipv4_text(addresses.ip)}",
+        *(command for address in addresses.ips for command in _routed(device, address)),
     )
     _checksum_in_full(device)
+
+
+def _enable_ipv6(device: str) -> None:
+    """Raises ``FailedError`` if the kernel has no IPv6."""
+    try:
+        Path("/proc/sys/net/ipv6/conf", device, "disable_ipv6").write_text("0", encoding="ascii")
+    except OSError as error:
+        raise FailedError(f"{device} cannot have IPv6: {error.strerror}") from None
+
+
+def _routed(device: str, address: int) -> tuple[str, str]:
+    """The commands that give an interface an address, at once, and a default route from it."""
+    own, by = ip_text(address), ip_text(gateway(address))
+    bits, all_others, at_once = (IPV6_BITS, "::/0", " nodad") if is_ipv6(address) else (IPV4_BITS, "default", "")
+    return (
+        f"addr replace {own}/{bits} dev {device}{at_once}",
+        f"route replace {all_others} via {by} dev {device} onlink src {own}",
+    )
 
 
 def _checksum_in_full(device: str) -> None:

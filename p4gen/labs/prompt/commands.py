@@ -15,7 +15,7 @@ from p4gen.labs.prompt.tracing import KINDS, Tracer
 from p4gen.labs.prompt.welcome import display_path
 from p4gen.labs.runs.report import counts_text, table, without_kernel
 from p4gen.labs.runs.run import slow
-from p4gen.rocev2.headers import ipv4_text, mac_text
+from p4gen.rocev2.headers import ip_text, mac_text
 
 
 def _groups(session: Session, _words: list[str]) -> bool:
@@ -62,7 +62,7 @@ def _net(session: Session, _words: list[str]) -> bool:
         enter = f"nsenter -t {lab.outer} -m -p mnexec -a {lab.network.pid(host)} bash"
         if host in lab.job.machines:
             enter = f"a virtual machine: {host} bash, here"
-        address, mac = ipv4_text(said["ip"]), mac_text(said["mac"])
+        address, mac = ip_text(said["ip"]), mac_text(said["mac"])
         hosts.add_row(host, address, mac, link.other(host), lab.impairments.hosts[host].text(), enter)
     session.console.print(hosts)
     for name, troubles in lab.impairments.links.items():

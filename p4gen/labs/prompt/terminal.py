@@ -19,7 +19,7 @@ from p4gen.host.transport.clock import SECOND
 from p4gen.inputs import quote
 from p4gen.labs.prompt.tracing import Tracer
 from p4gen.labs.session import Lab
-from p4gen.rocev2.headers import ipv4_text
+from p4gen.rocev2.headers import ip_text
 from p4gen.vocabulary import units
 
 _MANY: Final = 64
@@ -46,8 +46,8 @@ class Session:
             tracer.close()
 
     def ip_text(self, host: str) -> str:
-        """The IPv4 address that a host has reported, as text."""
-        return ipv4_text(self.lab.hosts[host].hello.result()["ip"])
+        """The IP address that a host has reported, as text."""
+        return ip_text(self.lab.hosts[host].hello.result()["ip"])
 
     def execute(self, command: Sequence[str]) -> int:
         """Run a command on the lab's terminal. Returns its exit status. Ctrl-C goes to the command."""

@@ -30,7 +30,7 @@ from p4gen.labs.softroce.proxy import PACKAGES
 from p4gen.manager.access.tenants import ALONE, load_tenants
 from p4gen.manager.api import HostAddresses, HostInfo
 from p4gen.records import from_plain
-from p4gen.rocev2.headers import ipv4_text
+from p4gen.rocev2.headers import ip_text, is_ipv6
 
 _HOSTS: Final = Path("/etc/hosts")
 PORT: Final = 29500
@@ -109,9 +109,11 @@ def _configured(lab: Lab, host: str) -> HostAddresses:
 def _name_hosts(lab: Lab, found: Mapping[str, HostAddresses]) -> None:
     """Put the hosts' names into each host's own /etc/hosts: there is no name server, and who asks one waits for it."""
     file = lab.job.scratch / "hosts"
-    texts = {host: ipv4_text(addresses.ip) for host, addresses in found.items()}
-    # PyTorch's store asks for the names of IPv4 addresses as IPv6 has them.
-    lines = [f"{text} {host}\n::ffff:{text} {host}.mapped\n" for host, text in texts.items()]
+    lines = []
+    for host, addresses in found.items():
+        lines += [f"{ip_text(each)} {host}\n" for each in addresses.ips]
+        # PyTorch's store asks for the names of IPv4 addresses as IPv6 has them.
+        lines += [f"::ffff:{ip_text(each)} {host}.mapped\n" for each in addresses.ips if not is_ipv6(each)]
     file.write_text(_HOSTS.read_text(encoding="utf-8") + "".join(lines), encoding="utf-8")
     for host in found:
         # A guest has a file of its own, and does not see this one.
@@ -130,7 +132,7 @@ def _environment(lab: Lab, hosts: Sequence[str], first: HostAddresses) -> dict[s
         "WORLD_SIZE": str(len(hosts)),
         "LOCAL_RANK": "0",
         "LOCAL_WORLD_SIZE": "1",
-        "MASTER_ADDR": ipv4_text(first.ip),
+        "MASTER_ADDR": ip_text(first.ip),
         "MASTER_PORT": str(PORT),
         "P4GEN_MANAGER": lab.manager_address,
         "P4GEN_RANKS": ",".join(hosts),

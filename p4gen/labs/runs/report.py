@@ -16,7 +16,7 @@ from p4gen.labs.calls import size_text
 from p4gen.labs.hosts.ranks import COUNTERS
 from p4gen.labs.runs.run import CallOutcome, RunOutcome
 
-KERNEL = ("not_udp_over_ipv4", "not_rocev2", "truncated")
+KERNEL = ("not_udp_over_ipv4", "not_udp_over_ipv6", "not_rocev2", "truncated")
 """Reason of frames that the NIC ignores because the kernel handles them; they are not lost."""
 
 

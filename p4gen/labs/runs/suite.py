@@ -18,7 +18,7 @@ from p4gen.labs.hosts.ping import PING
 from p4gen.labs.parties import Party
 from p4gen.labs.runs.run import Run, RunOutcome
 from p4gen.labs.session import Lab
-from p4gen.rocev2.headers import ipv4_text
+from p4gen.rocev2.headers import ip_text
 from p4gen.switch import targets
 
 STEP_S: Final = 600.0
@@ -84,7 +84,7 @@ class Suite:
         names = list(self.lab.hosts)
         pings = []
         for host, target in zip(names, [*names[1:], names[0]], strict=True):
-            address = ipv4_text(self.lab.hosts[target].hello.result()["ip"])
+            address = ip_text(self.lab.hosts[target].hello.result()["ip"])
             command = [*self.lab.inside(host), *PING, "-c", "2", "-i", "0.05", address]
             popen = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             pings.append((f"ping from {host} to {target}", popen))

@@ -20,7 +20,7 @@ from p4gen.errors import FailedError, P4genError
 from p4gen.families import WrittenSpec
 from p4gen.host.device.verbs import VerbsStation
 from p4gen.host.transport.realtime import RealTimeLoop
-from p4gen.labs.hosts.daemon import MANAGER_S, Daemon
+from p4gen.labs.hosts.daemon import MANAGER_S, Daemon, addresses_of
 from p4gen.labs.hosts.requests import Request, serve
 from p4gen.labs.network import hostnet
 from p4gen.labs.softroce.execute import serve_commands
@@ -72,7 +72,7 @@ def main() -> int:
     try:
         manager = ManagerClient(f"{GATEWAY}:{MANAGER_PORT}")
         manager.wait(MANAGER_S)
-        addresses = manager.register_host(HostInfo(job.name))
+        addresses = addresses_of(manager, HostInfo(job.name), job.spec)
         _configure(addresses)
         if job.folders:
             _mount(job.folders)

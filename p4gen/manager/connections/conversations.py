@@ -23,7 +23,7 @@ MOST_OPEN: Final = 4096
 
 @dataclass(frozen=True)
 class Party:
-    """An end of a connection: IPv4 address, its number of the connection, its QP."""
+    """An end of a connection: IP address, its number of the connection, its QP."""
 
     ip: int
     number: int

@@ -22,7 +22,7 @@ from p4gen.manager.store.ledger import Ledger
 from p4gen.manager.store.store import ClosedError
 from p4gen.plan.placement.placer import switch_of
 from p4gen.rocev2.cm import Datagram, parse_datagram
-from p4gen.rocev2.headers import HeaderError, ipv4_text
+from p4gen.rocev2.headers import HeaderError, ip_text
 
 LOGGER = logging.getLogger("p4gen.manager")
 MOST_WAITING: Final = 10_000
@@ -117,7 +117,7 @@ class Handshakes:
             return
         wrong = self._wrong_host(switch, sent)
         if wrong is not None:
-            self._count("foreign", f"{switch}: {sent.message.kind.name} of {ipv4_text(sent.src)}: {wrong}")
+            self._count("foreign", f"{switch}: {sent.message.kind.name} of {ip_text(sent.src)}: {wrong}")
             return
         match self._conversations.hear(sent, time.monotonic()):
             case Begun(conversation, stale):
@@ -128,7 +128,7 @@ class Handshakes:
                 self._release(conversation)
                 self._count("ended")
             case Ignored(kind, reason):
-                text = f"{switch}: {ipv4_text(sent.src)} to {ipv4_text(sent.dst)}: {reason}"
+                text = f"{switch}: {ip_text(sent.src)} to {ip_text(sent.dst)}: {reason}"
                 self._count(kind, text, logging.DEBUG if kind == "repeated" else logging.INFO)
             case _:
                 self._count("noted")
@@ -142,7 +142,7 @@ class Handshakes:
         if sent.src not in hosts or switch_of(view.topology, hosts[sent.src]) != switch:
             return "it is not a host of this switch"
         if sent.dst not in hosts:
-            return f"there is no host {ipv4_text(sent.dst)}"
+            return f"there is no host {ip_text(sent.dst)}"
         return None
 
     def _register(self, conversation: Conversation) -> None:
@@ -156,7 +156,7 @@ class Handshakes:
                 found.append(self._connections.register(spec).number)
                 self._count("registered")
             except ManagerError as error:
-                ends = f"{ipv4_text(source.ip)} QP {source.qp} to {ipv4_text(destination.ip)} QP {destination.qp}"
+                ends = f"{ip_text(source.ip)} QP {source.qp} to {ip_text(destination.ip)} QP {destination.qp}"
                 level = logging.WARNING if error.code is Code.NO_ROOM else logging.INFO
                 self._count(_REFUSALS.get(error.code, "refused"), f"{ends} stays on ECMP: {error.reason}", level)
         with ledger.changed, ledger.store.transaction():

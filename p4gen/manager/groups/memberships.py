@@ -14,11 +14,18 @@ from p4gen.plan.placement.request import GroupSpec
 
 @dataclass(frozen=True)
 class HostAddresses:
-    """Addresses that the manager assigns to a host: MAC (48 bits), IPv4, and the MAC of its switch."""
+    """Addresses that the manager assigns to a host: MAC (48 bits), IP for RoCEv2, and the MAC of its switch."""
 
     mac: int
     ip: int
     gateway: int
+    second_ip: int = 0
+    """The address of the other kind, IPv4 or IPv6, if switches route both; 0: none."""
+
+    @property
+    def ips(self) -> tuple[int, ...]:
+        """All its IP addresses."""
+        return (self.ip, self.second_ip) if self.second_ip else (self.ip,)
 
 
 class GroupState(StrEnum):

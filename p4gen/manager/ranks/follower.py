@@ -25,7 +25,7 @@ KEPT: Final = 8
 REPORT_EVERY: Final = SECOND // 2
 _RETRY_S: Final = 0.5
 _RETRY: Final = 100 * MS
-_NOT_OURS: Final = frozenset({"not_udp_over_ipv4", "not_rocev2", "truncated"})
+_NOT_OURS: Final = frozenset({"not_udp_over_ipv4", "not_udp_over_ipv6", "not_rocev2", "truncated"})
 """Reasons of frames that the NIC refuses because they belong to the kernel."""
 
 

@@ -27,6 +27,8 @@ MTU: Final = 1024
 _OUTSTANDING: Final = 64
 """Packets that a connection may have outstanding."""
 _ACK_EVERY: Final = 16
+_WORD, _SHIFTS = 0xFFFF_FFFF, range(0, 128, 32)
+"""An IP address is four words of a card."""
 _RNR_TIMER: Final = 14
 """1.28 ms: the other end may not have posted a receive yet."""
 
@@ -40,7 +42,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class Card:
-    """How others reach a rank: its IPv4 address, the PSN from which it sends, and the numbers of its queue pairs."""
+    """How others reach a rank: its IP address, the PSN from which it sends, and the numbers of its queue pairs."""
 
     rank: int
     ip: int
@@ -60,13 +62,24 @@ class Card:
     @property
     def array(self) -> Array:
         """The card as numbers of 32 bits."""
-        return np.array([self.rank, self.ip, self.psn, self.owner, *self.qps], np.uint32)
+        ip = (self.ip >> shift & _WORD for shift in _SHIFTS)
+        return np.array([self.rank, self.psn, self.owner, *ip, *self.qps], np.uint32)
 
     @classmethod
     def all_in(cls, numbers: Array, size: int) -> list[Self]:
         """The cards of ``size`` ranks in a row, as ``array`` writes each."""
         rows = (map(int, row) for row in numbers.reshape(size, -1))
-        return [cls(rank, ip, psn, owner, tuple(qps)) for rank, ip, psn, owner, *qps in rows]
+        words = len(_SHIFTS)
+        return [
+            cls(
+                rank,
+                sum(word << shift for word, shift in zip(rest, _SHIFTS, strict=False)),
+                psn,
+                owner,
+                tuple(rest[words:]),
+            )
+            for rank, psn, owner, *rest in rows
+        ]
 
     def qp(self, rank: int, kind: Kind) -> int:
         """The number of the queue pair for ``rank``."""

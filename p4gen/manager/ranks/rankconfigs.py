@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from p4gen.host.transport.verbs import Peer
-from p4gen.manager.api import HostAddresses, RankChannel, RankConfig, RankTree, RingEnd
+from p4gen.manager.api import RankChannel, RankConfig, RankTree, RingEnd
 from p4gen.manager.fabric import Fabric
 from p4gen.manager.ranks.ranks import first_psn
 from p4gen.manager.store.record import Record
@@ -46,7 +47,7 @@ def rank_config(record: Record, rank: int, fabric: Fabric) -> RankConfig:
         generation=record.generation,
         rank=rank,
         size=len(record.spec.ranks),
-        addresses=HostAddresses(view.names.mac[host], view.names.ip[host], each[0][0].peer.mac),
+        addresses=replace(fabric.addresses(host), gateway=each[0][0].peer.mac),
         channels=() if placed.rates else each[0],
         first_psn=placed.first.request.first_psn,
         slots=min(context.slots for _, context in placed.contexts),

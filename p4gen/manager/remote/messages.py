@@ -32,6 +32,8 @@ from p4gen.manager.api import (
 )
 from p4gen.protos import incmanager as pb
 from p4gen.records import from_plain, problem
+from p4gen.rocev2.headers import is_ipv6
+from p4gen.rocev2.layouts import IPV4_BITS, IPV6_BITS
 from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.message import Collective
 
@@ -60,6 +62,10 @@ def from_message(kind: type[T], message: Message) -> T:
         raise ManagerError(Code.INVALID, f"{kind.__name__}: {error}") from None
 
 
+_ADDRESSES: Final = frozenset({"ip", "second_ip", "peer_ip"})
+"""Fields with IP addresses, which messages have as bytes."""
+
+
 # --- objects to messages ---
 
 
@@ -79,6 +85,9 @@ def _outward(value: Any) -> dict[str, Any]:
             found |= {"collective": collective, "root": root} | _peer_fields(peer)
         case RingEnd():
             found |= _peer_fields(found.pop("peer"))
+    for name in _ADDRESSES & found.keys():
+        if not isinstance(found[name], bytes):  # that of a peer is one already
+            found[name] = _ip_bytes(found[name])
     if isinstance(found.get("spec"), str):
         found["spec_json"] = found.pop("spec")
     return found
@@ -101,12 +110,17 @@ def _plain(value: Any) -> Any:
     return _outward(value)
 
 
+def _ip_bytes(ip: int) -> bytes:
+    """An IP address in network order; nothing for 0, which is none."""
+    return ip.to_bytes((IPV6_BITS if is_ipv6(ip) else IPV4_BITS) // 8) if ip else b""
+
+
 @lru_cache(maxsize=256)
 def _spec_json(spec: BaseModel) -> str:
     return spec.model_dump_json()
 
 
-def _peer_fields(peer: dict[str, int]) -> dict[str, int]:
+def _peer_fields(peer: dict[str, Any]) -> dict[str, Any]:
     return {name if name == "udp_src_port" else f"peer_{name}": number for name, number in peer.items()}
 
 
@@ -153,6 +167,10 @@ def _value(message: Message, field: Any) -> Any:
 def _item(field: Any, value: Any) -> Any:
     if field.message_type is not None:
         return _inward(value)
+    if field.name in _ADDRESSES:
+        if len(value) not in (0, IPV4_BITS // 8, IPV6_BITS // 8):
+            raise ManagerError(Code.INVALID, f"{field.name}: {len(value)} bytes are no IP address")
+        return int.from_bytes(value)
     if field.enum_type is None:
         return value
     kind = field.enum_type
