@@ -15,7 +15,7 @@ from p4gen.host.transport.verbs import timeout_ps
 
 
 def test_examples() -> None:
-    assert doctest.testmod(codes) == (0, 3)
+    assert doctest.testmod(codes) == (0, 4)
 
 
 @pytest.mark.parametrize("least", [1, 4_096_000, 8_192_000, 8_192_001, 10 * MS, 50 * MS, 10**18])

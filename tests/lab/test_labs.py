@@ -10,6 +10,9 @@ import pytest
 
 from p4gen.labs.runs import groupsteps
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus
+from p4gen.rocev2.packet import problems
+from p4gen.rocev2.places import IPV6, places_in
+from p4gen.stf.captures import read_capture
 from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.topology import load_topology
 
@@ -43,6 +46,29 @@ def test_suite(topology: str, mode: str, tmp_path: Path, machine: Traces, seed: 
     assert not (tmp_path / "lab" / "manager").exists()
     record = json.loads((Path(report["folder"]) / "run.json").read_text())
     assert (record["verb"], record["passed"], record["seed"]) == ("lab", True, seed)
+
+
+@pytest.mark.parametrize("mode", ["II", "III"])
+@pytest.mark.parametrize("target", ["embedded", pytest.param("bmv2", marks=BMV2)])
+def test_suite_over_ipv6(mode: str, target: str, tmp_path: Path, machine: Traces, seed: int) -> None:
+    arguments = ["--mode", mode, "--ip", "6", "--target", target, *SMALL, "--seed", str(seed), "--json"]
+    done = lab(tmp_path, "tree-3-2", "--suite", *arguments)
+    assert done.stdout, done.stderr
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["passed"]) == (0, True), done.stdout
+
+
+def test_every_frame_over_ipv6_is_right(tmp_path: Path, machine: Traces, seed: int) -> None:
+    arguments = ["--mode", "III", "--ip", "both", "--collective", "allreduce", "--size", "16K", "--seed", str(seed)]
+    done = lab(tmp_path, "tree-3-2", *SMALL, *arguments, "--pcap")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for switch in ("s0", "s1"):
+        (capture,) = tmp_path.glob(f"runs/*/{switch}/{switch}.pcapng")
+        frames = [each.frame for each in read_capture(capture) if places_in(each.frame) is not None]
+        assert len(frames) > 256, f"{len(frames):,} frames"
+        assert all(places_in(frame) is IPV6 for frame in frames)
+        wrong = [(frame.hex(), found) for frame in frames if (found := problems(frame))]
+        assert not wrong, f"{len(wrong)} of {len(frames):,} frames are wrong, first {wrong[0]}"
 
 
 @BMV2

@@ -210,6 +210,21 @@ def test_a_host_is_told_what_is_wrong_with_its_connection(machine: Traces, tmp_p
     assert "wrong  manager      no manager answers at 127.0.0.1:1" in runs[5]
 
 
+@pytest.mark.parametrize("ip", ["6", "both"])
+def test_programs_and_the_doctor_over_ipv6(machine: Traces, tmp_path: Path, ip: str) -> None:
+    doctor = f"{sys.executable} -m p4gen doctor --host h0"
+    command = f"{program(tmp_path, RANKS)} && if [ $RANK = 0 ]; then {doctor}; fi"
+    found = lab(tmp_path, "star-3", "--mode", "II", "--ip", ip, *SMALL, "--exec", command)
+    assert found.returncode == 0, found.stdout + found.stderr
+    for said in (
+        "right at h2",
+        "h0 is fd00:0:0:1::1",
+        "fe80::1 is at 02:00:00:01:00:01",
+        "payloads of 64 bytes need 144",
+    ):
+        assert said in found.stdout, found.stdout
+
+
 @pytest.mark.parametrize(
     ("topology", "words", "said"),
     [

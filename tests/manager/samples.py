@@ -36,7 +36,7 @@ names = st.text(st.characters(codec="utf-8"), max_size=12)
 small = st.integers(0, (1 << 32) - 1)
 large = st.integers(0, (1 << 64) - 1)
 macs = st.integers(0, (1 << 48) - 1)
-ips = small
+ips = small | st.integers(1 << 32, (1 << 128) - 1)
 qps = st.integers(0, (1 << 24) - 1)
 seconds = st.floats(0, 1e9)
 states = st.sampled_from(GroupState)
@@ -60,7 +60,7 @@ nics = st.builds(
     st.lists(st.tuples(small, small), max_size=3).map(tuple),
 )  # fmt: skip
 hosts = st.builds(HostInfo, names, st.booleans(), nics)
-addresses = st.builds(HostAddresses, macs, ips, macs)
+addresses = st.builds(HostAddresses, macs, ips, macs, ips)
 group_specs = st.builds(
     GroupSpec, names, st.lists(names, max_size=4).map(tuple), st.none() | names, syncs,
     st.frozensets(collectives, min_size=1), st.none() | small, fallback=st.booleans(), duty=st.floats(0.01, 1.0),

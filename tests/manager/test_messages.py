@@ -48,11 +48,18 @@ def test_what_goes_in_comes_out(kind: type, values: st.SearchStrategy[Any]) -> N
     check()
 
 
+@pytest.mark.parametrize("ip", [bytes(3), bytes(17)])
+def test_an_address_of_another_length_is_refused(ip: bytes) -> None:
+    with pytest.raises(ManagerError, match="bytes are no IP address") as caught:
+        from_message(api.HostAddresses, pb.HostAddresses(ip=ip))
+    assert caught.value.code is Code.INVALID
+
+
 def test_what_has_another_shape_in_messages() -> None:
     channel = api.RankChannel((Collective.REDUCE, 3), 0x201, Peer(0x0200_0000_0001, 0x0A00_0001, 0x101, 0xD001))
     assert to_message(channel) == pb.RankChannel(
         collective="REDUCE", root=3, qp=0x201,
-        peer_mac=0x0200_0000_0001, peer_ip=0x0A00_0001, peer_qp=0x101, udp_src_port=0xD001,
+        peer_mac=0x0200_0000_0001, peer_ip=bytes((10, 0, 0, 1)), peer_qp=0x101, udp_src_port=0xD001,
     )  # fmt: skip
     spec = GroupSpec("g", ("h1", "h0"), "s0", PsnSync.SUBGROUPS, frozenset({Collective.BARRIER, Collective.ALLREDUCE}))
     status = api.GroupStatus(spec, GroupState.BROKEN, 7, "why", {"s0": None, "s1": "s0"}, {"s0": 8})

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from p4gen.families import load_collective
 from p4gen.groups.ranks import ACK_EVERY
 from p4gen.host.collectives.plan import SYMMETRIC, PsnSync
 from p4gen.host.transport.verbs import Peer, Recovery
 from p4gen.manager.api import HostAddresses, RankChannel, RankConfig
+from p4gen.manager.ranks.peers import Card
 from p4gen.manager.ranks.ranks import TIMEOUT, group_config
+
+from . import samples
 
 PEER = Peer(0x0200_0001_0001, 0x0AFF_0001, 0x105, udp_src_port=0xD003)
 
@@ -51,3 +57,11 @@ def test_recovery_is_that_of_the_switches(
     qp = config.channels[SYMMETRIC].qp_config
     assert (qp.recovery, config.hop_by_hop, qp.selective_naks) == (recovery, hop_by_hop, selective)
     assert (qp.timeout_ps, qp.ack_every) == (7, 3)
+
+
+@given(st.lists(st.tuples(samples.ips, samples.qps, st.booleans()), min_size=1, max_size=5))
+def test_cards_say_who_the_ranks_are(ranks: list[tuple[int, int, bool]]) -> None:
+    size = len(ranks)
+    qps = tuple(range(7, 7 + 2 * (size - 1)))
+    cards = [Card(rank, ip, psn, owner, qps) for rank, (ip, psn, owner) in enumerate(ranks)]
+    assert Card.all_in(np.concatenate([card.array for card in cards]), size) == cards

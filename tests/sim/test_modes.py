@@ -69,6 +69,7 @@ PROGRAMS = [
     tiny(mode=Mode.III, congestion=Congestion.NONE, op=Op.DYNAMIC),
     tiny(mode=Mode.III, reliability=Reliability.SR),
     tiny(mode=Mode.III, reliability=Reliability.SACK, pipelines=4),
+    *(tiny(mode=mode, ip=ip, pipelines=2) for mode in Mode for ip in ("6", "both")),
 ]
 
 

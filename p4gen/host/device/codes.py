@@ -45,6 +45,8 @@ def gid_text(ip: int) -> str:
 
     >>> gid_text(0x0A000001)
     '0000:0000:0000:0000:0000:ffff:0a00:0001'
+    >>> gid_text(0xFD << 120 | 1)
+    'fd00:0000:0000:0000:0000:0000:0000:0001'
     """
     return IPv6Address(gid_of(ip)).exploded
 
