@@ -8,7 +8,7 @@ from functools import cached_property
 
 from p4gen.host.transport.nicinfo import OUR_NIC, NicInfo
 from p4gen.manager.api import Code, HostAddresses, HostInfo, ManagerError, SwitchInfo
-from p4gen.plan.placement.placer import Names, switch_of
+from p4gen.plan.placement.placer import Names, over_ipv6, switch_of
 from p4gen.plan.placement.planner import View
 from p4gen.vocabulary import ServingSpec
 from p4gen.vocabulary.topology import Link, TopologySpec
@@ -129,6 +129,11 @@ class Fabric:
                         refuse(Code.INVALID, f"host {link.neighbour} is already connected to {other.name}")
         if last >= info.spec.ports:
             refuse(Code.INVALID, f"{name} has a link at port {last}; its program has {info.spec.ports} ports")
+        specs = {each.name: each.spec for each in self.switches.values()}
+        ipv6 = over_ipv6((specs or {name: info.spec}).values())
+        if over_ipv6((specs | {name: info.spec}).values()) != ipv6 or not (info.spec.ipv6 if ipv6 else info.spec.ipv4):
+            kind = "IPv6" if ipv6 else "IPv4"
+            refuse(Code.INVALID, f"{name}: RoCEv2 is over {kind} here; with {info.spec.program} it could not stay so")
 
     # --- link state ---
 

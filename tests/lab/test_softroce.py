@@ -40,11 +40,12 @@ def test_the_suite_passes_over_connections_of_guests(tmp_path: Path, guests: Tra
 
 
 @pytest.mark.long
-def test_a_guest_and_a_host_of_p4gen_are_ranks_of_one_group(tmp_path: Path, guests: Traces) -> None:
+@pytest.mark.parametrize("ip", ["4", "6", "both"])
+def test_a_guest_and_a_host_of_p4gen_are_ranks_of_one_group(tmp_path: Path, guests: Traces, ip: str) -> None:
     script = (
         "run allreduce 16K repeat 2\nloss all 1%\nrun reduce 16K root 1\nheal\nrun broadcast 16K root 1\ncounters h0\n"
     )
-    done = lab(tmp_path, "star-2", "--mode", "III", "--hosts", "h0=softroce", script=script)
+    done = lab(tmp_path, "star-2", "--mode", "III", "--ip", ip, "--hosts", "h0=softroce", script=script)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(RIGHT) == 3
     assert re.search(r"^device: .*sent_pkts [\d,]+", done.stdout, re.MULTILINE)

@@ -9,6 +9,7 @@ import pytest
 
 from p4gen.rocev2 import icrc
 from p4gen.rocev2.codes import ROCE_UDP_PORT
+from p4gen.rocev2.places import places_in
 from p4gen.stf.captures import read_capture
 
 from .labs import BMV2, lab
@@ -88,6 +89,6 @@ run alltoall 16K
 
 
 def is_roce(frame: bytes) -> bool:
-    """Whether a frame is IPv4 and UDP to RoCE's port, without a tag."""
-    udp = frame[12:14] == b"\x08\x00" and frame[23] == 17
-    return udp and frame[36:38] == ROCE_UDP_PORT.to_bytes(2, "big")
+    """Whether a frame is UDP to RoCE's port, without a tag."""
+    places = places_in(frame)
+    return places is not None and frame[places.udp_port] == ROCE_UDP_PORT.to_bytes(2)

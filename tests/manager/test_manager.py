@@ -21,6 +21,7 @@ from p4gen.manager.api import (
     RankReport,
 )
 from p4gen.manager.watch import Watch
+from p4gen.rocev2.headers import ip_text
 
 from .collectives import Wires, news_of
 from .rig import Rig, group, small
@@ -47,6 +48,36 @@ def test_a_group_comes_and_goes() -> None:
         assert manager.groups() == [status] == [manager.group("g")]
         manager.destroy_group("g")
         rig.check_empty()
+
+
+@pytest.mark.parametrize("ip", ["6", "both"])
+def test_rocev2_stays_over_one_kind_of_ip(tmp_path: Path, ip: str) -> None:
+    rig = Rig("tree-3-2", small(ip=ip), store=tmp_path / "store")
+    host = HostInfo("h0", out_of_order=True)
+    with rig.register() as manager:
+        manager.init_group(group("g", *ALL))
+        rig.check()
+        addresses = manager.register_host(host)
+        assert ip_text(addresses.ip) == "fd00:0:0:1::1"
+        assert addresses.second_ip == (0x0A00_0001 if ip == "both" else 0)
+        other = replace(rig.info("s1"), spec=small(ip="4"))
+        said = refused(Code.INVALID, manager.register_switch, other)
+        assert said == f"s1: RoCEv2 is over IPv6 here; with {other.spec.program} it could not stay so"
+    rig.kill()
+    with rig.again() as manager:
+        assert manager.group("g").state is GroupState.ACTIVE
+        assert manager.register_host(host) == addresses
+        wires = Wires(rig, addressed=manager._ledger.fabric.view.names)
+        wires.run("g")
+        rig.check()
+
+
+def test_ipv4_stays_too() -> None:
+    rig = Rig("star-2", small())
+    with rig.register() as manager:
+        for ip in ("6", "both"):
+            other = replace(rig.info("s0"), spec=small(ip=ip))
+            assert "RoCEv2 is over IPv4 here" in refused(Code.INVALID, manager.register_switch, other)
 
 
 def test_clear_errors() -> None:

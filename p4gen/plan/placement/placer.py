@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Final
@@ -52,6 +52,11 @@ def gateways(spec: ProgramSpec, mac: int) -> dict[int, int]:
     return ({_GATEWAY: mac} if spec.ipv4 else {}) | ({_IPV6_GATEWAY: mac} if spec.ipv6 else {})
 
 
+def over_ipv6(specs: Collection[ProgramSpec]) -> bool:
+    """Whether RoCEv2 is over IPv6 where switches have programs of these specs."""
+    return bool(specs) and all(spec.roce_ipv6 for spec in specs)
+
+
 @dataclass(frozen=True)
 class Names:
     """The MAC addresses of all nodes, and the IP addresses of hosts."""
@@ -74,7 +79,7 @@ class Names:
             {host: network + 1 + number for host, number in hosts.items()}
             for network in (HOST_NETWORK, IPV6_HOST_NETWORK)
         )
-        if known and all(spec.roce_ipv6 for spec in known):
+        if over_ipv6(known):
             return cls(mac, new, old if all(spec.ipv4 for spec in known) else {})
         return cls(mac, old, new if known and all(spec.ipv6 for spec in known) else {})
 
