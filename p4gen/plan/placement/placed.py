@@ -30,7 +30,6 @@ def possible_roots(programs: Iterable[ServingSpec]) -> int:
     return min((program.roots for program in programs), default=ROOTS)
 
 
-
 def first_address(tree: int, *, ipv6: bool) -> int:
     """The address of a tree's root; those of its other switches follow."""
     return 1 + (_IPV6_TREE_NETWORK | tree << 32 if ipv6 else _TREE_NETWORK | tree << 8)
