@@ -22,9 +22,13 @@ MODE_I_PREFIX = "test_i_"
 """Prefix of those for Mode I alone; all others are for Mode II."""
 STATIC_PREFIX = "test_static_"
 """Prefix of those for Mode II in programs of static groups."""
+KINDS = "kinds"
+"""End of the names of those for programs that take RoCEv2 over IPv6."""
 
 
 def _serves(spec: EpicSpec, module: str) -> bool:
+    if module.endswith(KINDS) and not spec.roce_ipv6:
+        return False
     if module.startswith(STATIC_PREFIX):
         return spec.mode is Mode.II and static(spec)
     if module.startswith(MODE_I_PREFIX):

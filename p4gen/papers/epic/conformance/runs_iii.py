@@ -47,6 +47,7 @@ MODULES = (
     "test_iii_neighbours",
     "test_iii_announcements",
     "test_iii_contexts",
+    "test_iii_kinds",
 )
 
 

@@ -1,0 +1,47 @@
+"""Frames that pretend to be of the other kind of IP, in programs that take RoCEv2 over both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from inc import IncTest
+
+from p4gen.groups.addresses import MAPPED
+from p4gen.groups.group import GroupContext
+from p4gen.papers.epic.spec import EpicSpec
+from p4gen.rocev2.codes import ETHERTYPE_IPV4, ETHERTYPE_IPV6
+from p4gen.rocev2.headers import IPv4, ip_header
+from p4gen.rocev2.layouts import IPV4_BITS
+from p4gen.rocev2.packet import RocePacket
+
+LOW = (1 << IPV4_BITS) - 1
+
+
+class KindsTest(IncTest):
+    """A test of a program that takes RoCEv2 over IPv4 and IPv6."""
+
+    def misfit(self, spec: EpicSpec) -> str | None:
+        """Includes programs that take one kind only."""
+        return super().misfit(spec) or (None if spec.ipv4 and spec.roce_ipv6 else "it is about two kinds of IP")
+
+    def other_kind(self, packet: RocePacket) -> RocePacket:
+        """The same packet in a header of the other kind: with the IPv6 addresses that stand for its IPv4 addresses, or
+        with the last 32 bits of its IPv6 addresses."""
+        if isinstance(packet.ip, IPv4):
+            ip = ip_header(*(MAPPED << IPV4_BITS | end for end in (packet.ip.src, packet.ip.dst)))
+        else:
+            ip = ip_header(packet.ip.src & LOW, packet.ip.dst & LOW)
+        ether_type = ETHERTYPE_IPV4 if isinstance(ip, IPv4) else ETHERTYPE_IPV6
+        return replace(packet, eth=replace(packet.eth, ethertype=ether_type), ip=ip).sealed()
+
+    def refuse_other_kind(self, group: GroupContext, rank: int, *packets: RocePacket) -> None:
+        """Check that packets of ``rank`` are nobody's in a header of the other kind, nor if their sender's address
+        alone stands for an IPv4 address. There is no route to the switch's own addresses here."""
+        for packet in packets:
+            forged = self.other_kind(packet)
+            reason = "no_route" if isinstance(forged.ip, IPv4) else "not_forwarded"
+            self.refused(group, rank, forged, f"Forward.{reason}")
+            if not isinstance(packet.ip, IPv4):
+                src = MAPPED << IPV4_BITS | packet.ip.src & LOW
+                astray = replace(packet, ip=replace(packet.ip, src=src)).sealed()
+                self.refused(group, rank, astray, "LookupTable.unknown_source")
