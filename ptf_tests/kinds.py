@@ -34,6 +34,21 @@ class KindsTest(IncTest):
         ether_type = ETHERTYPE_IPV4 if isinstance(ip, IPv4) else ETHERTYPE_IPV6
         return replace(packet, eth=replace(packet.eth, ethertype=ether_type), ip=ip).sealed()
 
+    def refuse_malformed(self, group: GroupContext, rank: int, packet: RocePacket) -> None:
+        """Check that frames are refused that end too soon or too late, whose lengths disagree, or with a wrong ICRC."""
+        frame, length = packet.to_bytes(), packet.ip.total_length
+        longer, shorter = packet.sealed(total_length=length + 4), packet.sealed(total_length=length - 4)
+        for spoilt, reason in (
+            (frame[:-1], "ValidatePacket.truncated"),
+            (longer.to_bytes(), "ValidatePacket.truncated"),
+            (frame + b"\0", "ValidatePacket.bad_length"),
+            (longer.to_bytes() + bytes(4), "ValidatePacket.bad_length"),
+            (shorter.to_bytes()[:-4] + shorter.icrc, "ValidatePacket.bad_length"),
+            (frame[:-1] + bytes((frame[-1] ^ 1,)), "CheckIcrc.bad_icrc"),
+            (packet.sealed(udp_length=packet.udp.length - 4).to_bytes(), "ValidatePacket.bad_length"),
+        ):
+            self.refused(group, rank, spoilt, reason)
+
     def refuse_other_kind(self, group: GroupContext, rank: int, *packets: RocePacket) -> None:
         """Check that packets of ``rank`` are nobody's in a header of the other kind, nor if their sender's address
         alone stands for an IPv4 address. There is no route to the switch's own addresses here."""

@@ -77,6 +77,19 @@ class OtherKindsAddressesAreNobodys(BothKinds):
             self.round(flow, psn)
 
 
+class MalformedPacketsOfEitherKind(BothKinds):
+    """Each kind of packet, over IPv4 and over IPv6, with each of its lengths wrong."""
+
+    def runTest(self) -> None:
+        for flow in self.flows():
+            group, psn, values = flow.group, self.psn(1), self.inputs(flow)
+            self.refuse_malformed(group, 1, self.packet_of(group, 1, psn, values[1]))
+            self.refuse_malformed(group, 1, self.announcement(group, 1, psn, self.immediate(flow, 1)))
+            self.refuse_malformed(group, 1, self.acknowledgement(group, 1, self.psn(0)))
+            self.refuse_malformed(group, 1, self.notification(group, 1))
+            self.round(flow, psn)
+
+
 class MarksAreOfEitherKind(BothKinds):
     """A marked packet brings a CNP, marks the result, and is answered without its mark, in headers of both kinds."""
 

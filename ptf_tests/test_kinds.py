@@ -46,6 +46,21 @@ class OtherKindsAddressesAreNobodys(KindsTest, ModeIITest):
             self.expect_results(group, [(psn, self.reduced(values))])
 
 
+class MalformedPacketsOfEitherKind(KindsTest, ModeIITest):
+    """Each kind of packet, over IPv4 and over IPv6, with each of its lengths wrong."""
+
+    def runTest(self) -> None:
+        groups = [self.make_group(3, context=i, switch=i, ipv6=bool(i)) for i in range(2)]
+        self.ready(*groups)
+        psn, values = self.random_psn(), self.random_values(3)
+        for group in groups:
+            self.refuse_malformed(group, 1, self.contribution(group, 1, psn, values[1]))
+            self.refuse_malformed(group, 1, self.announcement(group, 1, serial.add(psn, 1), self.call()))
+            self.refuse_malformed(group, 1, self.acknowledgement(group, 1, psn))
+            self.refuse_malformed(group, 1, self.notification(group, 1))
+            self.complete(group, psn)
+
+
 class MarksAreOfEitherKind(KindsTest, ModeIITest):
     """A mark of any contribution marks the result, and its class of service is kept, in headers of both kinds."""
 

@@ -133,8 +133,20 @@ def _with_ipv6(own: Conformance[Any]) -> Conformance[Any]:
         own,
         serves=lambda spec, module: module in further or own.serves(spec, module),
         runs=runs,
+        seeding=lambda spec: _of_kinds(spec, own.seeding(spec)),
         takes_over=(*own.takes_over, IPV6_SCENARIOS),
     )
+
+
+def _of_kinds(spec: ProgramSpec, listed: Seeding) -> Seeding:
+    """The listed faults in programs with the spec's kinds of IP. Left out are faults in text that is not there."""
+    programs = {name: {**fields, "ip": spec.ip} for name, fields in listed.programs.items()}
+    made = {name: {**fields, "arch": spec.arch} for name, fields in programs.items()}
+    texts = {name: render(compose(type(spec).model_validate(fields))).text for name, fields in made.items()}
+    there = {one: texts[one.program].count(one.find) == 1 for one in listed.mutations}
+    lost = {one.name: f"its text is not in programs of ip {spec.ip}" for one in there if not there[one]}
+    mutations = tuple(one for one in there if there[one])
+    return replace(listed, mutations=mutations, programs=programs, left_out={**listed.left_out, **lost})
 
 
 def suite_of(spec: ProgramSpec) -> Suite:
