@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from p4gen.errors import InputError
 from p4gen.groups.family import group_entries
-from p4gen.groups.group import Edge, GroupContext
+from p4gen.groups.group import Edge, Endpoint, GroupContext
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.plan.placement.network import place
 from p4gen.plan.placement.placed import GroupRequest
@@ -144,9 +144,12 @@ def _pipes(spec: CollectiveSpec, topology: TopologySpec) -> dict[str, int]:
 
 
 def _placed(spec: CollectiveSpec, topology: TopologySpec, requests: Sequence[GroupRequest]) -> Iterator[Served]:
-    for group in place(topology, spec, requests).groups:
+    for number, group in enumerate(place(topology, spec, requests).groups):
+        kept = spec.ipv4 and spec.roce_ipv6 and number % 2
         for channel in group.channels:
             contexts = tuple(context for key, context in channel.contexts.items() if key.switch == _SWITCH)
+            if kept:  # the placer prefers IPv6 wherever a program takes both
+                contexts = tuple(map(_over_ipv4, contexts))
             lines = tuple(
                 Line(context.context, edge, context.pipeline)
                 for context in contexts
@@ -155,6 +158,17 @@ def _placed(spec: CollectiveSpec, topology: TopologySpec, requests: Sequence[Gro
             )
             if lines:
                 yield Served(contexts, lines, tuple(_patterns(contexts, lines)))
+
+
+def _over_ipv4(context: GroupContext) -> GroupContext:
+    """A context with IPv4 addresses: the last bytes of network, tree and number of its IPv6 addresses."""
+
+    def end(of: Endpoint) -> Endpoint:
+        net, tree, number = (of.ip >> shift & 0xFF for shift in (64, 32, 0))
+        return replace(of, ip=10 << 24 | net << 16 | tree << 8 | number)
+
+    edges = (replace(edge, local=end(edge.local), remote=end(edge.remote)) for edge in context.edges)
+    return replace(context, edges=tuple(edges))
 
 
 def _patterns(contexts: Sequence[GroupContext], lines: Sequence[Line]) -> Iterator[Pattern]:

@@ -139,11 +139,13 @@ def _with_ipv6(own: Conformance[Any]) -> Conformance[Any]:
 
 
 def _of_kinds(spec: ProgramSpec, listed: Seeding) -> Seeding:
-    """The listed faults in programs with the spec's kinds of IP. Left out are faults in text that is not there."""
+    """The listed faults in programs with the spec's kinds of IP. Left out are faults in text that is not there, or
+    that speak of IPv4 where there is none."""
     programs = {name: {**fields, "ip": spec.ip} for name, fields in listed.programs.items()}
     made = {name: {**fields, "arch": spec.arch} for name, fields in programs.items()}
     texts = {name: render(compose(type(spec).model_validate(fields))).text for name, fields in made.items()}
-    there = {one: texts[one.program].count(one.find) == 1 for one in listed.mutations}
+    foreign = "\0" if spec.ipv4 else "ipv4"
+    there = {one: texts[one.program].count(one.find) == 1 and foreign not in one.replace for one in listed.mutations}
     lost = {one.name: f"its text is not in programs of ip {spec.ip}" for one in there if not there[one]}
     mutations = tuple(one for one in there if there[one])
     return replace(listed, mutations=mutations, programs=programs, left_out={**listed.left_out, **lost})

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from p4gen.difftest.events import Event, Mirroring, Packet, Replication, Request
 from p4gen.difftest.layout import Line, layout
+from p4gen.difftest.noise import spoilt
 from p4gen.groups.config import configure
 from p4gen.groups.group import Edge, NextHop, Route
 from p4gen.model.entries import Entry, Exact, MulticastGroup
@@ -21,10 +22,25 @@ from p4gen.papers.epic.spec import EpicSpec
 from p4gen.papers.epic.traffic.streams import SENDS, Said, Stream
 from p4gen.rocev2 import layouts
 from p4gen.rocev2 import psn as serial
-from p4gen.rocev2.codes import ETHERTYPE_ARP, ETHERTYPE_VLAN, ROCE_UDP_PORT, arp_form
-from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicETH, Ethernet, ImmDt, IPv4
+from p4gen.rocev2.codes import ETHERTYPE_ARP, ETHERTYPE_IPV6, ETHERTYPE_VLAN, ROCE_UDP_PORT, arp_form
+from p4gen.rocev2.headers import (
+    AETH,
+    BTH,
+    RETH,
+    UDP,
+    AtomicETH,
+    Ethernet,
+    ImmDt,
+    IPv4,
+    IPv6,
+    ip_from,
+    ip_header,
+    is_ipv6,
+)
+from p4gen.rocev2.ndp import solicitation
 from p4gen.rocev2.opcodes import Extension, Opcode, extensions
 from p4gen.rocev2.packet import RocePacket
+from p4gen.rocev2.places import places_for
 
 REQUEST_EVERY = 25
 """Packets per request of the control plane."""
@@ -90,13 +106,21 @@ class RandomTraffic:
 
     def routes(self) -> list[Route]:
         """Routes of different lengths, each over one of ``next_hops``."""
-        return [
+        ipv4 = [
             Route("192.168.0.0/16", 0),
             Route("192.168.7.0/24", 1),
             Route("192.168.7.9/32", 2),
             Route("172.16.0.0/12", 3, 2 if self._spec.architecture.masks_hashes else 3),
             Route("0.0.0.0/0", 0, 2),
         ]
+        ipv6 = [
+            Route("2001:db8::/32", 0),
+            Route("2001:db8:7::/48", 1),
+            Route("2001:db8:7::9/128", 2),
+            Route("2001:db8:8::/48", 3, 3),
+            Route("::/0", 0, 2),
+        ]
+        return [*(ipv4 if self._spec.ipv4 else ()), *(ipv6 if self._spec.ipv6 else ())]
 
     def _next_hops(self) -> list[NextHop]:
         return [NextHop(n, self._any_port(), 0x02AA00 + n, 0x02BB00 + n) for n in range(_HOPS)]
@@ -225,9 +249,13 @@ class RandomTraffic:
     ) -> RocePacket:
         """A packet from the far end of an edge; sometimes with an 802.1Q tag."""
         rng = self.random
-        ip = IPv4(edge.remote.ip, edge.local.ip, ttl=rng.choice((64, 63, 1, 255)), tos=rng.choice((0, 0, 2, 3, 0x68)))
-        ip = replace(ip, identification=rng.getrandbits(16))
-        ethernet = Ethernet(edge.local.mac, edge.remote.mac)
+        fields = {"ttl": rng.choice((64, 63, 1, 255)), "tos": rng.choice((0, 0, 2, 3, 0x68))}
+        ip = ip_header(edge.remote.ip, edge.local.ip, **fields)
+        if isinstance(ip, IPv4):
+            ip = replace(ip, identification=rng.getrandbits(16))
+        else:
+            ip = replace(ip, flow_label=rng.getrandbits(20))
+        ethernet = Ethernet(edge.local.mac, edge.remote.mac, places_for(edge.local.ip).ether_type)
         udp = UDP(0xD000 + edge.edge_id % 64)
         tag = rng.getrandbits(16) if rng.random() < _TAGGED else None
         return RocePacket(ethernet, ip, udp, bth, aeth=aeth, immdt=immdt, payload=payload, vlan=tag)
@@ -314,7 +342,7 @@ class RandomTraffic:
         cases: tuple[Callable[[], RocePacket | bytes], ...] = (
             lambda: replace(packet, bth=replace(packet.bth, version=rng.randrange(1, 16))).sealed(),
             lambda: replace(packet, bth=replace(packet.bth, pkey=rng.choice((0, 0x8000, 0xFFFE, 0xBFFF)))).sealed(),
-            lambda: packet.sealed(checksum=sealed.ipv4.checksum ^ 1 << rng.randrange(16)),
+            *self._malformed_ip(packet),
             lambda: packet.sealed(total_length=size + rng.choice((-4, 4, -size + 20, 1))),
             lambda: packet.sealed(udp_length=sealed.udp.length + rng.choice((-4, 4, 1))),
             lambda: packet.sealed(icrc=rng.randbytes(4)),
@@ -324,12 +352,23 @@ class RandomTraffic:
             lambda: sealed.to_bytes() + rng.randbytes(rng.randrange(1, 8)),
             lambda: sealed.to_bytes()[: rng.randrange(14, len(sealed.to_bytes()))],
             lambda: replace(packet, bth=replace(packet.bth, pad_count=rng.randrange(1, 4))).sealed(),
-            lambda: replace(packet, ip=replace(packet.ipv4, flags=rng.choice((0, 1, 2, 4)))).sealed(),
-            lambda: replace(packet, ip=replace(packet.ipv4, fragment_offset=rng.randrange(1, 64))).sealed(),
-            lambda: replace(packet, ip=replace(packet.ipv4, options=rng.randbytes(4 * rng.randrange(1, 10)))).sealed(),
             sealed.with_udp_checksum,
         )  # fmt: skip
         return self._send(line, rng.choice(cases)(), "malformed")
+
+    def _malformed_ip(self, packet: RocePacket) -> tuple[Callable[[], RocePacket], ...]:
+        rng, ip = self.random, packet.ip
+        if isinstance(ip, IPv6):
+            return (
+                lambda: replace(packet, ip=replace(ip, protocol=rng.choice((0, 6, 43, 44, 60)))).sealed(),
+                lambda: replace(packet, ip=replace(ip, version=rng.choice((4, 5, 7)))).sealed(icrc=packet.icrc),
+            )
+        return (
+            lambda: packet.sealed(checksum=packet.sealed().ipv4.checksum ^ 1 << rng.randrange(16)),
+            lambda: replace(packet, ip=replace(ip, flags=rng.choice((0, 1, 2, 4)))).sealed(),
+            lambda: replace(packet, ip=replace(ip, fragment_offset=rng.randrange(1, 64))).sealed(),
+            lambda: replace(packet, ip=replace(ip, options=rng.randbytes(4 * rng.randrange(1, 10)))).sealed(),
+        )
 
     def _other_opcode(self) -> Packet:
         """RoCE packets that the IncEngine does not reduce."""
@@ -360,7 +399,7 @@ class RandomTraffic:
             replace(packet, ip=replace(ip, src=ip.src ^ 1 << rng.randrange(32))),
             replace(packet, ip=replace(ip, dst=ip.dst ^ 1 << rng.randrange(20))),
             replace(packet, bth=replace(bth, dst_qp=bth.dst_qp ^ 1 << rng.randrange(24))),
-            replace(packet, ip=replace(ip, src=self._any_line().edge.remote.ip)),
+            replace(packet, ip=replace(ip, src=self._any_line().edge.remote.ip & (1 << ip.src.bit_length()) - 1)),
             replace(packet, eth=replace(packet.eth, dst=rng.getrandbits(48))),
             replace(packet, udp=replace(packet.udp, dst_port=rng.choice((4790, 4792, 53)))),
         )
@@ -370,10 +409,12 @@ class RandomTraffic:
         return self.random.choice([line for stream in self.streams for line in stream.served.lines])
 
     def _ordinary(self) -> Packet:
-        """IPv4 that has nothing to do with collectives."""
+        """IP that has nothing to do with collectives."""
         rng = self.random
+        if self._spec.ipv6 and (not self._spec.ipv4 or rng.random() < 0.5):
+            return self._ordinary_ipv6()
         payload = rng.randbytes(rng.choice((0, 8, 26, 100, 1400)))
-        addresses = [self._any_line().edge.local.ip]
+        addresses = [self._any_line().edge.local.ip & 0xFFFFFFFF]
         destination = rng.choice((0xC0A80000, 0xC0A80700, 0xC0A80709, 0xAC100000, 0x08080808, 10 << 24 | 1, *addresses))
         ip = IPv4(rng.getrandbits(32), destination | rng.getrandbits(3), protocol=rng.choice((1, 6, 17, 17, 47)))
         ip = replace(ip, ttl=rng.choice((0, 1, 2, 64, 255)), tos=rng.getrandbits(8), identification=rng.getrandbits(16))
@@ -386,10 +427,27 @@ class RandomTraffic:
         frame = Ethernet(rng.getrandbits(48), rng.getrandbits(48)).pack() + ip.pack() + udp.pack() + payload
         return Packet(self._any_port(), frame, "ordinary")
 
+    def _ordinary_ipv6(self) -> Packet:
+        rng = self.random
+        net = ip_from("2001:db8::")
+        nets = net, net | 7 << 80, net | 7 << 80 | 9, net | 8 << 80 | rng.getrandbits(16), ip_from("fe80::1")
+        away = rng.choice(nets)
+        mapped = 0xFFFF << 32 | self._any_line().edge.local.ip & 0xFFFFFFFF
+        ip = IPv6(net | rng.getrandbits(64), rng.choice((away, away, self._any_line().edge.local.ip, mapped)))
+        ip = replace(ip, ttl=rng.choice((0, 1, 2, 64, 255)), tos=rng.getrandbits(8), flow_label=rng.getrandbits(20))
+        data = rng.randbytes(rng.choice((0, 8, 26, 100, 1400)))
+        udp = UDP(rng.getrandbits(16), rng.choice((53, ROCE_UDP_PORT, ROCE_UDP_PORT, 80)), length=8 + len(data))
+        ip = replace(ip, protocol=rng.choice((6, 17, 17, 17, 58)), payload_length=udp.length)
+        ends = Ethernet(rng.getrandbits(48), rng.getrandbits(48), ETHERTYPE_IPV6)
+        return Packet(self._any_port(), ends.pack() + ip.pack() + udp.pack() + data, "ordinary")
+
     def _question(self) -> Packet:
-        """ARP: who has one of the switch's addresses, mostly."""
+        """ARP, or NDP: who has one of the switch's addresses, mostly."""
         rng, edge = self.random, self._any_line().edge
         asked = rng.choice((edge.local.ip, edge.local.ip, edge.remote.ip))
+        if is_ipv6(asked):
+            frame = solicitation(edge.remote.mac, edge.remote.ip, asked)
+            return self._send(self._any_line(), spoilt(rng, frame) if rng.random() < 0.3 else frame, "question")
         form = rng.choice((1, 1, 1, 2, rng.getrandbits(16)))
         sender = {"src_mac": edge.remote.mac, "src_addr": edge.remote.ip}
         question = layouts.ARP.word.pack(form=arp_form(form), **sender, dst_mac=0, dst_addr=asked)
