@@ -44,7 +44,7 @@ _NEW, _HELD, _REFUSED = 0, 1, 2
 """States of a charge."""
 _ETHER_TYPE, _TOS = ROCE.bytes("ethernet.ether_type").start, ROCE.at("ipv4.ecn")
 _SHIFT: Final = 24 + PRIORITY_SHIFT
-_VERSION_BITS: Final = 4
+_IP_HEADER, _VERSION_BITS = IPV6.ip, 4
 
 
 @compiled
@@ -54,7 +54,7 @@ def priority_of(world: int, frame: int) -> int:
     ether_type = load32(start + _ETHER_TYPE) >> 16
     if ether_type == ETHERTYPE_IPV4:
         return load32(start + _TOS) >> _SHIFT
-    return load32(start + IPV6.ip) >> _SHIFT - _VERSION_BITS & PRIORITIES - 1 if ether_type == ETHERTYPE_IPV6 else 0
+    return load32(start + _IP_HEADER) >> _SHIFT - _VERSION_BITS & PRIORITIES - 1 if ether_type == ETHERTYPE_IPV6 else 0
 
 
 # --- the memory of switches ---
