@@ -202,6 +202,8 @@ class Composition:
         for header in self.parts.headers(self.spec):
             if self.spec.ipv4 or header not in (layouts.ARP, layouts.IPV4):
                 found[header.name] = header
+            if header is layouts.VLAN and self.spec.ipv6:
+                found[layouts.INNER_VLAN.name] = layouts.INNER_VLAN
             if header is layouts.IPV4 and self.spec.ipv6:
                 found |= {each.name: each for each in (layouts.IPV6, layouts.NDP)}
         return found

@@ -13,6 +13,8 @@ ETHERTYPE_IPV4: Final = 0x0800
 ETHERTYPE_IPV6: Final = 0x86DD
 ETHERTYPE_ARP: Final = 0x0806
 ETHERTYPE_VLAN: Final = 0x8100
+ETHERTYPE_QINQ: Final = 0x88A8
+"""Of the outer one of two tags (IEEE 802.1ad)."""
 PROTOCOL_UDP: Final = 17
 PROTOCOL_ICMPV6: Final = 58
 ROCE_UDP_PORT: Final = 4791

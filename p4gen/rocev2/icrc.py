@@ -12,12 +12,12 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
-from p4gen.rocev2.codes import ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_VLAN
+from p4gen.rocev2.codes import ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_QINQ, ETHERTYPE_VLAN
 from p4gen.rocev2.headers import HeaderError
 
 ICRC_SIZE: Final = 4
 _LRH_ONES: Final = b"\xff" * 8
-_VLAN_TAGS: Final = (ETHERTYPE_VLAN, 0x88A8)
+_VLAN_TAGS: Final = (ETHERTYPE_VLAN, ETHERTYPE_QINQ)
 _UDP_BTH: Final = 8 + 12
 
 

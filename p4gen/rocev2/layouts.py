@@ -7,6 +7,7 @@ A17.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from p4gen.layout import Field, Header, HeaderField, Stack, Word
@@ -51,6 +52,7 @@ VLAN: Final = Header(
     ),
     noted=True,
 )
+INNER_VLAN: Final = replace(VLAN, name="inner_vlan", meaning="The inner one of two VLAN tags (IEEE 802.1ad)")
 ARP_FORM: Final = Word(
     Field("hardware", 16, "hardware type"),
     Field("protocol", 16, "protocol type"),
@@ -254,7 +256,8 @@ ICRC: Final = Header(
 )
 
 HEADERS: Final = (
-    *(ETHERNET, VLAN, ARP, IPV4, IPV6, NDP, UDP, BTH, RETH, AETH, IMMEDIATE, ATOMIC, ATOMIC_ACK, DETH, MAD, CNP, ICRC),
+    *(ETHERNET, VLAN, INNER_VLAN, ARP, IPV4, IPV6, NDP, UDP),
+    *(BTH, RETH, AETH, IMMEDIATE, ATOMIC, ATOMIC_ACK, DETH, MAD, CNP, ICRC),
 )
 """All of them, outermost first."""
 ROCE: Final = Stack(ETHERNET, IPV4, UDP, BTH)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from ipaddress import IPv6Address
 
 from p4gen.groups.config import routing
@@ -10,12 +11,14 @@ from p4gen.groups.group import NextHop, Route, SwitchConfig
 from p4gen.model.entries import Action, Entry, Exact
 from p4gen.ptf.scenario import Output, SwitchTest, composed
 from p4gen.rocev2 import codes
-from p4gen.rocev2.headers import UDP, Ethernet, ones_complement_sum
+from p4gen.rocev2.headers import UDP, Ethernet, IPv4, ip_from, ones_complement_sum
 from p4gen.rocev2.layouts import IPV6, NDP
 
 HOSTS = (0x02AA00000001, 0x02AA00000002)
 OURS, OUR_MAC = "fd00:5::1", 0x02DD00000001
 TAG = struct.pack("!HH", codes.ETHERTYPE_VLAN, 5 << 13 | 100)
+TWO_TAGS = (struct.pack("!HH", codes.ETHERTYPE_QINQ, 3 << 13 | 200) + TAG, 2 * TAG)
+"""As IEEE 802.1ad has them, and as they were before."""
 
 
 def framed(dst: int, src: int, packet: bytes, tag: bytes = b"") -> bytes:
@@ -83,7 +86,7 @@ class PacketsAreRouted(Ipv6Test):
     def runTest(self) -> None:
         for hop in self.hops:
             for protocol in (0, 6, 17, 58, 253):
-                for tag in (b"", TAG):
+                for tag in (b"", TAG, *TWO_TAGS):
                     payload = self.random.randbytes(self.random.choice((0, 3, 32, 400)))
                     flow, ecn = self.random.getrandbits(20), self.random.randrange(4)
                     variant = {"protocol": protocol, "hop_limit": 255, "dscp": 9, "ecn": ecn, "flow_label": flow}
@@ -91,6 +94,34 @@ class PacketsAreRouted(Ipv6Test):
                     self.equal("port", self.leaves(packet, tag), hop.port)
             roce = UDP(49152, codes.ROCE_UDP_PORT, 280).pack() + self.random.randbytes(272)
             self.equal("port of RoCEv2", self.leaves(ipv6(f"fd00:{hop.port:x}::9", roce)), hop.port)
+
+
+class TwoTagsStay(Ipv6Test):
+    """IPv4 is routed under two tags, too; what is no IP, or has an outer tag alone, is not."""
+
+    def runTest(self) -> None:
+        hop, udp = self.hops[2], self.datagram()
+        packet, known = ipv6(f"fd00:{hop.port:x}::9", udp), self.program.ipv4
+        reason = f"Forward.not_{'ipv4' if known else 'ipv6'}"
+        outer, inner = TWO_TAGS[0][:4], TWO_TAGS[0][4:]
+        self.dropped(framed(*HOSTS, packet, outer), reason)
+        self.dropped(framed(*HOSTS, packet, outer + b"\x91\x00" + inner[2:]), reason)
+        old = IPv4(ip_from("10.9.9.9"), ip_from("198.51.100.7"), total_length=IPv4.SIZE + len(udp))
+        old = replace(old, checksum=old.right_checksum())
+        left = replace(old, ttl=old.ttl - 1)
+        left = replace(left, checksum=left.right_checksum())
+        if known:
+            self.install(SwitchConfig(routing([Route("198.51.100.0/24", hop.hop_id)], []), (), ()))
+        for tags in TWO_TAGS:
+            self.dropped(Ethernet(*HOSTS).pack()[:12] + tags + codes.ETHERTYPE_ARP.to_bytes(2) + packet, reason)
+            under = tags + codes.ETHERTYPE_IPV4.to_bytes(2)
+            frame = Ethernet(*HOSTS).pack()[:12] + under + old.pack() + udp
+            if known:
+                self.send(self.hops[0].port, frame)
+                routed = Ethernet(hop.dst_mac, hop.src_mac).pack()[:12] + under + left.pack() + udp
+                self.expect([Output(hop.port, routed)])
+            else:
+                self.dropped(frame, reason)
 
 
 class FlowsAreSpread(Ipv6Test):
