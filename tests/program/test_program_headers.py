@@ -99,7 +99,8 @@ def tables() -> dict[str, str]:
             rows.append(f"| {high}–{low} | {field.name} | {said[field.name]} |")  # noqa: RUF001 - a range in prose
     message = "\n".join(["| bits | field | values |", "| --- | --- | --- |", *rows]) + "\n"
     payload = epic_headers.payload(EpicSpec(lanes=8))
-    found = [header for header in layouts.HEADERS if header is not layouts.IMMEDIATE]
+    behind = layouts.HEADERS[layouts.HEADERS.index(layouts.BTH) :]
+    found = [header for header in behind if header is not layouts.IMMEDIATE]
     shown = [*found, epic_headers.immediate(EpicSpec()), payload]
     return {"message": message, "headers": "\n".join(map(_section, shown)), "datagrams": "\n".join(_datagrams())}
 
