@@ -3,16 +3,15 @@ direction."""
 
 from __future__ import annotations
 
-from typing import Final
-
 from p4gen.host.transport.wire import OVERHEAD
-from p4gen.rocev2.layouts import ICRC, ROCE
+from p4gen.rocev2.layouts import AETH
+from p4gen.rocev2.places import IPV4, IPV6
 from p4gen.vocabulary import CollectiveSpec
 
-HEADERS: Final = ROCE.size + ICRC.size + OVERHEAD
-"""Bytes on the wire of a packet without payload."""
-_ACK: Final = HEADERS + 4
-"""Bytes of an ACK: with its AETH."""
+
+def headers(spec: CollectiveSpec) -> int:
+    """Bytes on the wire of a packet without payload."""
+    return (IPV6 if spec.roce_ipv6 else IPV4).shortest + OVERHEAD
 
 
 def payload_share(spec: CollectiveSpec, ack_every: int) -> float:
@@ -20,11 +19,11 @@ def payload_share(spec: CollectiveSpec, ack_every: int) -> float:
     in the other direction: one at its end, and one after every ``ack_every`` packets."""
     payload = spec.message * spec.payload_bytes
     acks = -(-spec.message // ack_every)
-    return payload / (payload + spec.message * HEADERS + acks * _ACK)
+    return payload / (payload + spec.message * headers(spec) + acks * (headers(spec) + AETH.size))
 
 
 def pace(rate: float, spec: CollectiveSpec, ack_every: int) -> int:
     """The rate at which a rank sends its messages, in bit/s, if it has ``rate`` bit/s of a link. ACKs of messages in
     the other direction take the rest."""
-    share = payload_share(spec, ack_every) * (spec.payload_bytes + HEADERS) / spec.payload_bytes
+    share = payload_share(spec, ack_every) * (spec.payload_bytes + headers(spec)) / spec.payload_bytes
     return max(1, int(rate * share))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from p4gen.groups.wire import HEADERS
+from p4gen.groups.wire import headers
 from p4gen.host.transport.clock import SECOND, US
 from p4gen.plan.route.planfile import TreePlan
 from p4gen.vocabulary import CollectiveSpec
@@ -25,7 +25,7 @@ _FILLED: Final = 0.75
 def round_trip(plan: TreePlan, spec: CollectiveSpec) -> float:
     """Seconds from a rank to the root and back, without queues."""
     topology = plan.topology
-    packet = 8 * (spec.payload_bytes + HEADERS)
+    packet = 8 * (spec.payload_bytes + headers(spec))
     slowest = min(plan.fabric.bandwidths[name] for name in plan.shape.loads(plan.fabric))
     delay = max(topology.setting(link, "delay") for link in topology.links)
     hop: float = (delay + topology.switch_latency) / SECOND + packet / slowest
@@ -43,7 +43,7 @@ def window_of(
     """The window, in messages, with which flows have this rate in bit/s, at a round trip in s. It is less where the
     windows of a link's flows, by its name, would overrun its queue, or wait there longer than ticks take until an edge
     sends again; those of ``paced`` flows do not wait."""
-    message = 8 * spec.message * (spec.payload_bytes + HEADERS)
+    message = 8 * spec.message * (spec.payload_bytes + headers(spec))
     wanted = max(_LEAST, math.ceil(_TRIPS * rate * trip / message) + 3)
     used = [(link, loads[link.name]) for link in topology.links if loads.get(link.name)]
     room = _FILLED * 8 * min(topology.setting(link, "queue") / flows for link, flows in used)
@@ -59,5 +59,5 @@ def timeout(plan: TreePlan, spec: CollectiveSpec) -> int:
 
 def timeout_of(rate: float, trip: float, spec: CollectiveSpec) -> int:
     """The retransmission timer, in ps, for flows of ``rate`` bit/s with a round trip of ``trip`` s."""
-    window_bits = 8 * spec.window * spec.message * (spec.payload_bytes + HEADERS)
+    window_bits = 8 * spec.window * spec.message * (spec.payload_bytes + headers(spec))
     return 50 * US + int((4 * window_bits / rate + 4 * trip) * SECOND)
