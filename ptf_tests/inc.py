@@ -26,10 +26,10 @@ from p4gen.p4rt.status import Code
 from p4gen.program.module import Register
 from p4gen.ptf.scenario import composed
 from p4gen.rocev2 import psn as serial
-from p4gen.rocev2.codes import ETHERTYPE_IPV4, ETHERTYPE_IPV6
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, HeaderError, ImmDt, IPv4, IPv6, ip_from, ip_header, ip_text
 from p4gen.rocev2.opcodes import Ack, Opcode, ends_message
 from p4gen.rocev2.packet import RocePacket, parse, problems
+from p4gen.rocev2.places import places_for
 from p4gen.vocabulary import Op
 from p4gen.vocabulary.message import Collective, max_packets, message_of
 
@@ -230,7 +230,7 @@ class IncTest(P4genTest):
         else:
             ip = replace(ip, flow_label=self.random.getrandbits(20))
         packet = RocePacket(
-            Ethernet(edge.local.mac, edge.remote.mac, ETHERTYPE_IPV4 if isinstance(ip, IPv4) else ETHERTYPE_IPV6),
+            Ethernet(edge.local.mac, edge.remote.mac, places_for(edge.local.ip).ether_type),
             ip,
             UDP(49152 + rank),
             replace(bth, dst_qp=edge.local.qp),

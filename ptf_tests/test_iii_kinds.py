@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kinds import KindsTest
+from kinds import EndpointsTest, KindsTest
 from mode_iii import ROOT, Flow, ModeIIITest, ack_of, again, is_answer, to
 
 from p4gen.rocev2.headers import IPv6
@@ -123,3 +123,8 @@ class RoutersMayChangeLabels(ModeIIITest):
             self.equal("the ICRC", changed.sealed().icrc, packet.icrc)
             self.send_from(flow.group, edge, changed)
         self.check(flow.group, to(flow.sources, ack_of(psn)), to(flow.outputs, self.result(psn, values)))
+
+
+class EndpointsAreResolved(EndpointsTest, ModeIIITest):
+    reliability = EVERY
+    runTest = EndpointsTest.resolves

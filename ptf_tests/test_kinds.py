@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from inc import reduce_to
-from kinds import KindsTest
+from kinds import EndpointsTest, KindsTest
 from mode_ii import ModeIITest
 
 from p4gen.rocev2 import psn as serial
@@ -95,3 +95,7 @@ class RoutersMayChangeLabels(ModeIITest):
             self.equal("the ICRC", changed.sealed().icrc, packet.icrc)
             self.send_from(group, rank, changed)
         self.expect_results(group, [(psn, self.reduced(values))])
+
+
+class EndpointsAreResolved(EndpointsTest, ModeIITest):
+    runTest = EndpointsTest.resolves

@@ -205,6 +205,7 @@ EVERY = [
     *specs(*({"pipelines": p} | variant | numbers for p in (1, 2) for variant in VARIANTS for numbers in NUMBERS[::5])),
     *specs(*({"mode": "I", "pipelines": p} | numbers for p in (1, 2, 4) for numbers in MODE_I)),
     *specs(*({"mode": "III", "reliability": r} | v for r in ("sr", "sack") for v in VARIANTS[1:])),
+    *specs(*({"ip": ip, "pipelines": p} | kind for ip in ("6", "both") for p in (1, 2) for kind in KINDS)),
     *specs(*SIZES),
 ]
 # Each value with each other one that is likely to have to do with it: p4c takes seconds for a program.
@@ -212,6 +213,7 @@ CHOSEN = [
     *specs(*({"pipelines": p} | kind for p in (1, 2, 4) for kind in KINDS)),
     *specs(*({"mode": mode} | numbers for mode in ("II", "III") for numbers in NUMBERS[1:])),
     *specs(*({"mode": "I"} | numbers for numbers in MODE_I), {"mode": "I", "pipelines": 2}),
+    *specs(*({"ip": ip, "mode": mode, "lanes": 8} for ip in ("6", "both") for mode in Mode)),
     *specs(*({"op": "dynamic", "pipelines": 2} | kind for kind in KINDS[::2])),
     *specs(*VARIANTS),
     *specs(*SIZES),

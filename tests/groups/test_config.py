@@ -34,6 +34,15 @@ def group(context: int = 0, ranks: int = 2, base: int = 0) -> GroupContext:
     return GroupContext(context, edges, base=base, slots=128)
 
 
+def over_ipv6(of: GroupContext) -> GroupContext:
+    """The same group at addresses of IPv6."""
+
+    def end(endpoint: Endpoint) -> Endpoint:
+        return replace(endpoint, ip=endpoint.ip | 0xFD00 << 112)
+
+    return replace(of, edges=tuple(replace(e, local=end(e.local), remote=end(e.remote)) for e in of.edges))
+
+
 def flows(config: SwitchConfig, context: int = 0) -> dict[tuple[int, int], tuple[str, dict[str, int]]]:
     """(pattern, traffic) → (action, its arguments); a multicast group is told by the bits of the edges it reaches."""
     bits = {0: 0}
@@ -269,6 +278,7 @@ def serving(*patterns: Pattern) -> GroupContext:
             "by 17 ports of endpoints; the program has room for 16",
         ),
         ([replace(group(), edges=(replace(group().edges[0], edge_id=65536),))], "edge id 65536 is not in 1 to 65535"),
+        ([over_ipv6(group())], "fd00::a00:11 is an address of IPv6; the program takes RoCEv2 over IPv4 only"),
         ([serving()], "serves no pattern"),
         ([serving(ALL, ALL)], "allreduce 0 is given 2 times"),
         ([serving(Pattern(Collective.BARRIER))], "barrier is no pattern of its own"),
@@ -330,3 +340,29 @@ def test_each_pipeline_has_memory_of_its_own() -> None:
     configure(PIPED, [first, second])
     third = replace(group(2, base=64), pipeline=0)
     assert refused(PIPED, first, second, third) == ["group 0 and group 2 overlap at slot 64 of pipeline 0"]
+
+
+def test_a_program_of_both_kinds_knows_all_addresses_as_those_of_ipv6() -> None:
+    groups = [group(), over_ipv6(group(1, base=128))]
+    config = configure(EpicSpec(lanes=8, fan_in=4, groups=2, ip="both"), groups, gateways={5: 6, 0xFE80 << 112 | 1: 6})
+    mapped, ipv6 = 0xFFFF0A000001, groups[1].edges[0].local.ip
+    tables = {table: [e.match for e in config.entries if e.table == table] for table in ("addresses", "endpoints")}
+    assert tables["addresses"] == [{"local": Exact(mapped)}, {"local": Exact(ipv6)}]
+    assert [match["local"] for match in tables["endpoints"]] == [Exact(mapped)] * 2 + [Exact(ipv6)] * 2
+    edges = [e.action.args for e in config.entries if e.table == "edges"]
+    assert [(e["src_address"], e["dst_address"]) for e in edges[1:3]] == [(mapped, mapped + 0x10), (ipv6, ipv6 + 0xF)]
+    asked = {e.table: e.match for e in config.entries if e.action.name == "answer"}
+    assert asked == {
+        "neighbours": {"hdr.arp.dst_addr": Exact(0x0A000001)},
+        "ipv6_neighbours": {"hdr.ndp.target": Exact(0xFE80 << 112 | 1)},
+    }
+
+
+def test_a_group_has_addresses_of_one_kind_that_its_program_knows() -> None:
+    both, only = (EpicSpec(lanes=8, fan_in=4, groups=2, ip=ip) for ip in ("both", "6"))
+    mixed = replace(group(), edges=(group().edges[0], over_ipv6(group()).edges[1]))
+    assert refused(both, mixed) == ["group 0: it has addresses of two kinds: 10.0.0.16 and fd00::a00:11"]
+    wrong = "group 0: 10.0.0.17 is an address of IPv4; the program takes RoCEv2 over IPv6 only"
+    assert refused(only, group()) == [wrong]
+    mapped = replace(group().edges[0], local=Endpoint(2, 0xFFFF0A000001, 0x100), remote=Endpoint(3, 1 << 100, 5))
+    assert any("stands for an IPv4 address" in message for message in refused(both, replace(group(), edges=(mapped,))))

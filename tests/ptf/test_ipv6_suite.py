@@ -39,6 +39,32 @@ def test_scenarios_of_ipv6_pass(program: str, engine: str, tmp_path: Path) -> No
     assert not cli.main(["ptf", "run", *shlex.split(program), *chosen], standalone_mode=False)
 
 
+@pytest.mark.parametrize("ip", ["6", "both"])
+@pytest.mark.parametrize("mode", ["I", "II", "III"])
+@pytest.mark.sample(3)
+def test_scenarios_of_groups_over_ipv6_pass(mode: str, ip: str, tmp_path: Path) -> None:
+    program = f"--mode {mode} --ip {ip} --lanes 8 --groups 4 --fan-in 4 --ports 8".split()
+    about = ["test_kinds"] if mode == "II" else ["test_iii_kinds"]
+    some = ["test_aggregation", "test_validation"] if mode == "II" else ["test_iii_order", "test_iii_congestion"]
+    tests = [word for name in about + some for word in ("--test", name)]
+    assert not cli.main(["ptf", "run", *program, *tests, "--out", str(tmp_path)], standalone_mode=False)
+
+
+@pytest.mark.parametrize("mode", ["I", "II", "III"])
+def test_a_program_of_ipv6_alone_has_nothing_of_ipv4(mode: str) -> None:
+    text = render(compose(EpicSpec.model_validate({"mode": mode, "ip": "6", "name": "x"})), line_directives=False).text
+    code = "\n".join(line.split("//")[0] for line in text.splitlines())
+    assert [word for word in ("ipv4", "arp", "verify_checksum", "update_checksum") if word in code.lower()] == []
+
+
+def test_seeded_faults_follow_the_kinds_of_a_spec() -> None:
+    spec = EpicSpec(ip="6")
+    listed = conformance_of(spec).seeding(spec)
+    assert {fields["ip"] for fields in listed.programs.values()} == {"6"}
+    assert len(listed.mutations) > 150
+    assert "its text is not in programs of ip 6" in listed.left_out["arp-replies-answered"]
+
+
 @pytest.mark.parametrize(
     "mutation", [one for one in SEEDING.mutations if one.program == "ipv6"], ids=lambda one: one.name
 )
@@ -51,6 +77,12 @@ def test_programs_without_ipv6_have_no_scenarios_of_it() -> None:
     for fields in ({"mode": "II"}, {"mode": "scin"}, {"mode": "themis"}):
         assert "test_ipv6" not in scenario_modules(load_spec(None, fields))
         assert "test_ipv6" in scenario_modules(load_spec(None, {**fields, "ip": "both"}))
+
+
+def test_other_families_refuse_what_they_do_not_know() -> None:
+    for fields in ({"mode": "scin"}, {"mode": "themis"}, {"mode": "II", "beside": "themis"}):
+        with pytest.raises(InputError, match="take RoCEv2 over IPv4 only: ip both"):
+            load_spec(None, {**fields, "ip": "6"})
 
 
 def test_programs_for_a_tofino_know_ipv4_only() -> None:

@@ -339,10 +339,11 @@ class RandomTraffic:
         line, packet = self._sound()
         sealed = packet.sealed()
         size = sealed.ip.total_length
+        first, *others = self._malformed_ip(packet)
         cases: tuple[Callable[[], RocePacket | bytes], ...] = (
             lambda: replace(packet, bth=replace(packet.bth, version=rng.randrange(1, 16))).sealed(),
             lambda: replace(packet, bth=replace(packet.bth, pkey=rng.choice((0, 0x8000, 0xFFFE, 0xBFFF)))).sealed(),
-            *self._malformed_ip(packet),
+            first,
             lambda: packet.sealed(total_length=size + rng.choice((-4, 4, -size + 20, 1))),
             lambda: packet.sealed(udp_length=sealed.udp.length + rng.choice((-4, 4, 1))),
             lambda: packet.sealed(icrc=rng.randbytes(4)),
@@ -352,6 +353,7 @@ class RandomTraffic:
             lambda: sealed.to_bytes() + rng.randbytes(rng.randrange(1, 8)),
             lambda: sealed.to_bytes()[: rng.randrange(14, len(sealed.to_bytes()))],
             lambda: replace(packet, bth=replace(packet.bth, pad_count=rng.randrange(1, 4))).sealed(),
+            *others,
             sealed.with_udp_checksum,
         )  # fmt: skip
         return self._send(line, rng.choice(cases)(), "malformed")
