@@ -213,7 +213,7 @@ CHOSEN = [
     *specs(*({"pipelines": p} | kind for p in (1, 2, 4) for kind in KINDS)),
     *specs(*({"mode": mode} | numbers for mode in ("II", "III") for numbers in NUMBERS[1:])),
     *specs(*({"mode": "I"} | numbers for numbers in MODE_I), {"mode": "I", "pipelines": 2}),
-    *specs(*({"ip": ip, "mode": mode, "lanes": 8} for ip in ("6", "both") for mode in Mode)),
+    *specs(*({"ip": ip, **kind} for ip in ("6", "both") for kind in KINDS)),
     *specs(*({"op": "dynamic", "pipelines": 2} | kind for kind in KINDS[::2])),
     *specs(*VARIANTS),
     *specs(*SIZES),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 from typing_extensions import override
@@ -48,6 +48,8 @@ class Place(StrEnum):
 
 class MultiwriteSpec(MemorySpec):
     """A program of MultiWrite: a switch copies a WRITE to all destinations in its bitmap."""
+
+    ROCE_OVER_IPV6: ClassVar[bool] = True
 
     family: Annotated[Literal["multiwrite"], Field(description="the family of programs: a paper's system")] = (
         "multiwrite"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 from typing_extensions import override
@@ -27,6 +27,8 @@ class Variant(StrEnum):
 
 class ScinSpec(MemorySpec):
     """A program of SCIN: a switch reads operands from ranks' memory, and writes results to it."""
+
+    ROCE_OVER_IPV6: ClassVar[bool] = True
 
     family: Annotated[Literal["scin"], Field(description="the family of programs: a paper's system")] = "scin"
     mode: Annotated[Literal["scin"], Field(description="scin starts collectives in the switch")] = "scin"
