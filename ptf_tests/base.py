@@ -22,18 +22,12 @@ class P4genTest(SwitchTest):
     kind = EpicSpec
     modes: ClassVar[tuple[Mode, ...]] = tuple(Mode)
     """The modes of the programs that it applies to."""
-    over_ipv6: ClassVar[bool | None] = None
-    """Whether its groups have IPv6 addresses; None: either kind will do."""
 
     def misfit(self, spec: EpicSpec) -> str | None:
         """Why this scenario does not apply to a program; None if it does."""
         self.spec = spec
         if not self.is_about(spec.mode):
             return f"the program is of mode {spec.mode}"
-        if self.over_ipv6 is True and not spec.roce_ipv6:
-            return "it is about RoCEv2 over IPv6"
-        if self.over_ipv6 is False and not spec.ipv4:
-            return "it is about IPv4, which the program does not know"
         try:
             array_type(spec.dtype)
         except MissingToolError as error:

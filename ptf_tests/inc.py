@@ -26,15 +26,13 @@ from p4gen.p4rt.status import Code
 from p4gen.program.module import Register
 from p4gen.ptf.scenario import composed
 from p4gen.rocev2 import psn as serial
-from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, HeaderError, ImmDt, IPv4, IPv6, ip_from, ip_header, ip_text
+from p4gen.rocev2.headers import AETH, BTH, UDP, HeaderError, ImmDt, IPv6, ip_text
 from p4gen.rocev2.opcodes import Ack, Opcode, ends_message
 from p4gen.rocev2.packet import RocePacket, parse, problems
-from p4gen.rocev2.places import places_for
 from p4gen.vocabulary import Op
 from p4gen.vocabulary.message import Collective, max_packets, message_of
 
 OUTPUT_TTL = 64
-IPV6_NETWORK = ip_from("fd00::")
 STATE_WORDS = 1 << 11
 STATE_ARRAYS = 8
 FRAGMENTS_AND_OPTIONS: tuple[dict[str, Any], ...] = (
@@ -80,8 +78,7 @@ class IncTest(P4genTest):
     """A test with groups.
 
     Group g's context is g; on the wire switch g is 10.g.0.1, and rank r of its groups 10.g.1.r; over IPv6 these are the
-    last 32 bits of addresses in fd00::/96. A program that takes both kinds is tested with one of them, drawn for each
-    scenario that is not about one.
+    last 32 bits of addresses in fd00::/96.
     """
 
     numbers = Numbers()
@@ -92,9 +89,6 @@ class IncTest(P4genTest):
     def setUp(self) -> None:
         super().setUp()
         self.first_psn = self.random.randrange(1 << 24)
-        self.ipv6 = self.spec.roce_ipv6 if self.over_ipv6 is None else self.over_ipv6
-        if self.over_ipv6 is None and self.spec.ipv4 and self.spec.roce_ipv6:
-            self.ipv6 = self.random.random() < 0.5
         self.np_random = np.random.default_rng(self.random.getrandbits(64))
         self._quiet_drops: Counter[str] = Counter()
         drops = composed(self.spec).drops
@@ -136,8 +130,7 @@ class IncTest(P4genTest):
         if ranks > self.spec.fan_in:
             self.skipTest(f"the program's fan-in is {self.spec.fan_in}, which {ranks} ranks exceed")
         switch = context if switch is None else switch
-        network = IPV6_NETWORK if (self.ipv6 if ipv6 is None else ipv6) else 0
-        local_ip, ports = network | 10 << 24 | switch << 16 | 1, self.spec.ports // self.spec.pipelines
+        local_ip, ports = self.address(10 << 24 | switch << 16 | 1, ipv6=ipv6), self.spec.ports // self.spec.pipelines
         front = self.front
         edges = tuple(
             Edge(
@@ -224,14 +217,9 @@ class IncTest(P4genTest):
         answers = bth.opcode == Opcode.ACKNOWLEDGE
         if self.spec.own_psns and (answers or bth.opcode in CONTRIBUTIONS):
             bth = replace(bth, psn=self.on_the_wire(group, rank, bth.psn, sent=answers))
-        ip = ip_header(edge.remote.ip, edge.local.ip, ttl=63)
-        if isinstance(ip, IPv4):
-            ip = replace(ip, identification=self.random.getrandbits(16))
-        else:
-            ip = replace(ip, flow_label=self.random.getrandbits(20))
         packet = RocePacket(
-            Ethernet(edge.local.mac, edge.remote.mac, places_for(edge.local.ip).ether_type),
-            ip,
+            self.framed(edge.remote.mac, edge.local.mac, edge.local.ip),
+            self.ip(edge.remote.ip, edge.local.ip, ttl=63),
             UDP(49152 + rank),
             replace(bth, dst_qp=edge.local.qp),
             aeth=aeth,

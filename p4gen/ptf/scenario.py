@@ -14,8 +14,8 @@ import random
 import select
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final
 
 from p4gen.families import parse_spec
 from p4gen.groups import SwitchConfig
@@ -27,9 +27,14 @@ from p4gen.ptf.family import conformance_of
 from p4gen.ptf.framework import ptf
 from p4gen.ptf.testcase import ReportedTest, parameter, parameters
 from p4gen.records import from_plain
+from p4gen.rocev2.headers import Ethernet, IPv4, IPv6, ip_from, ip_header
+from p4gen.rocev2.places import places_for
 from p4gen.switch.running import RunningSwitch
 from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.program import part_of
+
+IPV6_NETWORK: Final = ip_from("fd00::")
+"""The addresses of endpoints in scenarios over IPv6."""
 
 
 @functools.lru_cache(maxsize=4)
@@ -69,6 +74,8 @@ class SwitchTest(ReportedTest):
     """The spec of the program under test."""
     kind: ClassVar[type[ProgramSpec]] = ProgramSpec
     """The spec of the family whose scenario it is, which may be beside the program's own."""
+    over_ipv6: ClassVar[bool | None] = None
+    """Whether its endpoints have IPv6 addresses; None: either kind will do, and is drawn if the program takes both."""
 
     def setUp(self) -> None:
         """Resets the switch, or skips the scenario."""
@@ -80,6 +87,9 @@ class SwitchTest(ReportedTest):
         print(f"{self}: seed {seed}")  # noqa: T201  # PTF shows a test's output with its name
         if (reason := self.misfit_of(self.program)) is not None:
             self.skipTest(reason)
+        self.ipv6 = self.spec.roce_ipv6 if self.over_ipv6 is None else self.over_ipv6
+        if self.over_ipv6 is None and self.spec.ipv4 and self.spec.roce_ipv6:
+            self.ipv6 = self.random.random() < 0.5
         self._most_passes = conformance_of(self.program).passes(self.program)
         self.dataplane = ptf.dataplane_instance
         self._unfenced = False
@@ -92,7 +102,16 @@ class SwitchTest(ReportedTest):
         """Why a program, perhaps one of two families, has nothing to do with this scenario; None when it has."""
         self.program = program
         spec = part_of(program, self.kind)
-        return f"the program is of the family {program.family}" if spec is None else self.misfit(spec)
+        if spec is None:
+            return f"the program is of the family {program.family}"
+        return self.misfit(spec) or self._unknown_kind(spec)
+
+    def _unknown_kind(self, spec: ProgramSpec) -> str | None:
+        if self.over_ipv6 is True and not spec.roce_ipv6:
+            return "it is about RoCEv2 over IPv6"
+        if self.over_ipv6 is False and not spec.ipv4:
+            return "it is about IPv4, which the program does not know"
+        return None
 
     def misfit(self, spec: Any) -> str | None:
         """Why a program has nothing to do with this scenario; None when it has."""
@@ -112,6 +131,28 @@ class SwitchTest(ReportedTest):
     def install(self, config: SwitchConfig) -> None:
         """Add a configuration to what the switch has."""
         config.install(self.control)
+
+    # --- addresses ---
+
+    def address(self, last: int, *, ipv6: bool | None = None) -> int:
+        """An IP address with these last 32 bits, of the scenario's kind or of a given one."""
+        return last | IPV6_NETWORK if (self.ipv6 if ipv6 is None else ipv6) else last
+
+    def ip(self, src: int, dst: int, *, ttl: int = 64, tos: int = 0) -> IPv4 | IPv6:
+        """The IP header of what a host sends. What a sender may choose is drawn: identification or flow label."""
+        header = ip_header(src, dst, ttl=ttl, tos=tos)
+        if isinstance(header, IPv4):
+            return replace(header, identification=self.random.getrandbits(16))
+        return replace(header, flow_label=self.random.getrandbits(20))
+
+    def translated(self, header: IPv4 | IPv6, src: int, dst: int) -> IPv4 | IPv6:
+        """The IP header of what a switch makes of a packet with ``header``, from its own end of a connection."""
+        header = replace(header, src=src, dst=dst, ttl=64)
+        return header if isinstance(header, IPv4) else replace(header, flow_label=0)
+
+    def framed(self, sender: int, receiver: int, ip: int) -> Ethernet:
+        """The Ethernet header of a packet between addresses of the kind of ``ip``; both others are MAC addresses."""
+        return Ethernet(receiver, sender, places_for(ip).ether_type)
 
     # --- frames ---
 

@@ -310,7 +310,7 @@ class NotificationGoesToTheSource(WriteTest):
             expected = replace(
                 packet,
                 eth=replace(packet.eth, dst=toward.remote.mac, src=toward.local.mac),
-                ip=replace(packet.ip, src=toward.local.ip, dst=toward.remote.ip, ttl=64),
+                ip=self.translated(packet.ip, toward.local.ip, toward.remote.ip),
                 udp=replace(packet.udp, src_port=toward.udp_src_port, checksum=0),
                 bth=replace(packet.bth, dst_qp=toward.remote.qp),
             )

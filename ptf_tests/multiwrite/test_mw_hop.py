@@ -11,7 +11,7 @@ from writes import NAK, HopTest, Write
 from p4gen.papers.multiwrite.control import WriteContext
 from p4gen.ptf.scenario import Output
 from p4gen.rocev2 import psn as serial
-from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet
+from p4gen.rocev2.headers import AETH, BTH, UDP
 from p4gen.rocev2.opcodes import Nak, NakCode, Opcode, RnrNak
 from p4gen.rocev2.packet import RocePacket
 
@@ -118,8 +118,8 @@ class AheadIsToldToWait(HopTest):
         """The notification that the source gets."""
         ends = context.toward
         packet = RocePacket(
-            Ethernet(ends.remote.mac, ends.local.mac),
-            replace(of.ip, src=ends.local.ip, dst=ends.remote.ip, ttl=64),
+            self.framed(ends.local.mac, ends.remote.mac, ends.local.ip),
+            self.translated(of.ip, ends.local.ip, ends.remote.ip),
             UDP(ends.udp_src_port),
             BTH(Opcode.CNP, ends.remote.qp, 0, becn=True),
             payload=bytes(16),

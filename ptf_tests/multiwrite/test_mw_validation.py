@@ -56,6 +56,8 @@ class OnlyRoceIsOurs(KindsTest):
     """Datagrams for the switch's own addresses that are no RoCEv2: of another UDP port, another protocol, with options,
     fragments. They are ordinary, and no route leads to them."""
 
+    over_ipv6 = False
+
     def runTest(self) -> None:
         context = self.served()
         for port, packet in self.kinds(context):

@@ -17,7 +17,7 @@ from p4gen.papers.multiwrite.headers import VERSION, mweth
 from p4gen.papers.multiwrite.spec import MultiwriteSpec, Repair
 from p4gen.ptf.scenario import Output, SwitchTest, composed
 from p4gen.rocev2 import psn as serial
-from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, Ethernet, ImmDt, IPv4
+from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, ImmDt
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode
 from p4gen.rocev2.packet import RocePacket
 from p4gen.vocabulary import ticks
@@ -87,15 +87,15 @@ class WriteTest(SwitchTest):
     ) -> WriteContext:
         """The context of rank ``source``, not yet configured. ``behind`` has the ranks behind edges that lead to
         switches, as bitmaps."""
-        subtrees = behind or {}
+        subtrees, ip = behind or {}, self.address(at)
         edges = []
         for edge in range(1, self.spec.edges + 1):
             toward = edge == source + 1
-            remote = Endpoint(0x020000010000 | number << 8 | edge, at + 0x100 + edge, 0xFED000 + 64 * number + edge)
+            remote = Endpoint(0x020000010000 | number << 8 | edge, ip + 0x100 + edge, 0xFED000 + 64 * number + edge)
             edges.append(
                 WriteEdge(
                     edge,
-                    local=Endpoint(0x020000000000 | at & 0xFFFF, at, 0x100 + 64 * number + edge),
+                    local=Endpoint(0x020000000000 | at & 0xFFFF, ip, 0x100 + 64 * number + edge),
                     remote=remote,
                     reach=0 if toward else subtrees.get(edge, 1 << (edge - 1)),
                     window=None if toward or edge in subtrees else self.window(number, edge),
@@ -189,8 +189,8 @@ class WriteTest(SwitchTest):
             immediate = ImmDt(bitmap)
         solicited, tos = fence and not self.spec.wide, self._dscp() | ecn
         packet = RocePacket(
-            Ethernet(edge.local.mac, edge.remote.mac),
-            IPv4(edge.remote.ip, edge.local.ip, tos=tos, ttl=61, identification=self.random.getrandbits(16)),
+            self.framed(edge.remote.mac, edge.local.mac, edge.local.ip),
+            self.ip(edge.remote.ip, edge.local.ip, tos=tos, ttl=61),
             UDP(edge.udp_src_port),
             BTH(opcode, edge.local.qp, number, solicited=solicited, ack_request=psn % 4 == 3, fecn=self._marked()),
             reth=RETH(place, context.rkey, len(header) + self.spec.payload),
@@ -226,8 +226,8 @@ class WriteTest(SwitchTest):
     ) -> RocePacket:
         ends = next(each for each in context.edges if each.edge == edge)
         return RocePacket(
-            Ethernet(ends.local.mac, ends.remote.mac),
-            IPv4(ends.remote.ip, ends.local.ip, tos=self._dscp(), ttl=60, identification=self.random.getrandbits(16)),
+            self.framed(ends.remote.mac, ends.local.mac, ends.local.ip),
+            self.ip(ends.remote.ip, ends.local.ip, tos=self._dscp(), ttl=60),
             UDP(50000 + edge),
             # What is made of this packet has neither FECN nor BECN, though its class of service.
             replace(bth, dst_qp=ends.local.qp, fecn=self._marked(), becn=True),
@@ -255,8 +255,8 @@ class WriteTest(SwitchTest):
         bth = replace(sent.bth, dst_qp=ends.remote.qp, psn=number, ack_request=True)
         made = replace(
             sent,
-            eth=Ethernet(ends.remote.mac, ends.local.mac),
-            ip=replace(sent.ip, src=ends.local.ip, dst=ends.remote.ip, ttl=64),
+            eth=self.framed(ends.local.mac, ends.remote.mac, ends.local.ip),
+            ip=self.translated(sent.ip, ends.local.ip, ends.remote.ip),
             udp=UDP(ends.udp_src_port),
         )
         if ends.window is not None:
@@ -292,9 +292,10 @@ class WriteTest(SwitchTest):
         for that one."""
         edge = context.toward
         number = serial.add(context.first_psn, start - (syndrome == ACK))
+        ip = self.translated(to.ip, edge.local.ip, edge.remote.ip)
         packet = RocePacket(
-            Ethernet(edge.remote.mac, edge.local.mac),
-            replace(to.ip, src=edge.local.ip, dst=edge.remote.ip, ttl=64, tos=to.ip.tos ^ (to.ip.tos & 3 == 3)),
+            self.framed(edge.local.mac, edge.remote.mac, edge.local.ip),
+            replace(ip, tos=ip.tos ^ (ip.tos & 3 == 3)),
             UDP(edge.udp_src_port),
             BTH(Opcode.ACKNOWLEDGE, edge.remote.qp, number),
             aeth=AETH(syndrome, start % (1 << 24)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from p4gen.rocev2.headers import IPv4, IPv6
 from p4gen.rocev2.packet import RocePacket
 
 OTHER_LENGTHS = (4, 8, 12, 24)
@@ -16,14 +17,14 @@ def malformed(packet: RocePacket, other: str = "unknown") -> Iterator[tuple[byte
     long as packets of other kinds."""
     good = packet.to_bytes()
     ip = 14 if packet.vlan is None else 18
-    length = packet.ipv4.total_length
-    assert length is not None
-    short, long = (replace(packet.ipv4, total_length=length + by) for by in (-5, 5))
+    short, long = (_longer(packet.ip, by).pack() for by in (-5, 5))
+    behind = ip + packet.ip.size
     yield good[:-1], "truncated"
     yield good[:-5], "truncated"
-    yield good[:ip] + replace(short, checksum=short.right_checksum()).pack() + good[ip + 20 : -5], "truncated"
-    yield good[:ip] + replace(long, checksum=long.right_checksum()).pack() + good[ip + 20 :], "truncated"
-    yield good[: ip + 10] + bytes((good[ip + 10] ^ 1,)) + good[ip + 11 :], "bad_ip_checksum"
+    yield good[:ip] + short + good[behind:-5], "truncated"
+    yield good[:ip] + long + good[behind:], "truncated"
+    if isinstance(packet.ip, IPv4):
+        yield good[: ip + 10] + bytes((good[ip + 10] ^ 1,)) + good[ip + 11 :], "bad_ip_checksum"
     for bth, reason in (
         (replace(packet.bth, version=1), "bad_version"),
         (replace(packet.bth, pkey=0x7FFE), "bad_pkey"),
@@ -32,6 +33,14 @@ def malformed(packet: RocePacket, other: str = "unknown") -> Iterator[tuple[byte
         yield replace(packet, bth=bth).sealed().to_bytes(), reason
     yield good + bytes(1), "bad_length"
     for by in (-4, 4):
-        yield packet.sealed(udp_length=length - 20 + by).to_bytes(), "bad_length"
+        yield packet.sealed(udp_length=packet.udp.length + by).to_bytes(), "bad_length"
     for more in OTHER_LENGTHS:
         yield replace(packet, payload=packet.payload + bytes(more)).sealed().to_bytes(), other
+
+
+def _longer(ip: IPv4 | IPv6, by: int) -> IPv4 | IPv6:
+    """A header that announces so many bytes more."""
+    if isinstance(ip, IPv6):
+        return replace(ip, payload_length=ip.payload_length + by)
+    longer = replace(ip, total_length=ip.total_length + by)
+    return replace(longer, checksum=longer.right_checksum())

@@ -27,6 +27,8 @@ def tagged(ethernet: Ethernet, tag: bytes) -> bytes:
 class OrdinaryTest(SwitchTest):
     """Routes 192.168.p.0/24 to port p for four ports, and 198.51.100.0/24 to all of them."""
 
+    over_ipv6 = False
+
     def setUp(self) -> None:
         super().setUp()
         ports = self.program.architecture.front_ports(self.program.ports)[:4]

@@ -24,7 +24,7 @@ from p4gen.papers.scin.headers import ANNOUNCED, BUFFERS, FLAG
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.ptf.scenario import Output, SwitchTest, composed
 from p4gen.rocev2 import psn as serial
-from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, Ethernet, ImmDt, IPv4
+from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, ImmDt, ip_header
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode
 from p4gen.rocev2.packet import RocePacket
 from p4gen.vocabulary import DType, Op, ticks
@@ -118,9 +118,9 @@ class PullTest(SwitchTest):
         own, pair = number % 2, number // 2
         edges = []
         for edge in ranks(sources | destinations):
-            ip, mac = 0x0A000100 + edge, 0x020000010000 | edge
+            ip, mac = self.address(0x0A000100 + edge), 0x020000010000 | edge
             qps = [256 * pair + 4 * edge + role for role in roles(self.spec)]
-            near = tuple(Endpoint(0x020000000001 + own, 0x0A000001 + own, 0x100 + qp) for qp in qps)
+            near = tuple(Endpoint(0x020000000001 + own, self.address(0x0A000001 + own), 0x100 + qp) for qp in qps)
             far = tuple(Endpoint(mac, ip, 0xFED000 + qp) for qp in qps)
             place = 0x5000_0000_0000 + (edge << 20) + 8 * number
             edges.append(
@@ -247,11 +247,11 @@ class PullTest(SwitchTest):
         ends = next(each for each in context.edges if each.edge == edge)
         near, far = ends.local[role], ends.remote[role]
         # None of what a rank's packet has on its way is in what the switch makes of it.
-        tos, identification = self.random.choice([0, 2, 3, 0x68]), self.random.getrandbits(16)
+        ip = self.ip(far.ip, near.ip, ttl=60, tos=self.random.choice([0, 2, 3, 0x68]))
         fecn, becn = (self.random.random() < 0.2 for _ in range(2))
         return RocePacket(
-            Ethernet(near.mac, far.mac),
-            IPv4(far.ip, near.ip, ttl=60, tos=tos, identification=identification),
+            self.framed(far.mac, near.mac, far.ip),
+            ip,
             UDP(50000 + edge),
             replace(bth, dst_qp=near.qp, fecn=fecn, becn=becn),
             **parts,
@@ -323,8 +323,8 @@ class PullTest(SwitchTest):
         ends = next(each for each in context.edges if each.edge == edge)
         near, far = ends.local[role], ends.remote[role]
         packet = RocePacket(
-            Ethernet(far.mac, near.mac),
-            IPv4(near.ip, far.ip, ttl=64),
+            self.framed(near.mac, far.mac, far.ip),
+            ip_header(near.ip, far.ip),
             UDP(ends.udp_src_port),
             replace(bth, dst_qp=far.qp),
             **parts,

@@ -76,6 +76,8 @@ class NotificationsMeanNothing(PullTest):
 class IcrcAtTheLimits(PullTest):
     """A right ICRC of all ones, or of zeros, is right, whatever the packet is."""
 
+    over_ipv6 = False
+
     def unfit(self) -> str | None:
         return None if self.spec.icrc.checked else "the program does not check the ICRC"
 
@@ -142,6 +144,8 @@ class WhatLeavesHasAnyIcrc(PullTest):
 class ForeignRoceIsRouted(PullTest):
     """Packets for other addresses leave as they came but for a router's changes, whatever they are and say; so do those
     for the switch's own that are no RoCEv2: fragments, other protocols and ports, and with IPv4 options."""
+
+    over_ipv6 = False
 
     def runTest(self) -> None:
         context = self.served()

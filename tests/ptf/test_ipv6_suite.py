@@ -80,7 +80,7 @@ def test_programs_without_ipv6_have_no_scenarios_of_it() -> None:
 
 
 def test_other_families_refuse_what_they_do_not_know() -> None:
-    for fields in ({"mode": "scin"}, {"mode": "themis"}, {"mode": "II", "beside": "themis"}):
+    for fields in ({"mode": "themis"}, {"mode": "II", "beside": "themis"}):
         with pytest.raises(InputError, match="take RoCEv2 over IPv4 only: ip both"):
             load_spec(None, {**fields, "ip": "6"})
 

@@ -30,6 +30,7 @@ def _runs(spec: MultiwriteSpec) -> tuple[SuiteRun[MultiwriteSpec], ...]:
         "place": spec.place,
         "icrc": spec.icrc,
         "repair": spec.repair,
+        "ip": spec.ip,
     }
     other = Replicate.SUBSET if spec.prunes else Replicate.PRUNE
     place = Place.SYMMETRIC if spec.appends else Place.APPEND

@@ -46,6 +46,7 @@ def _runs(spec: ScinSpec) -> tuple[SuiteRun[ScinSpec], ...]:
         "overflow": spec.overflow,
         "icrc": spec.icrc,
         "completion": spec.completion,
+        "ip": spec.ip,
     }
     if spec.scaled:
         return (
@@ -70,7 +71,7 @@ def _with_scales(spec: ScinSpec) -> tuple[SuiteRun[ScinSpec], ...]:
     """The scenarios of elements with scales, which are added only."""
     if spec.op != "sum":
         return ()
-    fields = {"lanes": 64, "waves": 4, "icrc": spec.icrc, "completion": spec.completion}
+    fields = {"lanes": 64, "waves": 4, "icrc": spec.icrc, "completion": spec.completion, "ip": spec.ip}
     return (
         SuiteRun(small(**fields | {"dtype": "mxint8", "lanes": 32}), (SCALED, ARITHMETIC["mxint8"])),
         SuiteRun(small(**fields | {"dtype": "int8_float16"}), (ARITHMETIC["int8_float16"],)),
@@ -96,7 +97,7 @@ FACET: Conformance[ScinSpec] = Conformance(
         small(dtype="int8_float16", lanes=64),
     ],
     mutated=lambda spec, _reliabilities, _pipelines: [
-        Mutated(how, small(op=spec.op, dtype=spec.dtype, completion=how, lanes=64 if spec.scaled else 8))
+        Mutated(how, small(op=spec.op, dtype=spec.dtype, completion=how, ip=spec.ip, lanes=64 if spec.scaled else 8))
         for how in ("strict", "ordered")
     ],
     # A cursor passes once before the first slot, once for each slot, and once beyond the last one.
