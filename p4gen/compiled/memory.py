@@ -207,16 +207,16 @@ SWITCH: Final = record(
 LEFT: Final = record("host", "frame")
 """A frame that has left a host whose frames are collected."""
 HOST: Final = record(
-    "direction", "mac", "ip", "ip_rest", "shift", "free_at", "pump_at", "checks_icrc", "turn", "last_turn", "turns",
-    "answering", "last_answering", "held",
+    "direction", "mac", "ip", "free_at", "pump_at", "checks_icrc", "turn", "last_turn", "turns", "answering",
+    "last_answering", "held", "ip_rest", "shift",
 )  # fmt: skip
 """``ip`` and ``ip_rest``, here and of a pair's peer: an IPv4 address as a number, or the halves of an IPv6 address as
 they are in memory. ``shift`` is that of the frames (``p4gen.rocev2.places``). ``held`` has a bit for each priority of
 which a packet of the host waits for its line: none of its pairs may send."""
 PAIR: Final = record(
-    "cell", "host", "number", "peer_ip", "peer_ip_rest", "shift", "mtu", "recovery", "most", "ack_every",
-    "least_timeout", "retry_count", "rnr_retry", "rnr_syndrome", "selective", "max_rd_atomic", "first_psn",
-    "received_psn", "priority", "broken", "in_turn",
+    "cell", "host", "number", "peer_ip", "mtu", "recovery", "most", "ack_every", "least_timeout", "retry_count",
+    "rnr_retry", "rnr_syndrome", "selective", "max_rd_atomic", "first_psn", "received_psn", "priority", "broken",
+    "in_turn",
     "next_turn", "listed", "next_answering",
     # the requester
     "una", "next", "high", "end", "oldest", "newest", "current", "again", "last_again", "flags", "mask", "went_back",
@@ -232,6 +232,8 @@ PAIR: Final = record(
     # the channel
     "has_channel", "part", "window", "ahead", "early", "open", "sending", "receiving", "last_receiving", "rooming",
     "last_rooming", "run", "last_run",
+    # of frames over IPv6
+    "peer_ip_rest", "shift",
 )  # fmt: skip
 RATE: Final = record(
     "kind", "alpha_timer", "decrease_interval", "increase_timer", "increase_bytes", "fast_recovery", "nack_cuts",

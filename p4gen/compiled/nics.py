@@ -192,12 +192,13 @@ def place_of(world: int, host: int, number: int) -> int:
 @compiled
 def receive(world: int, host: int, frame: int) -> None:
     """Receive a frame. Python reads whatever is not a valid packet of a working queue pair."""
-    shift = host_at(world, host).shift
+    of = host_at(world, host)
+    shift = of.shift
     start, size = address(world, frame) + shift, length_at(world, frame).value - shift
     number = NONE
     if size >= _LEAST:
         number = cell_at(world, place_of(world, host, load32(start + KEY) & MASK)).value - 1
-    if number == NONE or pair_at(world, number).broken or not _valid(world, number, frame):
+    if number == NONE or pair_at(world, number).broken or not _valid(world, of, number, frame):
         ask(world, _REFUSED, host, frame, 0)
         give(world, frame)
         return
@@ -224,22 +225,20 @@ def receive(world: int, host: int, frame: int) -> None:
 
 
 @compiled
-def _valid(world: int, number: int, frame: int) -> bool:
+def _valid(world: int, host: Any, number: int, frame: int) -> bool:
     """Whether a frame is a valid packet of its queue pair. What all packets of one kind begin with is remembered."""
-    pair = pair_at(world, number)
-    host = host_at(world, pair.host)
-    start, size = address(world, frame), length_at(world, frame).value
-    opcode = load32(start + pair.shift + _OPCODE) >> 24
+    start, size, shift = address(world, frame), length_at(world, frame).value, host.shift
+    opcode = load32(start + shift + _OPCODE) >> 24
     place = number * SLOT_OF_TEMPLATES + (opcode & (SLOT_OF_TEMPLATES - 1))
     known = known_at(world, place)
     begins = known_address(world, place) + _START
-    key = KEY + pair.shift
+    key = KEY + shift
     if not (known.valid and _same(begins, start, key)):
-        if not _begins_well(host, pair, start):
+        if not _begins_well(host, pair_at(world, number), start):
             return False
         known.valid = True
-        known.crc = _crc_of_start(world, start, begins, pair.shift)
-        known.length = _UDP + pair.shift + (load32(start + pair.shift + _UDP_LENGTH) >> 16)
+        known.crc = _crc_of_start(world, start, begins, shift)
+        known.length = _UDP + shift + (load32(start + shift + _UDP_LENGTH) >> 16)
         copy(begins, start, key)
     if size != known.length:
         return False
