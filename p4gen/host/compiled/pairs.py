@@ -378,21 +378,16 @@ class CompiledPair:
         """The network has dropped a frame that this end has sent: with recovery ``oracle`` it is sent again."""
         if self.config.recovery is not Recovery.ORACLE or self.broken is not None:
             return
-        opcode, psn = frame[self.places.opcode_at], int.from_bytes(frame[self.places.psn])
+        places = self.places
+        opcode, psn, syndrome = frame[places.opcode_at], int.from_bytes(frame[places.psn]), frame[places.syndrome_at]
         if opcode == Opcode.CNP or opcode in _RESPONSES:
             return  # the NIC that waits for a response requests it again
         if opcode != Opcode.ACKNOWLEDGE:
             self.requester.on_loss(psn)
-        elif frame[self.places.syndrome_at] < FIRST_NAK:
+        elif syndrome < FIRST_NAK:
             self.acknowledge()
         else:
-            pairs.answer(
-                self.world.place,
-                self.record,
-                psn,
-                frame[self.places.syndrome_at],
-                int.from_bytes(frame[self.places.msn]),
-            )
+            pairs.answer(self.world.place, self.record, psn, syndrome, int.from_bytes(frame[places.msn]))
 
     # --- what compiled code asks for ---
 
@@ -442,11 +437,9 @@ class CompiledPair:
 
     def begin_write(self, frame: int, size: int) -> int:
         """The address that a WRITE fills; minus a NAK's syndrome if it is refused."""
-        contents = self._frames.get(frame)
-        reth, only = (
-            RETH.unpack(contents, self.places.body),
-            contents[self.places.opcode_at] in (Opcode.WRITE_ONLY, Opcode.WRITE_ONLY_IMM),
-        )
+        contents, places = self._frames.get(frame), self.places
+        reth = RETH.unpack(contents, places.body)
+        only = contents[places.opcode_at] in (Opcode.WRITE_ONLY, Opcode.WRITE_ONLY_IMM)
         whole = reth.dma_length <= self.config.mtu
         if only is not whole or (whole and size != reth.dma_length):
             return -Nak(NakCode.INVALID_REQUEST).syndrome

@@ -17,9 +17,10 @@ from p4gen.host.transport.verbs import Peer
 from p4gen.papers.multiwrite.control import GROUP_KEY, Window, WriteContext, WriteEdge, configuration
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.plan.placement.placer import Names, routes, switch_of
+from p4gen.rocev2.headers import ip_from, ipv4
 from p4gen.vocabulary.topology import TopologySpec
 
-SWITCH_NETWORK = 0x0AFE_0000
+SWITCH_NETWORK, IPV6_SWITCH_NETWORK = ipv4("10.254.0.0"), ip_from("fd00:0:0:3::")
 """10.254.0.0: the addresses of switches' endpoints."""
 _SWITCH_QP, _SOURCE_QP, _DESTINATION_QP = 0x1000, 0x100, 0x200
 _EDGES = 64
@@ -34,9 +35,9 @@ def straight(_source: int, _rank: int) -> None:
     """The way that passes no given switch: the shortest one."""
 
 
-def switch_ip(topology: TopologySpec, switch: str) -> int:
+def switch_ip(topology: TopologySpec, switch: str, *, ipv6: bool = False) -> int:
     """The address of a switch's endpoints."""
-    return SWITCH_NETWORK + 1 + topology.switches.index(switch)
+    return (IPV6_SWITCH_NETWORK if ipv6 else SWITCH_NETWORK) + 1 + topology.switches.index(switch)
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,12 @@ class Addresses:
     @classmethod
     def of(cls, topology: TopologySpec, spec: MultiwriteSpec) -> Addresses:
         """Those of a topology whose switches all run programs of one spec."""
-        names, arch = Names.of(topology), spec.architecture
+        names, arch = Names.of(topology, [spec]), spec.architecture
         plain = {
             switch: SwitchConfig(routing(*routes(topology, names, switch, {}, arch)), (), ())
             for switch in topology.switches
         }
-        ends = {switch_ip(topology, switch): 0 for switch in topology.switches}
+        ends = {switch_ip(topology, switch, ipv6=names.ipv6): 0 for switch in topology.switches}
         return cls(names.mac, names.ip, plain, dict.fromkeys(topology.switches, arch), ends)
 
 
@@ -90,7 +91,7 @@ class WritePlacement:
         waypoint: Waypoint = straight,
         after: WritePlacement | None = None,
     ) -> None:
-        self._topology, self._spec, self._names = topology, spec, Names.of(topology)
+        self._topology, self._spec, self._names = topology, spec, Names.of(topology, [spec])
         self._hosts = topology.rank_hosts
         self._windows, self._window_bytes = windows, window_bytes
         self._first_psns, self._epoch = first_psns, epoch
@@ -156,7 +157,7 @@ class WritePlacement:
         )
 
     def _local(self, switch: str, source: int, edge: int) -> Endpoint:
-        ip = switch_ip(self._topology, switch)
+        ip = switch_ip(self._topology, switch, ipv6=self._names.ipv6)
         qp = _SWITCH_QP + _LAYER * self._layer + _EDGES * source + edge
         return Endpoint(self._names.mac[switch], ip, qp)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from p4gen.arch import Architecture
@@ -16,11 +16,11 @@ from p4gen.host.transport.wire import Writer
 from p4gen.papers.scin.control import PullContext, PullEdge, Role, roles
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.plan.placement.placer import Names, routes
-from p4gen.rocev2.headers import AETH
+from p4gen.rocev2.headers import AETH, ip_from, ipv4
 from p4gen.vocabulary import ticks
 from p4gen.vocabulary.topology import TopologySpec
 
-SWITCH_ADDRESS: Final = 0x0AFE_0001
+_SWITCH_ADDRESS, _IPV6_SWITCH_ADDRESS = ipv4("10.254.0.1"), ip_from("fd00:0:0:3::1")
 _SWITCH_QP, _RANK_QP = 0x1000, 0x100
 _PER_CONTEXT: Final = 128
 """QPs of a context."""
@@ -34,8 +34,6 @@ class Plain:
     names: Names
     switches: Mapping[str, SwitchConfig]
     architectures: Mapping[str, Architecture]
-    tree_depths: Mapping[int, int] = field(default_factory=lambda: {SWITCH_ADDRESS: 0})
-    """The switch's endpoint: from a host a packet goes up, to a host down."""
 
     @classmethod
     def of(cls, topology: TopologySpec, spec: ScinSpec) -> Plain:
@@ -43,7 +41,7 @@ class Plain:
         if len(topology.switches) != 1:
             raise InputError(f"{topology.name} has {len(topology.switches)} switches; SCIN's groups are around one")
         (switch,) = topology.switches
-        names, arch = Names.of(topology), spec.architecture
+        names, arch = Names.of(topology, [spec]), spec.architecture
         plain = SwitchConfig(routing(*routes(topology, names, switch, {}, arch)), (), ())
         return cls(switch, names, {switch: plain}, {switch: arch})
 
@@ -54,8 +52,18 @@ class Plain:
 
     @property
     def ip(self) -> Mapping[str, int]:
-        """The IPv4 addresses of hosts."""
+        """The IP addresses of hosts."""
         return self.names.ip
+
+    @property
+    def address(self) -> int:
+        """That of the switch's endpoints."""
+        return _IPV6_SWITCH_ADDRESS if self.names.ipv6 else _SWITCH_ADDRESS
+
+    @property
+    def tree_depths(self) -> Mapping[int, int]:
+        """The switch's endpoint: from a host a packet goes up, to a host down."""
+        return {self.address: 0}
 
     def place(self, topology: TopologySpec, spec: ScinSpec, context: int, rank: int) -> Place:
         """A rank's connections in a context."""
@@ -63,7 +71,7 @@ class Plain:
         near, far = [], []
         for role in roles(spec):
             qp = context * _PER_CONTEXT + 4 * rank + role
-            near.append(Endpoint(self.mac[switch], SWITCH_ADDRESS, _SWITCH_QP + qp))
+            near.append(Endpoint(self.mac[switch], self.address, _SWITCH_QP + qp))
             far.append(Endpoint(self.mac[host], self.ip[host], _RANK_QP + qp))
         port = self.architectures[switch].front_port(topology.ports[switch].index(topology.ports[host][0]))
         return Place(rank, port, tuple(near), tuple(far))
