@@ -85,7 +85,7 @@ class Suite:
         pings = []
         for host, target in zip(names, [*names[1:], names[0]], strict=True):
             address = ip_text(self.lab.hosts[target].hello.result()["ip"])
-            command = [*self.lab.inside(host), *PING, "-c", "2", "-i", "0.05", address]
+            command = [*self.lab.inside(host), *PING, "-c", "6", "-i", "0.05", address]
             popen = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             pings.append((f"ping from {host} to {target}", popen))
         failed = []
