@@ -15,9 +15,10 @@ from p4gen.papers.epic.spec import EpicSpec
 from p4gen.plan.placement.network import place
 from p4gen.plan.placement.placed import GroupRequest
 from p4gen.program import compose, render
-from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, ImmDt, IPv4
+from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, ImmDt, ip_header
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket
+from p4gen.rocev2.places import places_for
 from p4gen.rocev2.psn import add
 from p4gen.vocabulary.message import MAX_PACKETS, Collective
 from p4gen.vocabulary.topology import TopologySpec
@@ -90,5 +91,6 @@ def _frame(
     edge: Edge, bth: BTH, *, aeth: AETH | None = None, immdt: ImmDt | None = None, payload: bytes = b""
 ) -> bytes:
     """Packets of the rank at the far end of an edge."""
-    ethernet, ip = Ethernet(edge.local.mac, edge.remote.mac), IPv4(edge.remote.ip, edge.local.ip)
+    ethernet = Ethernet(edge.local.mac, edge.remote.mac, places_for(edge.local.ip).ether_type)
+    ip = ip_header(edge.remote.ip, edge.local.ip)
     return RocePacket(ethernet, ip, UDP(), bth, aeth=aeth, immdt=immdt, payload=payload).sealed().to_bytes()

@@ -23,6 +23,8 @@ def why_not(work: Bursts) -> str | None:
         return "the C loop is written for modes I, II and III, and one pipeline"
     if not spec.saturating or spec.numbers != Numbers(Op.SUM, DType.INT32) or not spec.icrc.checked:
         return "the C loop is written for saturating sums of int32 with the ICRC recomputed"
+    if spec.ipv6:
+        return "the C loop is written for IPv4"
     return no_compiler()
 
 
