@@ -79,7 +79,7 @@ def _core(spec: ThemisSpec) -> ThemisSpec:
     """It only routes, so it needs no state."""
     if not spec.by_psn or spec.tiers > 2:
         return spec
-    return ThemisSpec(arch=spec.arch, ports=spec.ports, icrc=spec.icrc, spread=Spread.ECMP)
+    return ThemisSpec(arch=spec.arch, ports=spec.ports, icrc=spec.icrc, ip=spec.ip, spread=Spread.ECMP)
 
 
 def _tallies(spec: ThemisSpec, here: ConnectionHere) -> tuple[Tally, ...]:
