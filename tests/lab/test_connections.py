@@ -52,6 +52,14 @@ def test_suite_on_bmv2(tmp_path: Path, machine: Traces, seed: int) -> None:
     assert "26 connections went over to 1 path" in notes["a link between switches cut under alltoalls, and restored"]
 
 
+def test_leaves_and_spines_route_ipv6_beside_roce_over_ipv4(tmp_path: Path, machine: Traces) -> None:
+    script = "h0 ping -c 1 fd00:0:0:1::3\nh0 ping -c 1 h2\nrun alltoall 16K\n"
+    done = lab(tmp_path, "clos:2x2x2", *SMALL, "--ip", "both", script=script)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for said in ("bytes from fd00:0:0:1::3", "bytes from 10.0.0.3", RIGHT):
+        assert said in done.stdout, done.stdout
+
+
 @pytest.mark.long
 def test_the_prompt(tmp_path: Path, machine: Traces) -> None:
     script = """\

@@ -48,11 +48,12 @@ def test_suite(topology: str, mode: str, tmp_path: Path, machine: Traces, seed: 
     assert (record["verb"], record["passed"], record["seed"]) == ("lab", True, seed)
 
 
-@pytest.mark.parametrize("mode", ["II", "III"])
+@pytest.mark.parametrize("mode", ["II", "III", "multiwrite", "scin"])
 @pytest.mark.parametrize("target", ["embedded", pytest.param("bmv2", marks=BMV2)])
 def test_suite_over_ipv6(mode: str, target: str, tmp_path: Path, machine: Traces, seed: int) -> None:
-    arguments = ["--mode", mode, "--ip", "6", "--target", target, *SMALL, "--seed", str(seed), "--json"]
-    done = lab(tmp_path, "tree-3-2", "--suite", *arguments)
+    topology, small = ("tree-3-2", SMALL) if mode in ("II", "III") else ("star-3", ())
+    arguments = ["--mode", mode, "--ip", "6", "--target", target, *small, "--seed", str(seed), "--json"]
+    done = lab(tmp_path, topology, "--suite", *arguments)
     assert done.stdout, done.stderr
     report = json.loads(done.stdout)
     assert (done.returncode, report["passed"]) == (0, True), done.stdout

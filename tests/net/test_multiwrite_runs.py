@@ -153,6 +153,12 @@ def test_nics_check_the_icrc_that_programs_give(icrc: str) -> None:
     passed(order(spec={"icrc": icrc}))
 
 
+@pytest.mark.parametrize("ip", ["6", "both"])
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_what_goes_wrong_over_ipv6_is_mended(ip: str, trouble: str, seed: int) -> None:
+    passed(order("leaf-spine", spec={"ip": ip}, faults=TROUBLES[trouble], seed=seed))
+
+
 def test_memory_that_differs_is_told() -> None:
     """One wrong byte anywhere in a window: in a token, in a fence, where nothing was ever written."""
     run = passed(order())

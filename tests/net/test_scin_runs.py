@@ -113,6 +113,12 @@ def test_what_goes_wrong_is_mended(
     passed(order(collective=collective, spec=spec, options=options, recovery=recovery, faults=faults, seed=seed))
 
 
+@pytest.mark.parametrize("ip", ["6", "both"])
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_what_goes_wrong_over_ipv6_is_mended(ip: str, trouble: str, seed: int) -> None:
+    passed(order(spec={"ip": ip}, options={"late": "30us"}, faults=TROUBLES[trouble], seed=seed))
+
+
 @pytest.mark.parametrize("completion", COMPLETIONS)
 def test_many_calls_in_place_by_ranks_that_are_late(completion: str, seed: int) -> None:
     """Each in the memory of the one before, while flags of that one are still on their way to others, or results."""
