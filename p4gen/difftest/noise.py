@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from p4gen.difftest.events import Packet
+from p4gen.errors import InputError
 from p4gen.groups import NextHop, Route
 from p4gen.groups.config import routing
 from p4gen.model.entries import Entry
@@ -15,6 +16,7 @@ from p4gen.rocev2.codes import ETHERTYPE_ARP, ETHERTYPE_VLAN, ROCE_UDP_PORT, arp
 from p4gen.rocev2.headers import BTH, UDP, Ethernet, IPv4, ipv4
 from p4gen.rocev2.layouts import ARP, ROCE, VLAN
 from p4gen.rocev2.packet import RocePacket
+from p4gen.vocabulary import ProgramSpec
 
 OPCODES: Final = (*range(0x18), 0x20, 0x64, 0xC0, 0xC1, 0xFF)
 """Opcodes for packets that have any: those of the reliable connection, and some that nobody knows."""
@@ -25,9 +27,11 @@ _WRONG_CHECKSUM: Final = 0.005
 _PORT: Final = ROCE_UDP_PORT.to_bytes(2)
 
 
-def routes(ports: int) -> list[Entry]:
-    """Entries that route ordinary traffic."""
-    hops = [NextHop(n, n % ports, 0x02BB00 + n, 0x02CC00 + n) for n in range(4)]
+def routes(spec: ProgramSpec) -> list[Entry]:
+    """Entries that route ordinary traffic, which is of IPv4. Raises ``InputError`` for a program that knows none."""
+    if not spec.ipv4:
+        raise InputError(f"{spec.program}: random traffic of the family {spec.family} is of IPv4; use ip both")
+    hops = [NextHop(n, n % spec.ports, 0x02BB00 + n, 0x02CC00 + n) for n in range(4)]
     return [*routing([Route("10.9.0.1/32", 0), Route("10.9.1.0/24", 1), Route("10.9.2.0/24", 2, 2)], hops)]
 
 

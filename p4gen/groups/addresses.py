@@ -6,11 +6,11 @@ A program that takes RoCEv2 over IPv6 knows each address as IPv6's, an IPv4 addr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from p4gen.model.entries import Action, Entry, Exact
-from p4gen.rocev2.headers import is_ipv6
+from p4gen.rocev2.headers import ip_text, is_ipv6
 from p4gen.rocev2.layouts import IPV4_BITS
 from p4gen.vocabulary import ProgramSpec
 
@@ -38,3 +38,16 @@ def neighbours(macs: Mapping[int, int]) -> Iterator[Entry]:
     for ip, mac in sorted(macs.items()):
         table, asked = ("ipv6_neighbours", "hdr.ndp.target") if is_ipv6(ip) else ("neighbours", "hdr.arp.dst_addr")
         yield Entry(table, {asked: Exact(ip)}, Action("answer", {"mac": mac}))
+
+
+def problems(spec: ProgramSpec, ips: Collection[int]) -> Iterator[str]:
+    """What is wrong with the addresses of a group, a sentence each. Its packets keep their IP header, so all are of one
+    kind, one of the program's."""
+    known = [*(["IPv4"] if spec.ipv4 else []), *(["IPv6"] if spec.roce_ipv6 else [])]
+    found = {"IPv6" if is_ipv6(ip) else "IPv4": ip for ip in sorted(ips)}
+    if len(found) > 1:
+        yield f"it has addresses of two kinds: {' and '.join(map(ip_text, found.values()))}"
+    for kind, ip in found.items():
+        if kind not in known:
+            yield f"{ip_text(ip)} is an address of {kind}; the program takes RoCEv2 over {' and '.join(known)} only"
+    yield from (f"{ip_text(ip)} stands for an IPv4 address" for ip in ips if ip >> IPV4_BITS == MAPPED)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from p4gen.groups.addresses import MAPPED
+from p4gen.groups import addresses
 from p4gen.groups.entrances import port_problems
 from p4gen.groups.family import group_entries
 from p4gen.groups.group import Edge, GroupContext
-from p4gen.rocev2.headers import ip_text, is_ipv6
-from p4gen.rocev2.layouts import IPV4_BITS
+from p4gen.rocev2.headers import ip_text
 from p4gen.vocabulary import ServingSpec
 from p4gen.vocabulary.message import Collective
 
@@ -51,24 +50,12 @@ def _of_group(spec: ServingSpec, group: GroupContext) -> Iterator[str]:
         yield f"epoch {group.epoch} is not in 1 to 255"
     if not 0 <= group.first_psn < 1 << 24:
         yield f"first PSN {group.first_psn} does not fit into 24 bits"
-    yield from _kinds(spec, {end.ip for edge in group.edges for end in (edge.local, edge.remote)})
+    yield from addresses.problems(spec, {end.ip for edge in group.edges for end in (edge.local, edge.remote)})
     pipes = sorted({spec.architecture.pipe_of(port) for edge in group.edges for port in edge.entrances})
     if len(pipes) > 1:
         yield f"its edges are in the pipes {' and '.join(map(str, pipes))}, each of which has registers of its own"
     if not 0 <= group.pipeline < spec.pipelines:
         yield f"it is in pipeline {group.pipeline}; the program has {spec.pipelines}"
-
-
-def _kinds(spec: ServingSpec, ips: Collection[int]) -> Iterator[str]:
-    """A packet of a group keeps its IP header, so all the group's addresses are of one kind, one of the program's."""
-    known = [*(["IPv4"] if spec.ipv4 else []), *(["IPv6"] if spec.roce_ipv6 else [])]
-    found = {"IPv6" if is_ipv6(ip) else "IPv4": ip for ip in sorted(ips)}
-    if len(found) > 1:
-        yield f"it has addresses of two kinds: {' and '.join(map(ip_text, found.values()))}"
-    for kind, ip in found.items():
-        if kind not in known:
-            yield f"{ip_text(ip)} is an address of {kind}; the program takes RoCEv2 over {' and '.join(known)} only"
-    yield from (f"{ip_text(ip)} stands for an IPv4 address" for ip in ips if ip >> IPV4_BITS == MAPPED)
 
 
 def _of_edge(spec: ServingSpec, group: GroupContext, edge: Edge) -> Iterator[str]:

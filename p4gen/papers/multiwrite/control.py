@@ -131,6 +131,8 @@ def problems(spec: MultiwriteSpec, contexts: Sequence[WriteContext], ports: Mapp
             yield f"{at}: the program has {spec.contexts}, numbered from 0"
         if not 1 <= context.epoch <= 255:
             yield f"{at}: epoch {context.epoch} is not in 1 to 255"
+        ips = {end.ip for edge in context.edges for end in (edge.local, edge.remote)}
+        yield from (f"{at}: {problem}" for problem in addresses.problems(spec, ips))
         if context.window_bytes < spec.payload:
             yield f"{at}: a window of {context.window_bytes} bytes has no room for a packet's {spec.payload}"
         yield from (f"{at}: {problem}" for problem in _edge_problems(spec, context, ports))

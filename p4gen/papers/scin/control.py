@@ -119,6 +119,8 @@ def problems(spec: ScinSpec, contexts: Sequence[PullContext]) -> Iterator[str]:
             yield f"{at}: the program has {spec.contexts}, numbered from 0"
         if not 1 <= context.epoch <= 255:
             yield f"{at}: epoch {context.epoch} is not in 1 to 255"
+        ips = {end.ip for edge in context.edges for end in (*edge.local, *edge.remote)}
+        yield from (f"{at}: {problem}" for problem in addresses.problems(spec, ips))
         known = 0
         for edge in context.edges:
             if not 1 <= edge.edge <= spec.edges:

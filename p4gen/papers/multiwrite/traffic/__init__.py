@@ -76,7 +76,7 @@ class RandomTraffic:
         count = min(spec.contexts, _CONTEXTS)
         self._streams = [Stream(self._new(number, 1)) for number in range(count)]
         self._config = self._star.config([stream.context for stream in self._streams])
-        self._entries = [*self._config.entries, *noise.routes(spec.ports)]
+        self._entries = [*self._config.entries, *noise.routes(spec)]
         self._removed: list[Entry] = []
         self._recent: list[Packet] = []
         self._if_sound: list[Callable[[], None]] = []

@@ -15,9 +15,10 @@ from p4gen.papers.multiwrite.control import Window, WriteContext, WriteEdge, con
 from p4gen.papers.multiwrite.headers import VERSION, mweth
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.rocev2 import psn as serial
-from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, Ethernet, ImmDt, IPv4
+from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, Ethernet, ImmDt, ip_header
 from p4gen.rocev2.opcodes import Ack, Opcode
 from p4gen.rocev2.packet import RocePacket
+from p4gen.rocev2.places import places_for
 
 ACK: Final = Ack().syndrome
 WINDOW_BYTES: Final = 1 << 16
@@ -111,8 +112,8 @@ def write(
     else:
         immediate = ImmDt(bitmap)
     return RocePacket(
-        Ethernet(edge.local.mac, edge.remote.mac),
-        IPv4(edge.remote.ip, edge.local.ip),
+        Ethernet(edge.local.mac, edge.remote.mac, places_for(edge.local.ip).ether_type),
+        ip_header(edge.remote.ip, edge.local.ip),
         UDP(edge.udp_src_port),
         BTH(
             Opcode.WRITE_ONLY if spec.wide else Opcode.WRITE_ONLY_IMM,
@@ -131,8 +132,8 @@ def answer(context: WriteContext, edge: WriteEdge, psn: int, syndrome: int = ACK
     """What the other end of an edge says of its ``psn``-th copy, from 0."""
     bth = BTH(Opcode.ACKNOWLEDGE, edge.local.qp, serial.add(context.first_psn, psn))
     return RocePacket(
-        Ethernet(edge.local.mac, edge.remote.mac),
-        IPv4(edge.remote.ip, edge.local.ip),
+        Ethernet(edge.local.mac, edge.remote.mac, places_for(edge.local.ip).ether_type),
+        ip_header(edge.remote.ip, edge.local.ip),
         UDP(edge.udp_src_port),
         bth,
         aeth=AETH(syndrome, msn),

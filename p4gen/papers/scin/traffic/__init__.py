@@ -64,7 +64,7 @@ class RandomTraffic:
         patterns = (Pattern(every, every), Pattern(0b011, 0b110), Pattern(every, 0b100), Pattern(0b010, every))
         self._streams = [self._new(number, pattern, 1) for number, pattern in enumerate(patterns[: spec.contexts])]
         self._config = self._star.config([stream.context for stream in self._streams])
-        self._entries = [*self._config.entries, *noise.routes(spec.ports)]
+        self._entries = [*self._config.entries, *noise.routes(spec)]
         self._removed: list[Entry] = []
         self._recent: list[Packet] = []
         self._if_sound: list[Callable[[], None]] = []

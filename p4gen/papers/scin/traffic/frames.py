@@ -16,9 +16,10 @@ from p4gen.papers.scin.control import Pattern, PullContext, PullEdge, Role, conf
 from p4gen.papers.scin.headers import ANNOUNCED
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.rocev2 import psn as serial
-from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, ImmDt, IPv4
+from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, ImmDt, ip_header
 from p4gen.rocev2.opcodes import Ack, Opcode
 from p4gen.rocev2.packet import RocePacket
+from p4gen.rocev2.places import places_for
 from p4gen.vocabulary import ticks
 
 ACK: Final = Ack().syndrome
@@ -72,8 +73,8 @@ def from_rank(edge: PullEdge, role: Role, bth: BTH, **parts: Any) -> RocePacket:
     """A packet of one of a rank's queue pairs to its other end. Its ICRC is still to be computed."""
     near, far = edge.local[role], edge.remote[role]
     return RocePacket(
-        Ethernet(near.mac, far.mac),
-        IPv4(far.ip, near.ip),
+        Ethernet(near.mac, far.mac, places_for(near.ip).ether_type),
+        ip_header(far.ip, near.ip),
         UDP(edge.udp_src_port),
         replace(bth, dst_qp=near.qp),
         **parts,
