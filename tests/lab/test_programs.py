@@ -213,7 +213,8 @@ def test_a_host_is_told_what_is_wrong_with_its_connection(machine: Traces, tmp_p
 @pytest.mark.parametrize("ip", ["6", "both"])
 def test_programs_and_the_doctor_over_ipv6(machine: Traces, tmp_path: Path, ip: str) -> None:
     doctor = f"{sys.executable} -m p4gen doctor --host h0"
-    command = f"{program(tmp_path, RANKS)} && if [ $RANK = 0 ]; then {doctor}; fi"
+    own = f"{sys.executable} -m p4gen.labs.hosts.ping -c 1 $MASTER_ADDR"
+    command = f"{program(tmp_path, RANKS)} && if [ $RANK = 0 ]; then {own} && {doctor}; fi"
     found = lab(tmp_path, "star-3", "--mode", "II", "--ip", ip, *SMALL, "--exec", command)
     assert found.returncode == 0, found.stdout + found.stderr
     for said in (

@@ -34,9 +34,10 @@ def configure(device: str, addresses: HostAddresses) -> None:
     Raises ``FailedError`` with the message of ``ip``.
     """
     if any(map(is_ipv6, addresses.ips)):
-        # As the labs' hosts have no IPv6 by default; and no address of a link, so that the kernel solicits no routers.
+        # Labs disable it in their hosts. Without a link-local address the kernel solicits no routers.
         ip(f"link set {device} addrgenmode none")
-        _enable_ipv6(device)
+        for name in (device, "lo"):  # by which a host reaches its own address
+            _enable_ipv6(name)
     ip(
         f"link set {device} address {mac_text(addresses.mac)}",
         *(command for address in addresses.ips for command in _routed(device, address)),
