@@ -7,6 +7,8 @@ template                     asks for (``ProgramParts.names``, and what the fami
 ``shared/metadata``          ``drop_t``
 ``shared/drop_reasons``      nothing: ``drop_t``, ``DROP_REASONS``
 ``shared/codes``             nothing: constants of Ethernet, ARP, IPv4, IPv6 and RoCEv2
+``shared/parse_udp``         nothing for RoCEv2; of a family with a UDP port of its own ``own_port``: the port and the
+                             state behind the UDP header, as a row of the parser
 ``shared/precedes``          ``psn_t``; which of two PSNs comes first
 ``shared/route``             AnswerArp, AnswerNdp and Forward applied, in a flow
 ``shared/headers``           ``ProgramParts.headers``; the types that their fields name, such as ``mac_addr_t``
