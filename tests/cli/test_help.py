@@ -6,6 +6,7 @@ import importlib
 import re
 import shlex
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ GROUPS = {
     "softroce": ("build",),
     "verify": ("run", "faults", "replay"),
 }
-MODES = ("II", "III", "themis", "themis-s", "scin", "multiwrite")
+MODES = ("II", "III", "themis", "themis-s", "scin", "multiwrite", "switchml")
 COMMANDS = [f"{name} {each}".strip() for name in VERBS for each in GROUPS.get(name, ("",))]
 
 
@@ -37,6 +38,13 @@ def verb(name: str) -> Verb:
     found = importlib.import_module(f"p4gen.cli.{name.replace(' ', '.')}").command
     assert isinstance(found, Verb)
     return found
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_flag_has_two_meanings(command: str) -> None:
+    """A field of some family's spec must not be called like an option of a verb that takes programs."""
+    flags = [flag for parameter in verb(command).params for flag in parameter.opts]
+    assert [flag for flag, count in Counter(flags).items() if count > 1] == []
 
 
 def said(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
@@ -198,7 +206,7 @@ def completions(
     [
         ("p4gen bu", {"build"}),
         ("p4gen d", {"difftest", "diff", "doctor"}),
-        ("p4gen build --mode ", {"I", "II", "III", "multiwrite", "scin", "themis-s", "themis-d", "themis"}),
+        ("p4gen build --mode ", {"I", "II", "III", "multiwrite", "scin", "switchml", "themis-s", "themis-d", "themis"}),
         ("p4gen ptf --mode III --reliability s", {"sr", "sack"}),
         ("p4gen lab star-4 --lanes 1", {"16", "128", "1024"}),
         ("p4gen sim star-4 --collective all", {"allreduce", "allgather"}),

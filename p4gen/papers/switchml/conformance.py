@@ -1,0 +1,39 @@
+"""SwitchML's conformance: scenarios, the programs that they run on, and the faults that they must detect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from p4gen.papers.switchml.spec import SwitchmlSpec
+from p4gen.ptf.family import Conformance, Mutated, SuiteRun
+from p4gen.ptf.faults import seeding
+from p4gen.resources import resource
+
+OFFSETS = ("checked", "carried")
+_SUITE = resource("ptf_tests") / "switchml"
+SMALL: dict[str, Any] = {"lanes": 32, "fan_in": 4, "groups": 2, "slots": 12, "ports": 8}
+
+
+def small(**fields: Any) -> SwitchmlSpec:
+    """A small program with everything that scenarios need."""
+    return SwitchmlSpec(**SMALL | fields)
+
+
+FACET: Conformance[SwitchmlSpec] = Conformance(
+    serves=lambda _spec, _module: True,
+    runs=lambda spec: (
+        SuiteRun(spec),
+        SuiteRun(small(offsets="carried" if spec.checks_offsets else "checked")),
+        SuiteRun(small(fan_in=32, ports=32, offsets=spec.offsets)),
+    ),
+    seeding=lambda _: seeding([_SUITE / "faults.toml"], "switchml", suite=[_SUITE]),
+    axes={"offsets": OFFSETS},
+    kept=("lanes",),
+    every_program=lambda spec: [small(lanes=spec.lanes, offsets=how) for how in OFFSETS],
+    mutated=lambda _spec, _reliabilities, _pipelines: [Mutated(how, small(offsets=how)) for how in OFFSETS],
+    passes=lambda _: 1,
+    equivalents=Path(__file__).with_name("equivalents.yaml"),
+    suite=_SUITE,
+    takes_over=(resource("ptf_tests") / "ordinary",),
+)

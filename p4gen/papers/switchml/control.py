@@ -1,0 +1,94 @@
+"""From jobs and their workers to the configuration of a switch of SwitchML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from p4gen.errors import InputError
+from p4gen.groups import addresses
+from p4gen.groups.entrances import port_problems
+from p4gen.groups.group import SwitchConfig
+from p4gen.model.entries import Action, Entry, Exact, MulticastGroup, Replica
+from p4gen.papers.switchml.spec import SwitchmlSpec
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A worker, whose number in its job is its place there, from 1."""
+
+    port: int
+    mac: int
+    ip: int
+
+
+@dataclass(frozen=True)
+class MlJob:
+    """A job at a switch: its workers, and the slots [base, base + slots) of its pool."""
+
+    number: int
+    """Unique on the switch; in the header."""
+    workers: tuple[Worker, ...]
+    base: int
+    slots: int
+    mac: int
+    """The switch's own addresses."""
+    ip: int
+    epoch: int = 1
+    """Its generation: another one than those before it with any of its slots."""
+
+
+def configuration(spec: SwitchmlSpec, jobs: Sequence[MlJob], gateways: Mapping[int, int] | None = None) -> SwitchConfig:
+    """What a switch must hold to serve jobs. ``gateways`` are more addresses that it answers ARP for.
+
+    Raises ``InputError``, naming every job that the program cannot serve, and why.
+    """
+    found = list(problems(spec, jobs))
+    if found:
+        raise InputError(*found)
+    macs = {job.ip: job.mac for job in jobs}
+    entries = [*addresses.own(spec, macs), *addresses.neighbours({**(gateways or {}), **macs})]
+    groups = []
+    for number, job in enumerate(jobs, start=1):
+        entries += _entries(job, number)
+        copies = (Replica(worker.port, of) for of, worker in enumerate(job.workers, start=1))
+        groups.append(MulticastGroup(number, tuple(copies)))
+    return SwitchConfig(tuple(entries), tuple(groups))
+
+
+def problems(spec: SwitchmlSpec, jobs: Sequence[MlJob]) -> Iterator[str]:
+    """Why a program cannot serve these jobs together, a line each."""
+    if len(jobs) > spec.groups:
+        yield f"{len(jobs)} jobs; the program has {spec.groups}"
+    if len({job.number for job in jobs}) < len(jobs):
+        yield "two jobs have the same number"
+    taken: set[int] = set()
+    for job in jobs:
+        at = f"job {job.number}"
+        slots = range(job.base, job.base + job.slots)
+        if not 0 <= job.number <= 255:
+            yield f"{at}: its number is not in 0 to 255"
+        if not 1 <= job.epoch <= 255:
+            yield f"{at}: epoch {job.epoch} is not in 1 to 255"
+        if not 1 <= len(job.workers) <= spec.fan_in:
+            yield f"{at}: {len(job.workers)} workers; the program has 1 to {spec.fan_in}"
+        if not slots or slots[0] < 0 or slots[-1] >= spec.slots:
+            yield f"{at}: slots from {job.base} up to {job.base + job.slots}; the program has {spec.slots}"
+        elif not taken.isdisjoint(slots):
+            yield f"{at}: another job has some of its slots"
+        taken.update(slots)
+        if len({worker.ip for worker in job.workers}) < len(job.workers):
+            yield f"{at}: two workers have the same address"
+        for number, worker in enumerate(job.workers, start=1):
+            yield from (f"{at}: worker {number}: {problem}" for problem in port_problems(spec, (worker.port,)))
+
+
+def _entries(job: MlJob, group: int) -> Iterator[Entry]:
+    members = {"epoch": job.epoch, "base": job.base, "slots": job.slots, "members": len(job.workers), "group": group}
+    yield Entry("jobs", {"job": Exact(job.number)}, Action("set_job", members))
+    for number, worker in enumerate(job.workers, start=1):
+        known = {"worker": number, "worker_bit": 1 << (number - 1), "port": worker.port}
+        yield Entry("workers", {"job": Exact(job.number), "address": Exact(worker.ip)}, Action("set_worker", known))
+        ends = {"src_mac": job.mac, "dst_mac": worker.mac, "src_address": job.ip, "dst_address": worker.ip}
+        key = {"job": Exact(job.number), "worker": Exact(number)}
+        yield Entry("destinations", key, Action("set_addresses", ends))

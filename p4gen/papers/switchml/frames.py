@@ -1,0 +1,47 @@
+"""Updates and results as frames: Ethernet, IPv4, UDP, SwitchML's header, elements in network byte order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from p4gen.layout import Stack
+from p4gen.papers.switchml.headers import PORT, SWITCHML
+from p4gen.rocev2 import layouts
+from p4gen.rocev2.headers import UDP, Ethernet, IPv4
+
+_STACK: Final = Stack(layouts.ETHERNET, layouts.IPV4, layouts.UDP, SWITCHML)
+_PORT, _HEADER = _STACK.bytes("udp.dst_port"), _STACK.start("switchml")
+
+
+@dataclass(frozen=True)
+class Update:
+    """What a worker sends of its vector, or gets as the sum."""
+
+    job: int
+    epoch: int
+    version: int
+    slot: int
+    offset: int
+    data: bytes
+    """The elements."""
+
+    def pack(self) -> bytes:
+        """What follows the UDP header."""
+        fields = {"job": self.job, "epoch": self.epoch, "version": self.version, "slot": self.slot}
+        return SWITCHML.word.pack(**fields, offset=self.offset).to_bytes(SWITCHML.size) + self.data
+
+    def frame(self, ethernet: Ethernet, ip: IPv4, src_port: int = PORT) -> bytes:
+        """The frame with these headers; lengths and the IPv4 checksum are filled in, UDP has none."""
+        behind = self.pack()
+        udp = UDP(src_port, PORT, UDP.SIZE + len(behind))
+        ip = replace(ip, total_length=IPv4.SIZE + udp.length)
+        return ethernet.pack() + replace(ip, checksum=ip.right_checksum()).pack() + udp.pack() + behind
+
+    @classmethod
+    def parse(cls, frame: bytes) -> Update | None:
+        """The update in a frame without a VLAN tag; None if there is none."""
+        if len(frame) < _STACK.size or int.from_bytes(frame[_PORT]) != PORT:
+            return None
+        word = int.from_bytes(frame[_HEADER : _STACK.size])
+        return cls(**SWITCHML.word.unpack(word), data=frame[_STACK.size :])

@@ -1,0 +1,73 @@
+"""SwitchmlSpec: the fields of SwitchML's programs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, field_validator, model_validator
+from typing_extensions import override
+
+from p4gen.vocabulary.program import DEFAULT_ARCH, ProgramSpec, SpecConflictError, whole
+
+MOST_WORKERS: Final = 32
+"""Bits of the set of workers that a slot knows."""
+MOST_SLOTS: Final = 1 << 15
+"""Slots that the header can name."""
+_BYTES: Final = 4
+
+
+class SwitchmlSpec(ProgramSpec):
+    """A program of SwitchML: a switch adds vectors of int32, a packet at a time, for several jobs."""
+
+    family: Annotated[Literal["switchml"], Field(description="the family of programs: a paper's system")] = "switchml"
+    mode: Annotated[
+        Literal["switchml"], Field(description="switchml adds workers' vectors in slots with two versions")
+    ] = "switchml"
+    lanes: Annotated[Literal[32, 64, 128, 256], Field(description="int32 elements in a packet")] = 64
+    fan_in: Annotated[int, Field(ge=1, le=MOST_WORKERS, description="the most workers of a job")] = 8
+    groups: Annotated[int, Field(ge=1, le=256, description="jobs that a switch serves at the same time")] = 4
+    slots: Annotated[
+        int, Field(ge=1, le=MOST_SLOTS, description="slots of the pools of all jobs; each has two buffers of a packet")
+    ] = 256
+    offsets: Annotated[
+        Literal["checked", "carried"],
+        Field(
+            description="checked: a vector that comes after its worker's next one is refused; carried: it is added, "
+            "as in the paper, whose links keep packets in order"
+        ),
+    ] = "checked"
+
+    @field_validator("lanes", mode="before")
+    @classmethod
+    def _whole_number(cls, value: Any) -> Any:
+        return whole(value)
+
+    @model_validator(mode="after")
+    def _fits(self) -> SwitchmlSpec:
+        if self.arch != DEFAULT_ARCH:
+            raise SpecConflictError("arch", f"SwitchML's programs are for {DEFAULT_ARCH}")
+        if self.pipelines > 1:
+            raise SpecConflictError("pipelines", "a job's slots are in the memory of one pipeline: must be 1")
+        if self.beside is not None:
+            raise SpecConflictError("beside", "SwitchML's programs have no second family")
+        if self.fan_in > self.ports:
+            raise SpecConflictError("fan_in", f"each has a port, and the switch has {self.ports}")
+        return self
+
+    @property
+    def payload(self) -> int:
+        """Bytes of a packet's vector."""
+        return _BYTES * self.lanes
+
+    @property
+    def checks_offsets(self) -> bool:
+        """Whether the switch compares offsets."""
+        return self.offsets == "checked"
+
+    @property
+    @override
+    def program(self) -> str:
+        if self.name:
+            return self.name
+        carried = () if self.checks_offsets else ("carried",)
+        return "_".join(("switchml", f"x{self.lanes}", f"w{self.fan_in}", f"s{self.slots}", *carried, *self.company))

@@ -1,0 +1,146 @@
+"""What a switch of SwitchML refuses, and what it only routes."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+
+from updates import UpdateTest
+
+from p4gen.model.entries import Action, Entry, Exact, Lpm
+from p4gen.papers.switchml.control import configuration
+from p4gen.rocev2.codes import ETHERTYPE_VLAN
+from p4gen.rocev2.headers import UDP, Ethernet, IPv4
+
+TAG = struct.pack("!HH", ETHERTYPE_VLAN, 3 << 13 | 77)
+
+
+class StrangersAreRefused(UpdateTest):
+    """Only a worker contributes to a job, by its own port: nobody's vector counts for another one."""
+
+    def runTest(self) -> None:
+        job, other = self.served(), self.served(2, number=9, base=4, slots=2)
+        update = self.update(job, self.vectors()[0])
+        ethernet, ip = self.headers(job, 0)
+        for port in range(1, 4):
+            self.refused("LookupTable.wrong_port", port, update.frame(ethernet, ip))
+        stranger = replace(ip, src=ip.src + 100)
+        self.refused("LookupTable.unknown_worker", 0, update.frame(ethernet, stranger))
+        self.refused("LookupTable.unknown_worker", 0, update.frame(*self.headers(other, 0)))
+        unknown = replace(update, job=8)
+        self.refused("LookupTable.unknown_worker", 0, unknown.frame(ethernet, ip))
+        self.ignored(job, 0, replace(update, epoch=2), "FindJob.wrong_epoch")
+        self.complete(job, self.vectors())
+
+
+class PartsOfAJobAreMissing(UpdateTest):
+    """A job whose entry is gone is not served; a worker without addresses gets no copy, and the others do."""
+
+    def runTest(self) -> None:
+        job = self.served()
+        entries = configuration(self.spec, [job]).entries
+        (own,) = (entry for entry in entries if entry.table == "jobs")
+        (last,) = (e for e in entries if e.table == "destinations" and e.match["worker"] == Exact(3))
+        self.control.delete(own)
+        self.ignored(job, 0, self.update(job, self.vectors()[0]), "FindJob.not_served")
+        self.control.insert(own)
+        self.control.delete(last)
+        vectors = self.vectors()
+        for worker in range(3):
+            self.contribute(job, worker, self.update(job, vectors[worker]))
+        self.expect([self.result(job, worker, self.total(job, vectors)) for worker in (0, 1)])
+        dropped = self.reasons["egress", "TranslateHeader.unknown_worker"]
+        self.equal("drops in egress", self.counts("IncEgress.drops"), {dropped: 1})
+
+
+class MalformedUpdatesAreRefused(UpdateTest):
+    """Wrong lengths and checksums change nothing."""
+
+    def runTest(self) -> None:
+        job, vectors = self.served(), self.vectors()
+        update = self.update(job, vectors[0])
+        ethernet, ip = self.headers(job, 0)
+        good = update.frame(ethernet, ip)
+        for frame, reason in (
+            (good[:-1], "truncated"),
+            (good[:-5], "truncated"),
+            (good[:60], "truncated"),
+            (good[:24] + bytes((good[24] ^ 1,)) + good[25:], "bad_ip_checksum"),
+            (good + bytes(1), "bad_length"),
+            (replace(update, data=update.data[:-4]).frame(ethernet, ip), "bad_length"),
+            (replace(update, data=update.data + bytes(4)).frame(ethernet, ip), "bad_length"),
+            (replace(update, data=b"").frame(ethernet, ip) + bytes(10), "bad_length"),
+            (self.of_length(good, -4), "bad_length"),
+            (self.of_length(good, 4), "bad_length"),
+            (self.longer(good, 4) + bytes(4), "bad_length"),
+            (self.longer(good, -4)[:-4], "truncated"),
+            (self.longer(good, 4), "truncated"),
+        ):
+            for tagged in (frame, frame[:12] + TAG + frame[12:]):
+                self.refused(f"ValidatePacket.{reason}", 0, tagged)
+        self.complete(job, vectors)
+
+    def of_length(self, frame: bytes, by: int) -> bytes:
+        """The frame with another length in its UDP header."""
+        length = int.from_bytes(frame[38:40]) + by
+        return frame[:38] + length.to_bytes(2) + frame[40:]
+
+    def longer(self, frame: bytes, by: int) -> bytes:
+        """The frame with another length in its IPv4 header."""
+        ip = IPv4.unpack(frame, Ethernet.SIZE)
+        ip = replace(ip, total_length=ip.total_length + by)
+        return frame[:14] + replace(ip, checksum=ip.right_checksum()).pack() + frame[34:]
+
+
+class TagsStay(UpdateTest):
+    """A result has the VLAN tag and the other bits of the last vector's headers."""
+
+    def runTest(self) -> None:
+        job, vectors = self.served(1), self.vectors(1)
+        update = self.update(job, vectors[0])
+        ethernet, ip = self.headers(job, 0)
+        frame = update.frame(ethernet, replace(ip, tos=0xB9))
+        frame = frame[:40] + b"\x12\x34" + frame[42:]  # a UDP checksum, which the result does not have
+        self.send(0, frame[:12] + TAG + frame[12:])
+        to = job.workers[0]
+        expected = update.frame(Ethernet(to.mac, job.mac), IPv4(job.ip, to.ip, 17, 64, 0xB9, 0x1234))
+        self.equal("frame", self.only(self.outputs()).frame.hex(), (expected[:12] + TAG + expected[12:]).hex())
+
+
+class OthersAreRouted(UpdateTest):
+    """Updates to another address, and other datagrams to this switch, are routed as they are."""
+
+    def runTest(self) -> None:
+        job = self.served()
+        hop = Entry("next_hops", {"next_hop": Exact(1)}, Action("send", {"port": 2, "src_mac": 5, "dst_mac": 6}))
+        away = 0xC0A80101
+        for address in (away, job.ip):
+            self.control.insert(self.route(address))
+        self.control.insert(hop)
+        update, (ethernet, ip) = self.update(job, self.vectors()[0]), self.headers(job, 0)
+        for frame in (
+            update.frame(ethernet, replace(ip, dst=away)),
+            replace(update, data=b"abc").frame(ethernet, replace(ip, dst=away)),
+            self.to_port(update.frame(ethernet, ip), 0xBEE1),
+            update.frame(ethernet, replace(ip, flags=1)),
+            update.frame(ethernet, replace(ip, fragment_offset=1)),
+            update.frame(ethernet, replace(ip, protocol=6)),
+            update.frame(ethernet, replace(ip, version=5)),
+            update.frame(ethernet, replace(ip, ihl=6)),
+            replace(update, data=b"").frame(ethernet, ip)[:46],  # ends in the header
+        ):
+            self.send(0, frame)
+            left = self.only(self.outputs())
+            self.equal("port", left.port, 2)
+            self.equal("behind IPv4", left.frame[34:].hex(), frame[34:].hex())
+            self.equal("TTL", left.frame[22], frame[22] - 1)
+        self.complete(job, self.vectors())
+
+    def route(self, address: int) -> Entry:
+        """A route to next hop 1."""
+        return Entry("routes", {"hdr.ipv4.dst_addr": Lpm(address, 32)}, Action("set_next_hop", {"id": 1}))
+
+    def to_port(self, frame: bytes, port: int) -> bytes:
+        """The frame to another UDP port."""
+        at = Ethernet.SIZE + IPv4.SIZE
+        return frame[:at] + replace(UDP.unpack(frame, at), dst_port=port).pack() + frame[at + UDP.SIZE :]
