@@ -40,6 +40,8 @@ class CompiledNic:
         self._reader, self._places = Reader(mac, ip), places_for(ip)
         self.frames, self.number = frames, number
         self._all = pairs
+        self.datagrams: Callable[[bytes], bool] | None = None
+        """Takes frames that are for no queue pair, such as UDP datagrams of applications; returns whether it did."""
         row = self._row = frames.world.hosts[number]
         row["mac"], row["checks_icrc"] = mac, True
         row["ip"], row["ip_rest"] = address_words(ip)
@@ -125,8 +127,11 @@ class CompiledNic:
         return self.line.transmit(self.frames.get(frame), at)
 
     def refused(self, frame: int, _: int) -> int:
-        """Count a frame that is dropped, by the reason."""
-        read = self._reader.read(self.frames.get(frame))
+        """Give a frame to ``datagrams``, or count it as dropped, by the reason."""
+        contents = self.frames.get(frame)
+        if self.datagrams is not None and self.datagrams(contents):
+            return 0
+        read = self._reader.read(contents)
         if read is None:
             return 0
         start, number, _ = read
