@@ -1,0 +1,123 @@
+"""Random traffic for SwitchML's programs, which differential tests send through two switches.
+
+Everything derives from one seed. Workers mostly contribute to the use of a slot that is next for them; they repeat
+themselves, come late, name wrong slots, and speak for others. What a worker has got is only guessed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from p4gen.difftest import noise
+from p4gen.difftest.events import Event, Packet, Replication, Request
+from p4gen.difftest.family import Traffic
+from p4gen.model.entries import Entry, Exact
+from p4gen.papers.switchml.control import MlJob, Worker, configuration
+from p4gen.papers.switchml.frames import Update
+from p4gen.papers.switchml.spec import SwitchmlSpec
+from p4gen.rocev2.headers import Ethernet, IPv4
+
+_REQUEST_EVERY, _JOBS, _SLOTS, _REMEMBERED = 40, 3, 3, 30
+_FIRST: Final = (0, (1 << 32) - 3, (1 << 31) - 3)
+
+
+class RandomTraffic:
+    """An endless source of events for a program of ``spec``."""
+
+    def __init__(self, spec: SwitchmlSpec, seed: int) -> None:
+        self._spec = spec
+        self._random = random.Random(seed)  # noqa: S311 - tests are to be repeated
+        slots = min(_SLOTS, spec.slots)
+        count = min(_JOBS, spec.groups, spec.slots // slots)
+        self._jobs = [self._job(number, slots, 1) for number in range(count)]
+        self._uses: Counter[tuple[int, int, int]] = Counter()
+        """How often a worker has contributed to a slot of its job."""
+        self._config = configuration(spec, self._jobs)
+        self._entries = [*self._config.entries, *noise.routes(spec.ports)]
+        self._removed: list[Entry] = []
+        self._recent: list[Packet] = []
+
+    def setup(self) -> list[Event]:
+        """The initial configuration."""
+        groups = (Replication(group) for group in self._config.multicast_groups)
+        return [*(Request("insert", entry) for entry in self._entries), *groups]
+
+    def packets(self) -> Iterator[Event]:
+        """Endless packets, with requests between them."""
+        while True:
+            if self._random.randrange(_REQUEST_EVERY) == 0:
+                yield self._request()
+            packet = self._packet()
+            self._recent = [*self._recent[-_REMEMBERED:], packet]
+            yield packet
+
+    def _job(self, number: int, slots: int, epoch: int) -> MlJob:
+        workers = tuple(
+            Worker(i, 0x0200 + 16 * number + i, 0x0A000100 + 32 * number + i)
+            for i in range(min(self._spec.fan_in, 2 + number))
+        )
+        return MlJob(number, workers, number * slots, slots, 0x02FF + number, 0x0AFE0001 + number, epoch)
+
+    def _request(self) -> Event:
+        """An entry is removed or restored, or a job begins anew."""
+        rng = self._random
+        if self._removed and rng.random() < 0.6:
+            return Request("insert", self._removed.pop())
+        entry = rng.choice([entry for entry in self._entries if entry not in self._removed])
+        if entry.table != "jobs" or rng.random() < 0.2:
+            self._removed.append(entry)
+            return Request("delete", entry)
+        number = next(number for number, job in enumerate(self._jobs) if entry.match == {"job": Exact(job.number)})
+        epoch = self._jobs[number].epoch % 255 + 1
+        self._jobs[number] = replace(self._jobs[number], epoch=epoch)
+        anew = replace(entry, action=replace(entry.action, args={**entry.action.args, "epoch": epoch}))
+        self._entries[self._entries.index(entry)] = anew
+        return Request("modify", anew)
+
+    def _packet(self) -> Packet:
+        rng, chance = self._random, self._random.random()
+        if self._recent and chance < 0.1:
+            return replace(rng.choice(self._recent), kind="repeated")
+        if chance < 0.15:
+            return noise.foreign(rng, self._spec.ports, self._jobs[0].ip)
+        job = rng.choice(self._jobs)
+        number, slot = rng.randrange(len(job.workers)), rng.randrange(job.slots)
+        worker, place = job.workers[number], (job.number, slot, number)
+        if chance < 0.75 and self._uses[place] == min(
+            self._uses[job.number, slot, each] for each in range(len(job.workers))
+        ):
+            self._uses[place] += 1
+        use = self._uses[place]
+        update = Update(
+            job.number,
+            job.epoch,
+            use % 2,
+            slot,
+            (_FIRST[slot % 3] + use) % (1 << 32),
+            rng.randbytes(self._spec.payload),
+        )
+        ip = IPv4(worker.ip, job.ip, tos=rng.getrandbits(8), ttl=rng.choice((1, 64)), identification=use % (1 << 16))
+        port = worker.port
+        if chance > 0.9:
+            wrong: tuple[Update, ...] = (
+                replace(update, slot=rng.getrandbits(15)),
+                replace(update, epoch=rng.getrandbits(8)),
+                replace(update, job=rng.getrandbits(8)),
+                replace(update, offset=rng.getrandbits(32)),
+                replace(update, version=1 - update.version),
+                replace(update, data=update.data[: 4 * rng.randrange(len(update.data) // 4)]),
+            )
+            update = rng.choice(wrong)
+            ip = rng.choice((ip, ip, replace(ip, src=ip.src + 1)))
+            port = rng.choice((port, port, rng.randrange(self._spec.ports)))
+        frame = update.frame(Ethernet(job.mac, worker.mac), ip)
+        if chance > 0.97:
+            frame = noise.spoilt(rng, frame)
+        return Packet(port, frame, "update")
+
+
+FACET: Traffic[SwitchmlSpec] = Traffic(source=RandomTraffic)
