@@ -1,0 +1,109 @@
+"""A worker: it sends a vector packet by packet, gets the sums, and sends again what brings none (Algorithm 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from p4gen.host.transport.clock import Clock
+from p4gen.papers.switchml.control import MlJob
+from p4gen.papers.switchml.frames import Update
+from p4gen.rocev2.headers import Ethernet, IPv4
+
+Vector = npt.NDArray[np.int32]
+_NOTHING: Final[Vector] = np.zeros(0, np.int32)
+
+
+@dataclass
+class WorkerStats:
+    """What a worker has counted."""
+
+    sent: int = 0
+    resent: int = 0
+    results: int = 0
+    strays: int = 0
+    """Results that it does not wait for: repeated ones, mostly."""
+
+
+class MlWorker:
+    """Worker ``number``, from 0, of a job.
+
+    The packets of all its vectors are counted on: packet k has slot k mod s in version k / s mod 2, and goes when the
+    sum of packet k - s has come. ``transmit`` sends a frame; ``timeout`` is in ps.
+    """
+
+    STATE: ClassVar = ("_base", "_end", "_waits", "_vector", "_result", "_left", "stats")
+
+    def __init__(
+        self, job: MlJob, number: int, lanes: int, clock: Clock, transmit: Callable[[bytes], None], timeout: int
+    ) -> None:
+        self._job, self._own = job, job.workers[number]
+        self._lanes, self._clock, self._transmit, self._timeout = lanes, clock, transmit, timeout
+        self._ethernet, self._ip = Ethernet(job.mac, self._own.mac), IPv4(self._own.ip, job.ip)
+        self.on_sum: Callable[[Vector], None] = lambda _: None
+        """Called with the sum of a vector, once all of it has come."""
+        self.stats = WorkerStats()
+        self._base = self._end = 0
+        self._waits: dict[int, int] = {}
+        """The packets that wait for their sums, by slot."""
+        self._vector = self._result = _NOTHING
+        self._left = 0
+
+    def add(self, vector: Vector) -> None:
+        """Begin with a vector, whose size is a multiple of a packet's lanes and not 0. The one before has its sum."""
+        self._vector, self._result = vector.reshape(-1, self._lanes), np.zeros_like(vector).reshape(-1, self._lanes)
+        self._base, self._left = self._end, len(self._vector)
+        self._end += self._left
+        for packet in range(self._base, min(self._base + self._job.slots, self._end)):
+            self._begin(packet)
+
+    def receive(self, frame: bytes) -> bool:
+        """Take a frame. Returns whether it is a result of this worker's job."""
+        update = Update.parse(frame)
+        to_this = frame[: Ethernet.SIZE] == Ethernet(self._own.mac, self._job.mac).pack()
+        if update is None or not to_this or (update.job, update.epoch) != (self._job.number, self._job.epoch):
+            return False
+        packet = self._waits.get(update.slot)
+        if packet is None or replace(self._update(packet), data=update.data) != update:
+            self.stats.strays += 1
+            return True
+        del self._waits[update.slot]
+        self.stats.results += 1
+        self._result[packet - self._base] = np.frombuffer(update.data, ">i4")
+        self._left -= 1
+        if packet + self._job.slots < self._end:
+            self._begin(packet + self._job.slots)
+        if not self._left:
+            self.on_sum(self._result.reshape(-1))
+        return True
+
+    def waiting(self) -> Iterator[str]:
+        """What it waits for, a line a slot."""
+        for slot, packet in self._waits.items():
+            yield f"waits for the sum of packet {packet - self._base} in slot {slot}, version {self._version(packet)}"
+
+    def _version(self, packet: int) -> int:
+        return packet // self._job.slots % 2
+
+    def _update(self, packet: int) -> Update:
+        job, offset = self._job, packet * self._lanes % (1 << 32)
+        data = self._vector[packet - self._base].astype(">i4").tobytes()
+        return Update(job.number, job.epoch, self._version(packet), packet % job.slots, offset, data)
+
+    def _begin(self, packet: int) -> None:
+        self._waits[packet % self._job.slots] = packet
+        self.stats.sent += 1
+        self._send(packet)
+
+    def _send(self, packet: int) -> None:
+        self._transmit(self._update(packet).frame(self._ethernet, self._ip))
+        self._clock.at(self._clock.now + self._timeout, self._expire, packet)
+
+    def _expire(self, packet: int) -> None:
+        if self._waits.get(packet % self._job.slots) == packet:
+            self.stats.resent += 1
+            self._send(packet)

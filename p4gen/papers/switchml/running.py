@@ -1,0 +1,197 @@
+"""Runs of SwitchML for ``p4gen sim run``: AllReduce of workers around one switch, every element beside NumPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from typing_extensions import override
+
+from p4gen.arch import Architecture
+from p4gen.errors import Diagnostic, InputError, Option
+from p4gen.groups.config import routing
+from p4gen.groups.group import SwitchConfig
+from p4gen.host.transport.clock import SECOND, US
+from p4gen.net.job import Job, Progress, Stuck
+from p4gen.net.order import RunOrder
+from p4gen.net.result import RunResult, ending
+from p4gen.net.world.network import Network
+from p4gen.papers.switchml.control import MlJob, Worker, configuration
+from p4gen.papers.switchml.member import MlWorker, Vector
+from p4gen.papers.switchml.spec import MOST_WORKERS, SwitchmlSpec
+from p4gen.plan.placement.placer import Names, routes
+from p4gen.program.compilation import compile_spec
+from p4gen.vocabulary.topology import TopologySpec
+
+SWITCH_ADDRESS: Final = 0x0AFE_0001
+_SIZE: Final = 1 << 20
+_HEADERS: Final = 74
+"""Bytes on the wire of a packet beside its elements."""
+
+
+@dataclass(frozen=True)
+class Plain:
+    """The addresses of a network before there is a job."""
+
+    mac: Mapping[str, int]
+    ip: Mapping[str, int]
+    switches: Mapping[str, SwitchConfig]
+    architectures: Mapping[str, Architecture]
+    tree_depths: Mapping[int, int]
+
+
+def fitted(spec: SwitchmlSpec, topology: TopologySpec) -> SwitchmlSpec:
+    """The program with as many workers and ports as the topology has, unless the spec says how many. Raises
+    ``InputError`` unless that has one switch."""
+    if len(topology.switches) != 1:
+        raise InputError(f"{topology.name} has {len(topology.switches)} switches; SwitchML's jobs are around one")
+    workers = len(topology.rank_hosts)
+    if workers > MOST_WORKERS:
+        raise InputError(f"{topology.name} has {workers} ranks; a job has {MOST_WORKERS} workers at most")
+    degree = len(topology.ports[topology.switches[0]])
+    wanted = {"fan_in": max(workers, spec.fan_in), "ports": max(degree, spec.ports)}
+    return SwitchmlSpec.model_validate(wanted | spec.model_dump(mode="json", exclude_unset=True))
+
+
+class WorkerTask:
+    """A worker that adds ``repeat`` vectors, one after the other (``p4gen.net.job.Task``)."""
+
+    def __init__(self, run: MlRun, number: int, worker: MlWorker) -> None:
+        self.name, self.worker, self.problem = f"rank {number}", worker, ""
+        self.ended = 0
+        """Sums that it has."""
+        self.ended_at = 0
+        self._run, self._number = run, number
+        worker.on_sum = self._take
+
+    @property
+    def done(self) -> bool:
+        """Whether it has all its sums."""
+        return self.ended == self._run.order.repeat
+
+    def start(self) -> None:
+        """Begin with the next vector, as soon as the network runs."""
+        loop = self._run.network.loop
+        loop.at(loop.now, self._begin)
+
+    def _begin(self, _: object) -> None:
+        self._run.wake()
+        self.worker.add(self._run.vectors(self.ended)[self._number])
+
+    def parts(self) -> dict[str, object]:
+        """The worker; a run is not frozen."""
+        return {"worker": self.worker}
+
+    def _take(self, total: Vector) -> None:
+        expected = np.array(np.sum(self._run.vectors(self.ended), axis=0, dtype=np.int32))
+        wrong = np.flatnonzero(total != expected)
+        if wrong.size and not self.problem:
+            at = int(wrong[0])
+            what = f"element {at} is {total[at]}, NumPy says {expected[at]}; {wrong.size:,} elements differ"
+            self.problem = f"{self.name}, call {self.ended + 1}: {what}"
+        self.ended += 1
+        self.ended_at = self._run.network.loop.now
+        if not self.done:
+            self.start()
+
+
+class MlRun(Job[WorkerTask, RunResult]):
+    """The run that an order asks for. Raises ``InputError`` if the program cannot serve it."""
+
+    def __init__(self, order: RunOrder[SwitchmlSpec]) -> None:
+        self.order, topology = order, order.topology
+        self.spec = spec = fitted(order.program, topology)
+        if order.dcqcn is not None or order.recovery is not None:
+            raise InputError(f"{spec.program}: its workers have no queue pairs, neither recovery nor DCQCN")
+        if any(impairment.corrupt for impairment in order.faults.impairments):
+            raise InputError(f"{spec.program}: nothing in an update covers its elements: no packets may be corrupted")
+        size = _SIZE if order.size is None else order.size
+        if size <= 0 or size % spec.payload:
+            raise InputError(Diagnostic(Option("size"), f"it has to be a positive multiple of {spec.payload}"))
+        self._elements = size // 4
+        timeout = _timeout(spec, topology) if order.timeout is None else order.timeout
+        names, (switch,) = Names.of(topology), topology.switches
+        arch = spec.architecture
+        plain = SwitchConfig(routing(*routes(topology, names, switch, {}, arch)), (), ())
+        placed = Plain(names.mac, names.ip, {switch: plain}, {switch: arch}, {SWITCH_ADDRESS: 0})
+        network = Network(
+            topology, placed, {switch: compile_spec(spec).program}, order.faults, order.seed, order.engine,
+            payload=spec.payload,
+        )  # fmt: skip
+        super().__init__(network, {switch: spec}, timeout)
+        self._timeout = timeout
+        hosts = topology.rank_hosts
+        front = (arch.front_port(topology.ports[switch].index(topology.ports[host][0])) for host in hosts)
+        workers = tuple(Worker(port, names.mac[host], names.ip[host]) for host, port in zip(hosts, front, strict=True))
+        job = MlJob(1, workers, 0, spec.slots, names.mac[switch], SWITCH_ADDRESS)
+        configuration(spec, [job]).install(network.switches[switch])
+        self._vectors: dict[int, Sequence[Vector]] = {}
+        self.tasks = [
+            WorkerTask(self, number, self._worker(job, number, host, switch)) for number, host in enumerate(hosts)
+        ]
+
+    def _worker(self, job: MlJob, number: int, host: str, switch: str) -> MlWorker:
+        network, line = self.network, self.network.directions[f"{host}>{switch}"]
+        loop = network.loop
+
+        def transmit(frame: bytes) -> None:
+            line.transmit(frame, loop.now)
+
+        worker = MlWorker(job, number, self.spec.lanes, loop, transmit, self._timeout)
+        network.nics[host].datagrams = worker.receive
+        return worker
+
+    def vectors(self, call: int) -> Sequence[Vector]:
+        """The vectors of all workers in a call, from 0; those of calls that all workers have ended are forgotten."""
+        if call not in self._vectors:
+            chance = np.random.default_rng([self.order.seed, call])
+            low, high = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+            shape = len(self.order.topology.rank_hosts), self._elements
+            self._vectors[call] = list(chance.integers(low, high, shape, np.int32, endpoint=True))
+            first = min(task.ended for task in self.tasks)
+            self._vectors = {number: drawn for number, drawn in self._vectors.items() if number >= first}
+        return self._vectors[call]
+
+    @property
+    @override
+    def title(self) -> str:
+        where = f"{len(self.tasks)} ranks on {self.order.topology.name}, {self.spec.program}"
+        return f"allreduce of {4 * self._elements:,} bytes, {where}"
+
+    @override
+    def arrived(self) -> int:
+        return sum(task.worker.stats.results for task in self.tasks)
+
+    @override
+    def finish(self, progress: Progress | None = None) -> Stuck | None:
+        for task in self.tasks:
+            task.start()
+        return super().finish(progress)
+
+    @override
+    def result(self, stuck: Stuck | None) -> RunResult:
+        stats = [task.worker.stats for task in self.tasks]
+        duration = self.network.loop.now if stuck else max(task.ended_at for task in self.tasks)
+        counted = self.counted(duration)
+        counted["sent"] = sum(each.sent + each.resent for each in stats)
+        counted["resent"] = counted["timeouts"] = sum(each.resent for each in stats)
+        rate = 32 * self._elements * self.order.repeat * SECOND / max(duration, 1)
+        waiting = (f"{task.name} {line}" for task in self.tasks for line in task.worker.waiting())
+        return RunResult(
+            errors=tuple(task.problem for task in self.tasks if task.problem),
+            stuck=() if stuck is None else (*stuck.reasons, *waiting),
+            lines=()
+            if stuck
+            else (*ending(duration, self.order.repeat, stuck), f"{rate / 1e9:.2f} Gb/s of each vector"),
+            verdict="every rank's result equals NumPy's",
+            values={"program": self.spec.program, "gbps": round(rate / 1e9, 3)},
+            **counted,
+        )
+
+
+def _timeout(spec: SwitchmlSpec, topology: TopologySpec) -> int:
+    """Four times the time in which all slots' packets pass the slowest link, 100 us at least, ps."""
+    slowest: int = min(topology.setting(link, "bandwidth") for link in topology.links)
+    return max(100 * US, 4 * 8 * spec.slots * (spec.payload + _HEADERS) * SECOND // slowest)

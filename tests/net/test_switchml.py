@@ -1,0 +1,77 @@
+"""Runs of SwitchML: every element beside NumPy's, whatever the links do but damage packets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from p4gen.errors import InputError
+from p4gen.host.transport.dcqcn import DcqcnConfig
+from p4gen.net.order import RunOrder
+from p4gen.net.world.faults import Faults, Impairment, Outage
+from p4gen.papers.switchml.running import MlRun
+from p4gen.papers.switchml.runs import FACET
+from p4gen.papers.switchml.spec import SwitchmlSpec
+from p4gen.vocabulary.topology import load_topology
+
+DISORDER = Faults((Impairment(loss=0.01, reorder=0.2, duplicate=0.2),))
+TROUBLES = {
+    "none": Faults(),
+    "loss": Faults((Impairment(loss=0.1),)),
+    "bursts": Faults((Impairment(loss=0.05, burst=4),)),
+    "disorder": DISORDER,
+    "a link down": Faults(outages=(Outage("h0", 2_000_000, 22_000_000),)),
+}
+
+
+def order(topology: str = "star-4", spec: dict[str, Any] | None = None, **fields: Any) -> RunOrder[SwitchmlSpec]:
+    """Three calls of 8 KiB with four slots."""
+    program = SwitchmlSpec(**{"lanes": 32, "slots": 4, **(spec or {})})
+    asked = RunOrder(load_topology(topology), program, FACET.collectives[0], 8192, repeat=3, engine="interp")
+    return replace(asked, **fields)
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_sums_are_right(trouble: str, pytestconfig: pytest.Config) -> None:
+    seed = pytestconfig.getoption("--seed")
+    run = MlRun(order(faults=TROUBLES[trouble], seed=seed))
+    result = run.run()
+    assert (result.stuck, result.errors) == ((), ()), seed
+    assert result.sent - result.resent == 4 * 3 * 64
+    assert run.arrived() == 4 * 3 * 64
+    assert bool(result.resent) == bool(result.drops)
+
+
+def test_vectors_shorter_than_the_pool_use_other_slots_in_turn(pytestconfig: pytest.Config) -> None:
+    seed = pytestconfig.getoption("--seed")
+    result = MlRun(order(size=384, repeat=9, faults=TROUBLES["loss"], seed=seed)).run()
+    assert (result.stuck, result.errors) == ((), ()), seed
+
+
+def test_the_papers_program_adds_vectors_that_come_late() -> None:
+    """Links that change the order of packets are beyond what the paper assumes: comparing offsets mends that."""
+    for how, right in (("carried", False), ("checked", True)):
+        asked = order(spec={"slots": 2, "offsets": how}, size=1 << 15, faults=DISORDER)
+        assert all(MlRun(replace(asked, seed=seed)).run().ok for seed in (1, 2)) is right
+
+
+def test_a_run_that_cannot_end_says_what_workers_wait_for() -> None:
+    result = MlRun(order(faults=Faults((Impairment("h0>s0", loss=1.0),)), timeout=20_000_000)).run()
+    assert any("rank 3 waits for the sum of packet 0 in slot 0, version 0" in line for line in result.stuck)
+
+
+@pytest.mark.parametrize(
+    ("asked", "cause"),
+    [
+        (order("leaf-spine"), "SwitchML's jobs are around one"),
+        (order(size=100), "it has to be a positive multiple of 128"),
+        (order(faults=Faults((Impairment(corrupt=0.1),))), "no packets may be corrupted"),
+        (order(dcqcn=DcqcnConfig()), "no queue pairs"),
+        (order(spec={"fan_in": 3}), "4 workers; the program has 1 to 3"),
+    ],
+)
+def test_wrong_orders_are_refused(asked: RunOrder[SwitchmlSpec], cause: str) -> None:
+    with pytest.raises(InputError, match=cause):
+        MlRun(asked)
