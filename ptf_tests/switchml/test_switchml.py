@@ -95,7 +95,7 @@ class RepeatedVectorsCountOnce(UpdateTest):
 
 
 class WorkersWaitForTheSlowest(UpdateTest):
-    """A worker that has not contributed to a version finds it as the others have left it, two uses behind none."""
+    """A worker that has not contributed to a version keeps all others from completing it."""
 
     def runTest(self) -> None:
         job = self.served()

@@ -11,9 +11,11 @@ from p4gen.errors import InputError
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.net.order import RunOrder
 from p4gen.net.world.faults import Faults, Impairment, Outage
+from p4gen.papers.switchml.frames import Update
 from p4gen.papers.switchml.running import MlRun
 from p4gen.papers.switchml.runs import FACET
 from p4gen.papers.switchml.spec import SwitchmlSpec
+from p4gen.rocev2.headers import Ethernet, IPv4
 from p4gen.vocabulary.topology import load_topology
 
 DISORDER = Faults((Impairment(loss=0.01, reorder=0.2, duplicate=0.2),))
@@ -55,6 +57,25 @@ def test_the_papers_program_adds_vectors_that_come_late() -> None:
     for how, right in (("carried", False), ("checked", True)):
         asked = order(spec={"slots": 2, "offsets": how}, size=1 << 15, faults=DISORDER)
         assert all(MlRun(replace(asked, seed=seed)).run().ok for seed in (1, 2)) is right
+
+
+def test_what_others_send_to_a_worker_is_no_sum() -> None:
+    """An update that the switch has routed to a worker comes from another address than the switch's."""
+    run = MlRun(order(repeat=1))
+    (job, receive), loop = (run.job, run.network.nics["h1"].datagrams), run.network.loop
+    assert receive is not None
+    forged = Update(job.number, job.epoch, 0, 0, 0, bytes(128))
+    seen: list[bool] = []
+
+    def deliver(_: object) -> None:
+        for data, source in ((forged.data, job.ip + 1), (forged.data[4:], job.ip)):
+            frame = replace(forged, data=data).frame(Ethernet(2, job.mac), IPv4(source, job.workers[1].ip))
+            seen.append(receive(frame))
+
+    loop.at(1_000_000, deliver)
+    assert run.run().ok
+    assert seen == [False, True]
+    assert run.tasks[1].worker.stats.strays == 1
 
 
 def test_a_run_that_cannot_end_says_what_workers_wait_for() -> None:

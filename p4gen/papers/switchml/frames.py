@@ -12,6 +12,7 @@ from p4gen.rocev2.headers import UDP, Ethernet, IPv4
 
 _STACK: Final = Stack(layouts.ETHERNET, layouts.IPV4, layouts.UDP, SWITCHML)
 _PORT, _HEADER = _STACK.bytes("udp.dst_port"), _STACK.start("switchml")
+_FROM, _TO = _STACK.bytes("ipv4.src_addr"), _STACK.bytes("ipv4.dst_addr")
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,10 @@ class Update:
     data: bytes
     """The elements."""
 
+    def matches(self, other: Update) -> bool:
+        """Whether the other one is the same but for the elements, of which it has as many."""
+        return len(other.data) == len(self.data) and replace(other, data=self.data) == self
+
     def pack(self) -> bytes:
         """What follows the UDP header."""
         fields = {"job": self.job, "epoch": self.epoch, "version": self.version, "slot": self.slot}
@@ -39,9 +44,10 @@ class Update:
         return ethernet.pack() + replace(ip, checksum=ip.right_checksum()).pack() + udp.pack() + behind
 
     @classmethod
-    def parse(cls, frame: bytes) -> Update | None:
-        """The update in a frame without a VLAN tag; None if there is none."""
-        if len(frame) < _STACK.size or int.from_bytes(frame[_PORT]) != PORT:
+    def parse(cls, frame: bytes, source: int, destination: int) -> Update | None:
+        """The update in a frame without a VLAN tag from one IPv4 address to another; None if there is none."""
+        found = (int.from_bytes(frame[part]) for part in (_PORT, _FROM, _TO))
+        if len(frame) < _STACK.size or tuple(found) != (PORT, source, destination):
             return None
         word = int.from_bytes(frame[_HEADER : _STACK.size])
         return cls(**SWITCHML.word.unpack(word), data=frame[_STACK.size :])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
@@ -63,12 +63,11 @@ class MlWorker:
 
     def receive(self, frame: bytes) -> bool:
         """Take a frame. Returns whether it is a result of this worker's job."""
-        update = Update.parse(frame)
-        to_this = frame[: Ethernet.SIZE] == Ethernet(self._own.mac, self._job.mac).pack()
-        if update is None or not to_this or (update.job, update.epoch) != (self._job.number, self._job.epoch):
+        update = Update.parse(frame, self._job.ip, self._own.ip)
+        if update is None or (update.job, update.epoch) != (self._job.number, self._job.epoch):
             return False
         packet = self._waits.get(update.slot)
-        if packet is None or replace(self._update(packet), data=update.data) != update:
+        if packet is None or not self._update(packet).matches(update):
             self.stats.strays += 1
             return True
         del self._waits[update.slot]

@@ -103,8 +103,10 @@ class MlRun(Job[WorkerTask, RunResult]):
     def __init__(self, order: RunOrder[SwitchmlSpec]) -> None:
         self.order, topology = order, order.topology
         self.spec = spec = fitted(order.program, topology)
-        if order.dcqcn is not None or order.recovery is not None:
-            raise InputError(f"{spec.program}: its workers have no queue pairs, neither recovery nor DCQCN")
+        if any(given is not None for given in (order.dcqcn, order.recovery, order.retry_count)):
+            raise InputError(f"{spec.program}: its workers have no queue pairs, so neither recovery nor DCQCN")
+        if topology.pfc is not None:
+            raise InputError(f"{topology.name}: pfc: workers of {spec.program} are not paused")
         if any(impairment.corrupt for impairment in order.faults.impairments):
             raise InputError(f"{spec.program}: nothing in an update covers its elements: no packets may be corrupted")
         size = _SIZE if order.size is None else order.size
@@ -125,7 +127,7 @@ class MlRun(Job[WorkerTask, RunResult]):
         hosts = topology.rank_hosts
         front = (arch.front_port(topology.ports[switch].index(topology.ports[host][0])) for host in hosts)
         workers = tuple(Worker(port, names.mac[host], names.ip[host]) for host, port in zip(hosts, front, strict=True))
-        job = MlJob(1, workers, 0, spec.slots, names.mac[switch], SWITCH_ADDRESS)
+        self.job = job = MlJob(1, workers, 0, spec.slots, names.mac[switch], SWITCH_ADDRESS)
         configuration(spec, [job]).install(network.switches[switch])
         self._vectors: dict[int, Sequence[Vector]] = {}
         self.tasks = [
@@ -179,12 +181,11 @@ class MlRun(Job[WorkerTask, RunResult]):
         counted["resent"] = counted["timeouts"] = sum(each.resent for each in stats)
         rate = 32 * self._elements * self.order.repeat * SECOND / max(duration, 1)
         waiting = (f"{task.name} {line}" for task in self.tasks for line in task.worker.waiting())
+        times = (*ending(duration, self.order.repeat, stuck), f"{rate / 1e9:.2f} Gb/s of each vector")
         return RunResult(
             errors=tuple(task.problem for task in self.tasks if task.problem),
             stuck=() if stuck is None else (*stuck.reasons, *waiting),
-            lines=()
-            if stuck
-            else (*ending(duration, self.order.repeat, stuck), f"{rate / 1e9:.2f} Gb/s of each vector"),
+            lines=() if stuck else times,
             verdict="every rank's result equals NumPy's",
             values={"program": self.spec.program, "gbps": round(rate / 1e9, 3)},
             **counted,
