@@ -37,7 +37,7 @@ class RandomTraffic:
         self._uses: Counter[tuple[int, int, int]] = Counter()
         """How often a worker has contributed to a slot of its job."""
         self._config = configuration(spec, self._jobs)
-        self._entries = [*self._config.entries, *noise.routes(spec.ports)]
+        self._entries = [*self._config.entries, *noise.routes(spec)]
         self._removed: list[Entry] = []
         self._recent: list[Packet] = []
 
