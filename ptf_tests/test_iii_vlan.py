@@ -126,6 +126,5 @@ class TaggedTrafficIsRouted(mode_ii.TaggedFrames):
     runTest = mode_ii.TaggedTrafficIsRouted.runTest
 
 
-class TwoTagsAreNotRouted(mode_ii.TaggedFrames):
+class TwoTagsAreNotRouted(mode_ii.TwoTagsAreNotRouted):
     modes = (Mode.I, Mode.III)
-    runTest = mode_ii.TwoTagsAreNotRouted.runTest

@@ -69,6 +69,9 @@ class TaggedTrafficIsRouted(TaggedFrames):
 class TwoTagsAreNotRouted(TaggedFrames):
     """Packets with one tag are routed, those with two are not."""
 
+    def unfit(self) -> str | None:
+        return super().unfit() or ("programs with IPv6 route packets with two tags" if self.spec.ipv6 else None)
+
     def runTest(self) -> None:
         frame = self.ip_frame(self.to(self.hops[1]), self.udp(b"provider bridges"))
         self.expect_dropped(self.tagged(frame, tags=2), "Forward.not_ipv4")
