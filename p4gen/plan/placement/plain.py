@@ -74,7 +74,7 @@ def connected(
 
     Raises ``InputError`` with every reason why a program cannot serve its place.
     """
-    ends = _ends(topology, Names.of(topology, specs.values()), specs, connections, epoch)
+    ends = _ends(topology, placed.ip, specs, connections, epoch)
     switches: dict[str, SwitchConfig] = {}
     queues: dict[str, Mapping[str, int]] = {}
     problems: list[str] = []
@@ -112,13 +112,13 @@ def _queues(topology: TopologySpec, switch: str, arch: Architecture, registers: 
 
 def _ends(
     topology: TopologySpec,
-    names: Names,
+    ip: Mapping[str, int],
     specs: Mapping[str, ProgramSpec],
     connections: Sequence[Connection],
     epoch: int,
 ) -> dict[str, list[ConnectionHere]]:
     """By switch, the connections between its hosts and hosts of other switches."""
-    hosts = {address: host for host, address in names.ip.items()}
+    hosts = {address: host for host, address in ip.items()}
     found: dict[str, list[ConnectionHere]] = {}
     for connection in connections:
         source, destination = hosts[connection.source.ip], hosts[connection.destination.ip]
