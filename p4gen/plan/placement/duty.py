@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from p4gen.plan.placement.placed import GroupRequest
+from p4gen.plan.placement.placed import request_of
 from p4gen.plan.placement.policy import GroupView, SwitchRoom
 from p4gen.plan.placement.request import GroupSpec
 from p4gen.plan.placement.tree import IncTree
@@ -26,11 +26,8 @@ def blocks_per_node(spec: GroupSpec, program: ServingSpec | None) -> int:
     """The blocks that a group takes at each node of its tree: one, as long as no program is known there."""
     if program is None:
         return 1
-    request = GroupRequest(
-        spec.ranks, sync=spec.sync, collectives=spec.collectives, memories=spec.memories, possible_roots=program.roots
-    )
     slots = spec.slots or program.slots_per_group
-    return max(len(request.channels()), -(-slots // program.slots_per_group))
+    return max(len(request_of(spec, program.roots).channels()), -(-slots // program.slots_per_group))
 
 
 def blocks_of(program: ServingSpec, contexts: int, slots: Iterable[int]) -> int:

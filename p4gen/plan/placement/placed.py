@@ -9,6 +9,7 @@ from p4gen.errors import InputError
 from p4gen.groups.group import GroupContext, Memory
 from p4gen.host.collectives.plan import SYMMETRIC, ChannelKey, PsnSync
 from p4gen.host.transport.verbs import Peer
+from p4gen.plan.placement.request import GroupSpec
 from p4gen.plan.placement.tree import IncTree, NodeKey
 from p4gen.rocev2.headers import ip_from, ipv4, is_ipv6
 from p4gen.vocabulary import ServingSpec
@@ -100,6 +101,13 @@ class GroupRequest:
             for root in sorted(self.roots or ())
             if not 0 <= root < most
         )
+
+
+def request_of(spec: GroupSpec | GroupRequest, roots: int) -> GroupRequest:
+    """What a group asks of programs in which ``roots`` ranks can be roots."""
+    return GroupRequest(
+        spec.ranks, sync=spec.sync, collectives=spec.collectives, memories=spec.memories, possible_roots=roots
+    )
 
 
 @dataclass(frozen=True)

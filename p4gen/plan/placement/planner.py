@@ -15,7 +15,7 @@ from p4gen.families import serving
 from p4gen.groups.family import group_entries
 from p4gen.host.transport.nicinfo import NicInfo
 from p4gen.plan.placement.duty import blocks_of, blocks_per_node, duties, overbooked
-from p4gen.plan.placement.placed import GroupRequest, PlacedTrees, possible_roots
+from p4gen.plan.placement.placed import GroupRequest, PlacedTrees, possible_roots, request_of
 from p4gen.plan.placement.placer import Names, Placer, switch_of
 from p4gen.plan.placement.policy import Candidate, FabricView, GroupView, PlacementPolicy, SwitchRoom
 from p4gen.plan.placement.pools import Pools
@@ -125,17 +125,8 @@ class Room:
 def group_request(spec: GroupSpec, first_psn: int, view: View) -> GroupRequest:
     """The request to a tree's switches, of those of ``view``. Epochs are chosen among those that
     their state has not had yet."""
-    return GroupRequest(
-        spec.ranks,
-        None,
-        spec.sync,
-        spec.collectives,
-        epoch=None,
-        first_psn=first_psn,
-        slots=spec.slots,
-        memories=spec.memories,
-        possible_roots=possible_roots(view.specs.values()),
-    )
+    wanted = request_of(spec, possible_roots(view.specs.values()))
+    return replace(wanted, epoch=None, first_psn=first_psn, slots=spec.slots)
 
 
 class Search:
@@ -352,10 +343,7 @@ def _refusals(spec: GroupSpec | GroupRequest, program: ServingSpec, nics: Mappin
         what = "needs the memory of each rank" if program.uses_memory else "knows no memory of ranks"
         yield f"{program.program} {what}"
         return
-    request = GroupRequest(
-        spec.ranks, sync=spec.sync, collectives=spec.collectives, memories=spec.memories, possible_roots=program.roots
-    )
-    facet, channels = group_entries(program), request.channels()
+    facet, channels = group_entries(program), request_of(spec, program.roots).channels()
     yield from facet.refusals(program, channels)
     for host, nic in nics.items():
         if host in spec.ranks:
