@@ -39,7 +39,7 @@ def run(session: Session, words: list[str]) -> bool:
     )
     what = ready(lab, wanted, hosts, named)
     session.runs += 1
-    with progress(session.console, name) as tell:
+    with progress(session.console, name, repeat) as tell:
         outcome = what.begin(tell).result()
     session.latest = to_json(outcome)
     group = what.party.group

@@ -96,17 +96,16 @@ def _show_calls(calls: tuple[CallOutcome, ...], console: Console) -> None:
 
 
 @contextmanager
-def progress(console: Console, what: str) -> Iterator[Callable[[float, int], None]]:
-    """A progress bar on a terminal. The function takes the number of calls done, and of all calls."""
+def progress(console: Console, what: str, total: int) -> Iterator[Callable[[float], None]]:
+    """A progress bar of ``total`` calls on a terminal. The function takes the number of calls done."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-        task = bar.add_task(what, total=None)
 
-        def tell(done: float, total: int) -> None:
-            of = f" {int(done)} of {total}" if total > 1 else ""
-            bar.update(task, description=f"{what}{of}", completed=done, total=total)
+        def title(done: float) -> str:
+            return f"{what} {int(done)} of {total}" if total > 1 else what
 
-        yield tell
+        task = bar.add_task(title(0), total=total)
+        yield lambda done: bar.update(task, description=title(done), completed=done)
 
 
 def to_json(outcome: RunOutcome) -> dict[str, Any]:

@@ -27,8 +27,8 @@ _LOOK_S: Final = 0.2
 """Seconds in which hosts tell of their progress."""
 _ANSWER_S: Final = 10.0
 """Seconds after its deadline in which a host must have answered."""
-Progress = Callable[[float, int], None]
-"""Is called now and then with the number of calls done, and of all calls."""
+Progress = Callable[[float], None]
+"""Is called now and then with the number of calls done."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class Run:
         wait(asked, _LOOK_S)
         done = [future.result()["done"] for future in asked if future.done() and future.exception() is None]
         if len(done) == len(asked):
-            self._progress(first + min(done) / each, len(self._calls))
+            self._progress(first + min(done) / each)
 
     def _counts(self) -> list[dict[str, Any]]:
         """The counters of the ranks, and of the NICs of their hosts."""

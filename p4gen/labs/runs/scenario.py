@@ -36,7 +36,7 @@ def _work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     how = "" if lab.job.grouped else f", {spread}"
     title = f"{what.title}, {wanted.repeat} times, seed {wanted.seed}{what.party.place}{how}"
     console.print(title, *what.party.not_registered, sep="\n", markup=False)
-    with progress(console, wanted.collective) as tell:
+    with progress(console, wanted.collective, wanted.repeat) as tell:
         run = what.begin(tell)
         threading.Thread(target=fail_links, args=(lab, wanted.outages, console), daemon=True).start()
         outcome = run.result()
