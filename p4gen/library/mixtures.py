@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.families import collective
+from p4gen.host.collectives.algorithms import Algorithm
 from p4gen.host.transport.clock import MS
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
@@ -70,6 +71,7 @@ class TrafficJob(_Job):
     pattern: Pattern
     hosts: Annotated[tuple[Name, ...], Field(min_length=2, description="that send and receive")]
     size: Annotated[Bytes | None, Field(description="of a flow, or of a host's array")] = None
+    algorithm: Annotated[Algorithm, Field(description="of pattern allreduce")] = Algorithm.RING
     background: Annotated[bool, Field(description="flows go on until all other jobs have ended")] = False
     spray: Annotated[bool, Field(description="switches know the connections, and may spread their packets")] = False
     nic: Annotated[Recovery, Field(description="NICs' loss recovery: gbn or sr")] = Recovery.SELECTIVE_REPEAT
@@ -99,6 +101,7 @@ class TrafficJob(_Job):
             **common,
             traffic=(Traffic(self.pattern, self.hosts, size),),
             recovery=self.nic,
+            algorithm=self.algorithm,
             dcqcn=TimedDcqcnConfig.at(line_rate) if self.dcqcn else None,
             timeout=self.timeout,
             start=self.start,

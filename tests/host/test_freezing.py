@@ -83,7 +83,7 @@ def test_memory_that_is_shared_stays_shared() -> None:
         ring.broadcast(mine, 0)
     other.restore(freeze(begun.parts))
     (run,) = other.ranks[1]._queue
-    assert (run.data == 2).all()
+    assert (run.room == 2).all()
     other.loop.run()
-    assert (run.data == 1).all()
+    assert (run.room == 1).all()
     assert (values[1] == 2).all()

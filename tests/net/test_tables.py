@@ -11,7 +11,7 @@ from p4gen.errors import InputError
 from p4gen.experiments.experiment import Order
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
-from p4gen.net.collectives.rings import simulate_ring
+from p4gen.net.collectives.hosts import simulate_hosts
 from p4gen.net.collectives.simulation import SimConfig, SimResult, simulate
 from p4gen.net.study import Axis, Point, StudyPoint, measure, to_csv
 from p4gen.net.world.faults import Faults, Impairment, Script
@@ -172,7 +172,7 @@ def test_background_traffic_takes_half_of_one_link() -> None:
 def test_a_ring_is_right_without_a_tree(collective: Collective) -> None:
     lossy = Faults((Impairment("", loss=0.02),))
     size = 0 if collective is Collective.BARRIER else 4096
-    result = simulate_ring(
+    result = simulate_hosts(
         replace(BASE, collective=collective, size=size, root=2, repeat=2, faults=lossy, timeout=20 * US)
     )
     assert result.ok, (result.errors, result.diagnosis)
@@ -180,7 +180,7 @@ def test_a_ring_is_right_without_a_tree(collective: Collective) -> None:
 
 def test_a_ring_that_hangs_says_so() -> None:
     dead = Faults((Impairment("h0>s0", loss=1.0),))
-    result = simulate_ring(replace(BASE, size=64, faults=dead, timeout=0))
+    result = simulate_hosts(replace(BASE, size=64, faults=dead, timeout=0))
     assert not result.ended
     assert result.diagnosis is not None
 

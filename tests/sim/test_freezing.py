@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from p4gen.host.collectives.algorithms import Algorithm
 from p4gen.host.collectives.compiled import Channel
 from p4gen.host.compiled.loop import CompiledLoop
 from p4gen.host.transport.clock import US
@@ -17,7 +18,7 @@ from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Recovery
 from p4gen.model import EngineName
 from p4gen.net.collectives.config import Call, Work
-from p4gen.net.collectives.rings import RingSimulation
+from p4gen.net.collectives.hosts import HostsSimulation
 from p4gen.net.collectives.simulation import SimConfig, Simulation
 from p4gen.net.job import Job
 from p4gen.net.world.faults import DirectionFaults, Faults, Impairment, Script
@@ -136,9 +137,17 @@ KINDS: dict[str, Callable[[], Simulation]] = {
     "scripts": lambda: Simulation(
         config(Mode.III, faults=Faults((Impairment(loss=0.05),), (), (Script.parse("drop 3-9 UP_DATA of rank 1"),)))
     ),
-    "rings": lambda: RingSimulation(config(Mode.II, topology=star(5), work=(Work(all_six(5)),))),
-    "rings' chunks": lambda: RingSimulation(
-        config(Mode.II, topology=star(3), work=(Work((Call(Collective.REDUCE, 1 << 18, root=2),)),), faults=Faults())
+    "rings": lambda: HostsSimulation(config(Mode.II, topology=star(5), work=(Work(all_six(5)),)), Algorithm.RING),
+    "rings' chunks": lambda: HostsSimulation(
+        config(Mode.II, topology=star(3), work=(Work((Call(Collective.REDUCE, 1 << 18, root=2),)),), faults=Faults()),
+        Algorithm.RING,
+    ),
+    "trees": lambda: HostsSimulation(
+        config(Mode.II, topology=star(5), work=(Work((Call(size=1 << 12),)), Work((Call(size=1 << 10),)))),
+        Algorithm.TREE,
+    ),
+    "halving": lambda: HostsSimulation(
+        config(Mode.II, topology=star(6), work=(Work((Call(size=1 << 12), Call(size=64))),)), Algorithm.HALVING
     ),
 }
 

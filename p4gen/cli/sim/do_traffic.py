@@ -23,6 +23,7 @@ from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.experiments.nccltests import BandwidthTable
 from p4gen.families import load_spec
 from p4gen.groups.connections import connection_limits
+from p4gen.host.collectives.algorithms import Algorithm
 from p4gen.host.transport.clock import SECOND, duration_text
 from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
 from p4gen.host.transport.verbs import Recovery
@@ -114,6 +115,7 @@ def _configuration(
         retry_count=o["retries"],
         mtu=parsed("mtu", _payload, o["mtu"]),
         window=o["outstanding"],
+        algorithm=Algorithm(o["algorithm"]),
         ahead=o["ahead"],
         interval=parsed("interval", _span, o["interval"] or TRAFFIC["interval"]) if sampled else 0,
         engine=run.engine,

@@ -28,6 +28,12 @@ def _patterns() -> Iterable[str]:
     return map(str, Pattern)
 
 
+def _algorithms() -> Iterable[str]:
+    from p4gen.host.collectives.algorithms import Algorithm  # noqa: PLC0415 - wrong options are refused without it
+
+    return map(str, Algorithm)
+
+
 @verb(
     examples=[
         ("clos:4x2x2 --pattern next --size 8M --dcqcn", "a ring of flows over the leaves"),
@@ -43,7 +49,14 @@ def _patterns() -> Iterable[str]:
     type=LateChoice(_patterns),
     default="next",
     show_default=True,
-    help="flow: the first host of a group sends to the others; next: each to the next; alltoall; allreduce: a ring.",
+    help="flow: the first host of a group sends to the others; next: each to the next; alltoall; allreduce: by hosts.",
+)
+@click.option(
+    "--algorithm",
+    type=LateChoice(_algorithms),
+    default="ring",
+    show_default=True,
+    help="Of allreduce: a ring, NCCL's double binary tree, recursive doubling or halving.",
 )
 @click.option("--hosts", multiple=True, metavar="A,B,...", help="A group of hosts.  [one host of each leaf a group]")
 @click.option(

@@ -9,12 +9,12 @@ import numpy as np
 from p4gen.host.collectives.arrays import Array, array_type, reduced
 from p4gen.host.collectives.collectives import Collectives
 from p4gen.host.collectives.commlib import Communicator, Invocation
-from p4gen.host.collectives.ring import Ring
+from p4gen.host.collectives.steps import StepCollectives
 from p4gen.net.collectives.config import Call
 from p4gen.vocabulary import CollectiveSpec
 from p4gen.vocabulary.message import Collective
 
-Member = Communicator | Ring
+Member = Communicator | StepCollectives
 """One rank of a collective algorithm."""
 
 

@@ -1,6 +1,6 @@
 """Traffic between hosts over point-to-point connections. Each switch may run a different program.
 
-Nothing here needs an IncTree: point-to-point flows, rings of flows, AlltoAll, and AllReduce on a ring.
+Nothing here needs an IncTree: point-to-point flows, rings of flows, AlltoAll, and AllReduce by hosts alone.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from p4gen.errors import InputError
+from p4gen.host.collectives.algorithms import Algorithm
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
@@ -37,7 +38,7 @@ class Pattern(StrEnum):
     ALLTOALL = "alltoall"
     """Each host sends a part of its array to each of the others."""
     ALLREDUCE = "allreduce"
-    """A ring: 2 (K - 1) steps of a K-th of the array."""
+    """The reduction of all hosts' arrays, by an ``Algorithm``."""
 
     @property
     def flows(self) -> bool:
@@ -104,6 +105,8 @@ class TrafficConfig:
     an AlltoAll then run at the same time."""
     writes: bool = False
     """Flows consist of RDMA WRITEs with immediate data instead of SENDs; so do collectives without arrays."""
+    algorithm: Algorithm = Algorithm.RING
+    """Of AllReduces."""
     ahead: int = 1
     """The most steps of an AlltoAll that a host runs at the same time."""
     start: int = 0
@@ -163,6 +166,9 @@ class TrafficConfig:
             raise InputError(
                 f"all hosts' arrays together have {data >> 20:,} MiB; {MAX_DATA >> 20:,} MiB are the limit"
             )
+        reduced = [each for each in self.traffic if each.pattern is Pattern.ALLREDUCE]
+        if reduced and self.algorithm is not Algorithm.RING and not self.arrays:
+            raise InputError("without arrays, an AllReduce is one on a ring")
         if self.message % 4 or self.message < 4:
             raise InputError(f"messages of {self.message} bytes: a positive multiple of 4 is needed")
 

@@ -128,16 +128,14 @@ class TrafficSimulation(Job[HostTask, TrafficResult]):
         site = site or Site.of(config)
         self.placement = site.placement
         super().__init__(site.network, site.specs, config.timeout)
-        chance, ends, stars = site.wiring.chance, site.wiring.ends, site.wiring.stars
+        chance, ends = site.wiring.chance, site.wiring.ends
         self.network.reports_losses = config.recovery is Recovery.ORACLE
         values = np.random.default_rng(config.seed)
         pattern = chance.randbytes(2 * config.message)
         self.members: list[Members] = []
         self.tracks: list[Track] = []
         for number, traffic in enumerate(config.traffic):
-            made, tracks = members(
-                number, traffic, ends[number], stars[number], self.network.nics, config, values, pattern
-            )
+            made, tracks = members(number, traffic, ends[number], self.network.nics, config, values, pattern)
             self.members.append(made)
             self.tracks += tracks
         self.tasks = [task for made in self.members for task in made.tasks]

@@ -12,14 +12,15 @@ import numpy as np
 
 from p4gen.groups.connections import Connection as Placed
 from p4gen.groups.group import Endpoint
+from p4gen.host.collectives.algorithms import Algorithm, Link, links, member
 from p4gen.host.collectives.alltoall import AllToAll, AllToAllConfig, Exchange
 from p4gen.host.collectives.arrays import Array, array_type
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.plan import Connection
-from p4gen.host.collectives.ring import Ring, RingConfig
+from p4gen.host.collectives.steps import StepCollectives
 from p4gen.host.transport.clock import Clock
 from p4gen.host.transport.nic import Nic
-from p4gen.host.transport.rc import QueuePair, VerbsPair
+from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Completion, Peer
 from p4gen.host.transport.wire import PRIORITY_SHIFT
 from p4gen.net.traffic.flow import Flow
@@ -58,29 +59,14 @@ class Wiring:
         self._config, self._first_qp = config, first_qp
         self._names = Names.of(config.topology, map(config.spec_of, config.topology.switches))
         self._qps: Counter[str] = Counter()
-        self.ends = [self._ends(traffic) for traffic in config.traffic]
-        """The connections of each group, by the numbers of their two hosts."""
-        self.stars = [
-            [self._connect(t.hosts[0], other, used=False) for other in t.hosts[1:]]
-            if t.pattern is Pattern.ALLREDUCE
-            else []
-            for t in config.traffic
-        ]
-        """Rank 0's connections with the others, for Barriers of a ring, by group."""
-
-    def _ends(self, traffic: Traffic) -> dict[tuple[int, int], Ends]:
-        """The connections of a group, by the numbers of its two hosts. Data goes from the first to the second; over
-        those of an AlltoAll both ways."""
-        hosts, count = traffic.hosts, len(traffic.hosts)
-        match traffic.pattern:
-            case Pattern.FLOW:
-                pairs = [(0, i) for i in range(1, count)]
-            case Pattern.NEXT | Pattern.ALLREDUCE:
-                pairs = [(i, (i + 1) % count) for i in range(count)]
-            case Pattern.ALLTOALL:
-                pairs = [(a, b) for a in range(count) for b in range(a + 1, count)]
-        both = traffic.pattern is Pattern.ALLTOALL
-        return {(a, b): self._connect(hosts[a], hosts[b], both=both) for a, b in pairs}
+        self.ends: list[dict[Link, Ends]] = [{} for _ in config.traffic]
+        """The connections of each group. Its hosts are ranks in their order."""
+        for used in (True, False):
+            for traffic, ends in zip(config.traffic, self.ends, strict=True):
+                both, hosts = _both_ways(traffic, config), traffic.hosts
+                for link in _links(traffic, config):
+                    if _used(link, traffic, config) is used:
+                        ends[link] = self._connect(hosts[link.a], hosts[link.b], both=both, used=used)
 
     def _connect(self, a: str, b: str, *, both: bool = False, used: bool = True) -> Ends:
         """Make a connection. Data goes from ``a`` to ``b``, or with ``both`` both ways. Without ``used``, switches do
@@ -118,12 +104,36 @@ class Wiring:
         return Endpoint(self._names.mac[host], self._names.ip[host], qp)
 
 
+def _links(traffic: Traffic, config: TrafficConfig) -> Sequence[Link]:
+    """The connections of a group. Data goes from rank ``a`` to rank ``b``, or both ways."""
+    count = len(traffic.hosts)
+    match traffic.pattern:
+        case Pattern.FLOW:
+            return [Link(0, 0, i) for i in range(1, count)]
+        case Pattern.NEXT:
+            return [Link(0, i, (i + 1) % count) for i in range(count)]
+        case Pattern.ALLTOALL:
+            return [Link(0, a, b) for a in range(count) for b in range(a + 1, count)]
+        case Pattern.ALLREDUCE:
+            return links(config.algorithm, count)
+
+
+def _both_ways(traffic: Traffic, config: TrafficConfig) -> bool:
+    ring = traffic.pattern is Pattern.ALLREDUCE and config.algorithm is Algorithm.RING
+    return not (traffic.pattern.flows or ring)
+
+
+def _used(link: Link, traffic: Traffic, config: TrafficConfig) -> bool:
+    """Whether the pattern sends over a connection; a ring's star is for Barriers."""
+    return _both_ways(traffic, config) or traffic.pattern.flows or link.channel < len(traffic.hosts)
+
+
 class ExchangeTask:
     """A rank of a collective between hosts (``p4gen.net.job.Task``)."""
 
     STATE: ClassVar = ("_run", "started")
 
-    def __init__(self, name: str, clock: Clock, member: AllToAll | Ring, values: Array) -> None:
+    def __init__(self, name: str, clock: Clock, member: AllToAll | StepCollectives, values: Array) -> None:
         self.name = name
         self.started: int | None = None
         """When it began, ps."""
@@ -185,26 +195,21 @@ class Members:
 def members(
     number: int,
     traffic: Traffic,
-    ends: Mapping[tuple[int, int], Ends],
-    star: Sequence[Ends],
+    ends: Mapping[Link, Ends],
     nics: Mapping[str, Nic],
     config: TrafficConfig,
     chance: np.random.Generator,
     pattern: bytes,
 ) -> tuple[Members, list[Track]]:
-    """The members of group ``number``, and the directions in which they send. ``star`` are rank 0's connections with
-    the others, for Barriers of a ring."""
+    """The members of group ``number``, and the directions in which they send."""
     hosts, count = traffic.hosts, len(traffic.hosts)
     clock = nics[hosts[0]].clock
 
-    def track(a: int, b: int, source: VerbsPair, destination: VerbsPair) -> Track:
-        ends = nics[hosts[a]].pairs[source.number], nics[hosts[b]].pairs[destination.number]
-        return _track(config, number, hosts[a], hosts[b], *ends)
-
+    if not config.arrays and not traffic.pattern.flows:
+        return _without_arrays(number, traffic, ends, nics, config, pattern)
     if traffic.pattern.flows:
         flows: list[Flow] = []
-        tracks = []
-        for (a, b), (near, far) in ends.items():
+        for link, (near, far) in ends.items():
             name = f"group {number} flow {len(flows)}"
             blocks = traffic.size // config.message if config.endless else 0
             flow = Flow(name, traffic.size, pattern, blocks, writes=config.writes)
@@ -212,47 +217,40 @@ def members(
                 flow.next = flow
                 for _ in range(1 + config.window * config.mtu // config.message):
                     flow.release()
-            flow.source = nics[hosts[a]].create_pair(near.qp, near.peer, near.qp_config, flow.on_sent)
-            flow.destination = nics[hosts[b]].create_pair(far.qp, far.peer, far.qp_config, flow.on_arrival)
+            flow.source = nics[hosts[link.a]].create_pair(near.qp, near.peer, near.qp_config, flow.on_sent)
+            flow.destination = nics[hosts[link.b]].create_pair(far.qp, far.peer, far.qp_config, flow.on_arrival)
             flows.append(flow)
-            tracks.append(track(a, b, flow.source, flow.destination))
-        return Members(traffic, flows=flows), tracks
-    if not config.arrays:
-        return _without_arrays(number, traffic, ends, nics, config, pattern)
+        return Members(traffic, flows=flows), _tracks(number, traffic, ends, nics, config)
     form = DType.INT32.number_format
     low, high = int(form.least) // count + 1, (int(form.greatest) + 1) // count - 1
     values = [chance.integers(low, high, traffic.size // form.bytes, array_type(DType.INT32)) for _ in hosts]
-    if traffic.pattern is Pattern.ALLTOALL:
-        alls = []
-        for rank, host in enumerate(hosts):
-            peers = {b: near for (a, b), (near, _) in ends.items() if a == rank}
-            peers |= {a: far for (a, b), (_, far) in ends.items() if b == rank}
-            alls.append(AllToAll(nics[host], AllToAllConfig(rank, count, peers, config.ahead)))
-        return Members(traffic, exchanges=_exchanges(number, clock, alls, values), values=values), [
-            track(a, b, alls[a].pairs[b], alls[b].pairs[a]) for a in range(count) for b in range(count) if a != b
-        ]
-    rings = []
+    exchanges = []
     for rank, host in enumerate(hosts):
-        left, right = ends[(rank - 1) % count, rank][1], ends[rank, (rank + 1) % count][0]
-        mine = {to: near for to, (near, _) in enumerate(star, 1)} if rank == 0 else {0: star[rank - 1][1]}
-        rings.append(Ring(nics[host], RingConfig(rank, count, left, right, mine)))
-    return Members(traffic, exchanges=_exchanges(number, clock, rings, values), values=values), [
-        track(rank, (rank + 1) % count, rings[rank].pair, rings[(rank + 1) % count].pairs[0]) for rank in range(count)
-    ]
+        mine = {link: each[link.b == rank] for link, each in ends.items() if rank in (link.a, link.b)}
+        one: AllToAll | StepCollectives
+        if traffic.pattern is Pattern.ALLTOALL:
+            peers = {link.to(rank): end for link, end in mine.items()}
+            one = AllToAll(nics[host], AllToAllConfig(rank, count, peers, config.ahead))
+        else:
+            one = member(config.algorithm, nics[host], rank, count, mine)
+        exchanges.append(ExchangeTask(f"group {number} rank {rank}", clock, one, values[rank]))
+    return Members(traffic, exchanges=exchanges, values=values), _tracks(number, traffic, ends, nics, config)
 
 
-def _exchanges(
-    number: int, clock: Clock, members: Sequence[AllToAll | Ring], values: Sequence[Array]
-) -> list[ExchangeTask]:
-    return [
-        ExchangeTask(f"group {number} rank {rank}", clock, member, mine)
-        for rank, (member, mine) in enumerate(zip(members, values, strict=True))
-    ]
-
-
-def _track(config: TrafficConfig, number: int, a: str, b: str, source: QueuePair, destination: QueuePair) -> Track:
-    line_rate = config.topology.setting(config.topology.ports[a][0], "bandwidth")
-    return Track(f"{a}>{b}", number, source, destination, line_rate)
+def _tracks(
+    number: int, traffic: Traffic, ends: Mapping[Link, Ends], nics: Mapping[str, Nic], config: TrafficConfig
+) -> list[Track]:
+    """The directions in which data goes, in the order of their sources."""
+    ways = {link: each for link, each in ends.items() if _used(link, traffic, config)}
+    if _both_ways(traffic, config):
+        ways |= {Link(link.channel, link.b, link.a): each[::-1] for link, each in ways.items()}
+    hosts, found = traffic.hosts, []
+    for link, (near, far) in sorted(ways.items(), key=lambda way: (way[0].a, way[0].b, way[0].channel)):
+        a, b = hosts[link.a], hosts[link.b]
+        source, destination = nics[a].pairs[near.qp], nics[b].pairs[far.qp]
+        line_rate = config.topology.setting(config.topology.ports[a][0], "bandwidth")
+        found.append(Track(f"{a}>{b}", number, source, destination, line_rate))
+    return found
 
 
 class _Turn:
@@ -272,7 +270,7 @@ class _Turn:
 def _without_arrays(
     number: int,
     traffic: Traffic,
-    ends: Mapping[tuple[int, int], Ends],
+    ends: Mapping[Link, Ends],
     nics: Mapping[str, Nic],
     config: TrafficConfig,
     pattern: bytes,
@@ -286,13 +284,14 @@ def _without_arrays(
     stretch = memoryview(pattern)[: 2 * message]
     ring = traffic.pattern is Pattern.ALLREDUCE
     blocks = 2 * (count - 1) if ring else 1
-    ways = [way for ends_at in ends for way in ((ends_at,) if ring else (ends_at, ends_at[::-1]))]
+    used = {(link.a, link.b): each for link, each in ends.items() if _used(link, traffic, config)}
+    ways = [way for ends_at in used for way in ((ends_at,) if ring else (ends_at, ends_at[::-1]))]
     flows = {
         way: Flow(f"group {number} flow {i}", blocks * pieces * message, stretch, blocks, writes=config.writes)
         for i, way in enumerate(ways)
     }
-    for (a, b), (near, far) in ends.items():
-        there, back = flows[a, b], flows.get((b, a))
+    for (a, b), (near, far) in used.items():
+        there, back = flows[a, b], flows.get((b, a)) if not ring else None
         done_near, done_far = (
             (there.on_sent, there.on_arrival)
             if back is None
@@ -304,7 +303,4 @@ def _without_arrays(
             back.source, back.destination = there.destination, there.source
         if ring:
             there.next = flows[b, (b + 1) % count]
-    tracks = [
-        _track(config, number, hosts[a], hosts[b], flow.source, flow.destination) for (a, b), flow in flows.items()
-    ]
-    return Members(traffic, flows=tuple(flows.values())), tracks
+    return Members(traffic, flows=tuple(flows.values())), _tracks(number, traffic, ends, nics, config)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from p4gen.host.transport.clock import SECOND, US, duration_text
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Recovery
 from p4gen.net.collectives.config import SimConfig
-from p4gen.net.collectives.rings import simulate_ring
+from p4gen.net.collectives.hosts import simulate_hosts
 from p4gen.net.collectives.simulation import SimResult, simulate
 from p4gen.net.mixture import JobConfig, Mixture
 from p4gen.net.study import Axis, Measured, Point
@@ -89,8 +89,12 @@ def table_points(number: int, base: SimConfig, values: Sequence[float] | None = 
 def measure(solution: str, config: SimConfig) -> Measured:
     """Run a row's configuration. ``Studies.measure``."""
     row = Solution(solution)
-    how = {Solution.RING: simulate_ring, Solution.TO_RANK0: simulate_ring}
-    how |= dict.fromkeys((Solution.CNP, Solution.NO_CNP), beside_background)
+    how: dict[Solution, Callable[[SimConfig], SimResult]] = {
+        Solution.RING: simulate_hosts,
+        Solution.TO_RANK0: simulate_hosts,
+        Solution.CNP: beside_background,
+        Solution.NO_CNP: beside_background,
+    }
     result = how.get(row, simulate)(config)
     return Measured(
         figure(row, result), result.duration, result.sent, result.resent, result.timeouts, result.naks, result.cnps,
