@@ -16,6 +16,8 @@ from p4gen.net.collectives.simulation import SimResult, Simulation
 from p4gen.plan.placement.placed import PlacedGroup
 
 _FIRST_QP: Final = 0x1000
+_OUTSTANDING: Final = 128 << 10
+"""Bytes that a connection may have outstanding: more than its path holds."""
 
 
 class HostsSimulation(Simulation):
@@ -31,6 +33,7 @@ class HostsSimulation(Simulation):
         qp_config = QpConfig(
             mtu=spec.payload_bytes,
             recovery=Recovery.SELECTIVE_REPEAT,
+            max_outstanding=_OUTSTANDING // spec.payload_bytes,
             ack_every=config.ack_every,
             timeout_ps=config.timeout,
             retry_count=config.retry_count,
