@@ -69,7 +69,8 @@ def _perform(order: Order) -> Report:
         ),
         (
             f"Gb/s of algorithm throughput on {NETWORK}: {REPEAT} calls of {SIZE >> 20} MiB one after the other in "
-            f"each group; both groups have all hosts; a link carries {link:.1f} Gb/s of data in packets of {payload} bytes",
+            "each group; both groups have all hosts",
+            f"a link carries {link:.1f} Gb/s of data in packets of {payload} bytes",
             f"a rank sends or receives {ranks - 1} of {ranks} parts of an array, so the throughput of one call can be "
             f"{most:.2f} times that of a link",
             "the paper gives no numbers: EPIC's throughputs add up to twice a link's, NCCL's stay below it",
