@@ -8,6 +8,7 @@ from typing import Final
 from p4gen.experiments.experiment import Experiments
 from p4gen.papers.epic.experiments.emulation import EMULATION
 from p4gen.papers.epic.experiments.latency import LATENCY
+from p4gen.papers.epic.experiments.modes import COMPARISON, LOSS_LAW
 from p4gen.papers.epic.experiments.overlap import OVERLAP
 from p4gen.papers.epic.experiments.resources import RESOURCES
 from p4gen.papers.epic.experiments.searches import SEARCHES
@@ -24,7 +25,9 @@ FACET: Final = Experiments(
         **TRAINING,
         "table-19": EMULATION,
         **THROUGHPUT,
+        "figure-10": COMPARISON,
         "figure-14": OVERLAP,
+        "loss-law": LOSS_LAW,
         **SHARING,
         "latency": LATENCY,
     }

@@ -78,7 +78,7 @@ def table_points(number: int, base: SimConfig, values: Sequence[float] | None = 
     base = replace(base, topology=roomy(base.topology))
     rows: list[Point] = []
     for solution, row in table.rows.items():
-        config = replace(_solving(Solution(solution), base), collective=table.collective)
+        config = replace(solving(Solution(solution), base), collective=table.collective)
         if table.axis is Axis.NOTHING:
             config = replace(config, size=0)
         given = [0.0] if table.axis is Axis.NOTHING else values if values else _values(table, base)
@@ -173,7 +173,7 @@ def _lossy(base: SimConfig, hosts: Sequence[str], loss: float) -> SimConfig:
 # --- how the rows differ ---
 
 
-def _solving(solution: Solution, base: SimConfig) -> SimConfig:
+def solving(solution: Solution, base: SimConfig) -> SimConfig:
     """``base`` with the settings of a table's row."""
     match solution:
         case Solution.MODE_II | Solution.MODE_III:
