@@ -96,7 +96,7 @@ def test_what_does_not_hold_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         (["themis", "figure-9"], "there is no 'figure-9' in the paper on Themis; "),
         (["themis", "figure-9"], "there are figure-1, figure-5, loss, evidence"),
         (["themis", "figure-2"], "figure-2, Overview: Themis-S"),
-        (["epic", "table-9"], "hardware: a Tofino testbed with GPUs"),
+        (["epic", "table-4"], "hardware: a Tofino testbed with GPUs"),
         (["epic", "table-19", "--scale", "1G"], "table-19 has no scale '1G'; 64K: up to 64 KiB"),
         (["themis", "figure-1", "--scale", "huge"], "figure-1 has no scale 'huge'; small: 8 MiB a node"),
         (["themis", "figure-1", "--cells", "*"], "figure-1 can be judged with all of its cells only"),
