@@ -11,7 +11,7 @@ from typing import Final
 
 from p4gen.model.entries import Action, Entry, Exact
 from p4gen.rocev2.headers import ip_text, is_ipv6
-from p4gen.rocev2.layouts import IPV4_BITS
+from p4gen.rocev2.layouts import IPV4_BITS, IPV6_BITS
 from p4gen.vocabulary import ProgramSpec
 
 MAPPED: Final = 0xFFFF
@@ -26,6 +26,15 @@ def address(spec: ProgramSpec, ip: int) -> int:
 def at(spec: ProgramSpec, ip: int) -> dict[str, Exact]:
     """The key of packets to an endpoint's address."""
     return {"local" if spec.roce_ipv6 else "hdr.ipv4.dst_addr": Exact(address(spec, ip))}
+
+
+def prefix(ip: int, bits: int) -> str:
+    """A network of hosts for a route: all but the last ``bits`` bits of an address.
+
+    >>> prefix(0x0A000100, 8)
+    '10.0.1.0/24'
+    """
+    return f"{ip_text(ip)}/{(IPV6_BITS if is_ipv6(ip) else IPV4_BITS) - bits}"
 
 
 def own(spec: ProgramSpec, ips: Iterable[int]) -> Iterator[Entry]:

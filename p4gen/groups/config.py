@@ -69,8 +69,9 @@ def _route_entry(route: Route) -> Entry:
     ipv6 = network.version == 6
     if route.count == 1:
         action = Action("set_next_hop", {"id": route.first})
-    elif route.shift is not None and not ipv6 and route.count.bit_count() == 1:
-        action = Action("set_slice", {"first": route.first, "mask": route.count - 1, "shift": route.shift})
+    elif route.shift is not None and route.count.bit_count() == 1:
+        name = "set_ipv6_slice" if ipv6 else "set_slice"
+        action = Action(name, {"first": route.first, "mask": route.count - 1, "shift": route.shift})
     else:
         action = Action("set_ipv6_ecmp" if ipv6 else "set_ecmp", {"first": route.first, "count": route.count})
     table, field = ("ipv6_routes", "hdr.ipv6.dst_addr") if ipv6 else ("routes", "hdr.ipv4.dst_addr")

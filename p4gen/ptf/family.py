@@ -89,12 +89,10 @@ class Conformance(Facet, Generic[OwnSpec]):
 
 def conformance_of(spec: ProgramSpec) -> Conformance[Any]:
     """What a spec's family supplies for the suite; for a program of two families, what both do."""
-    own = family_of(spec).facet(Conformance)
-    if spec.ipv6:
-        own = _with_ipv6(own)
+    own = _of_family(spec)
     if spec.beside is None:
         return own
-    other = family_of(spec.beside).facet(Conformance)
+    other = _of_family(spec.beside)
     both = _together(spec)
 
     def serves(spec: Any, module: str) -> bool:
@@ -121,8 +119,13 @@ def conformance_of(spec: ProgramSpec) -> Conformance[Any]:
     )
 
 
+def _of_family(spec: ProgramSpec) -> Conformance[Any]:
+    """What a spec's family supplies, and for its program itself the scenarios of IPv6 if it knows IPv6."""
+    own: Conformance[Any] = family_of(spec).facet(Conformance)
+    return _with_ipv6(own) if spec.ipv6 else own
+
+
 def _with_ipv6(own: Conformance[Any]) -> Conformance[Any]:
-    """What a family supplies, and for its program itself the scenarios of IPv6."""
     further = modules_of((IPV6_SCENARIOS,))
 
     def runs(spec: Any) -> tuple[SuiteRun[Any], ...]:
@@ -145,7 +148,10 @@ def _of_kinds(spec: ProgramSpec, listed: Seeding) -> Seeding:
     made = {name: {**fields, "arch": spec.arch} for name, fields in programs.items()}
     texts = {name: render(compose(type(spec).model_validate(fields))).text for name, fields in made.items()}
     foreign = "\0" if spec.ipv4 else "ipv4"
-    there = {one: texts[one.program].count(one.find) == 1 and foreign not in one.replace for one in listed.mutations}
+    there = {
+        one: texts[one.program].count(one.find) == 1 and one.module in texts[one.program] and foreign not in one.replace
+        for one in listed.mutations
+    }
     lost = {one.name: f"its text is not in programs of ip {spec.ip}" for one in there if not there[one]}
     mutations = tuple(one for one in there if there[one])
     return replace(listed, mutations=mutations, programs=programs, left_out={**listed.left_out, **lost})
@@ -209,9 +215,10 @@ def _seeding(spec: ProgramSpec, own: Conformance[Any], other: Conformance[Any]) 
     small = next(iter(mine.programs.values()))
     programs: dict[str, Mapping[str, object]] = {}
     texts: dict[str, str] = {}
+    guests = {name: type(spec.beside).model_validate(fields) for name, fields in theirs.programs.items()}
     for name, fields, guest in (
         *((name, fields, spec.beside) for name, fields in mine.programs.items()),
-        *((_theirs(name), small, type(spec.beside).model_validate(f)) for name, f in theirs.programs.items()),
+        *((_theirs(name), {**small, "ip": guest.ip}, guest) for name, guest in guests.items()),
     ):
         with suppress(ValidationError, InputError):
             both = {**fields, "beside": guest}

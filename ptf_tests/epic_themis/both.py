@@ -41,16 +41,17 @@ class BothTest(DestinationTest, P4genTest):
     def sprayed(self, number: int = 0) -> Flow:
         """A registered connection that one of the leaf's hosts begins."""
         flow = self.outgoing(number)
-        self.control.insert(spray_entry(flow.connection, 1))
+        self.control.insert(spray_entry(self.themis, flow.connection, 1))
         return flow
 
     def claim(self, group: GroupContext) -> None:
         """Entries of Themis's for the ends of all edges, as if they were those of connections."""
         for index, edge in enumerate(group.edges):
             here, there = Peer(edge.local.ip, edge.local.qp), Peer(edge.remote.ip, edge.remote.qp)
-            self.control.insert(spray_entry(Connection(there, here), 1))
+            self.control.insert(spray_entry(self.themis, Connection(there, here), 1))
             if 1 + index < self.themis.connections:
-                answers, _ = filter_entries(Connection(here, there), 1, index=1 + index, epoch=1, port=edge.port)
+                connection = Connection(here, there)
+                answers, _ = filter_entries(self.themis, connection, 1, index=1 + index, epoch=1, port=edge.port)
                 self.control.insert(answers)
 
     def paths_of(self, flow: Flow, psns: range) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from both import CONTEXT, BothTest
-from leaf import FIRST_SPINE, HOSTS, NAK, SPINES
+from leaf import FIRST_SPINE, NAK, SPINES
 from mode_ii import ModeIITest
 from mode_iii import ROOT, Flow, ModeIIITest, control_of, to
 
@@ -13,6 +13,7 @@ from p4gen.groups.group import GroupContext
 from p4gen.papers.epic.codes import OwnOpcode
 from p4gen.ptf.scenario import Output
 from p4gen.rocev2 import psn as serial
+from p4gen.rocev2.headers import IPv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket, parse, problems
 from p4gen.vocabulary import Reliability
@@ -155,7 +156,7 @@ class WalksAndCursors(GroupsOfModeIII):
         self.check(flow.group, {}, to(flow.outputs, *self.resent(sent[1:])))
 
     def _of_connection(self, output: Output) -> bool:
-        return parse(output.frame).ip.src == HOSTS[0]
+        return parse(output.frame).ip.src == self.hosts[0]
 
 
 class DataShowsALoss(BothTest):
@@ -186,8 +187,10 @@ class DataShowsALoss(BothTest):
 
 
 def _plain(packet: RocePacket) -> RocePacket:
-    """Without the IPv4 identification, and what depends on it."""
-    return replace(packet, ip=replace(packet.ipv4, identification=0, checksum=0))
+    """Without the IPv4 identification, and what depends on it, or the flow label."""
+    ip = packet.ip
+    plain = replace(ip, identification=0, checksum=0) if isinstance(ip, IPv4) else replace(ip, flow_label=0)
+    return replace(packet, ip=plain)
 
 
 class MiddleShowsALoss(DataShowsALoss):

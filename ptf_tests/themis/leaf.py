@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from p4gen.groups import NextHop, Route, SwitchConfig
+from p4gen.groups.addresses import prefix
 from p4gen.groups.config import routing
+from p4gen.model.entries import Entry
 from p4gen.papers.themis.control import (
     Connection,
     PathSet,
@@ -21,9 +23,10 @@ from p4gen.papers.themis.control import (
 )
 from p4gen.papers.themis.spec import Blocked, ThemisSpec
 from p4gen.ptf.scenario import Output, SwitchTest
-from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicETH, Ethernet, ImmDt, IPv4, ipv4
+from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicETH, Ethernet, ImmDt, IPv4, ip_header, ipv4
 from p4gen.rocev2.opcodes import Extension, Opcode, extensions
 from p4gen.rocev2.packet import RocePacket
+from p4gen.rocev2.places import places_for
 from p4gen.vocabulary.program import part_of
 
 SPINES = 4
@@ -31,9 +34,8 @@ FIRST_SPINE = 2
 """Ports: 0 and 1 lead to hosts, those from here on to spines."""
 HOSTS = (ipv4("10.0.0.1"), ipv4("10.0.0.2"))
 AWAY = ipv4("10.1.0.9")
-"""A host of another rack."""
+"""The last 32 bits of the addresses of hosts, the latter of another rack."""
 NAK, ACK, RNR = 0x60, 0x1F, 0x21
-NACK_BYTES = 62
 
 
 @dataclass(frozen=True)
@@ -63,17 +65,17 @@ class Flow:
 
     def answer(self, psn: int, syndrome: int = NAK, msn: int = 0x00BEEF, *, src: int | None = None) -> RocePacket:
         """An answer of the responder: by default a NACK."""
-        ip = self.connection.responder.ip if src is None else src
-        packet = self._packet(ip, self.connection.requester)
+        packet = self._packet(self.connection.responder.ip if src is None else src, self.connection.requester)
         bth = BTH(Opcode.ACKNOWLEDGE, self.connection.requester.qp, psn % (1 << 24))
         udp = UDP(self.connection.answer_port)
-        ip_header = replace(packet.ip, tos=self.connection.answer_tos)
-        return replace(packet, ip=ip_header, udp=udp, bth=bth, aeth=AETH(syndrome, msn)).sealed()
+        ip = replace(packet.ip, tos=self.connection.answer_tos)
+        return replace(packet, ip=ip, udp=udp, bth=bth, aeth=AETH(syndrome, msn)).sealed()
 
     def _packet(self, src: int, to: Peer) -> RocePacket:
-        return RocePacket(
-            Ethernet(0x02AA00000001, 0x02AA00000002), IPv4(src, to.ip, identification=0x51A7), UDP(), BTH(0, 0, 0)
-        )
+        ip = ip_header(src, to.ip)
+        ip = replace(ip, identification=0x51A7) if isinstance(ip, IPv4) else replace(ip, flow_label=0x51A7)
+        eth = Ethernet(0x02AA00000001, 0x02AA00000002, places_for(to.ip).ether_type)
+        return RocePacket(eth, ip, UDP(), BTH(0, 0, 0))
 
 
 def lacking(spec: ThemisSpec) -> str | None:
@@ -107,13 +109,20 @@ class LeafTest(SwitchTest):
             NextHop(port, port, src_mac=0x02BB00000000 | port, dst_mac=0x02CC00000000 | port)
             for port in range(FIRST_SPINE + SPINES)
         ]
-        routes = [Route("10.0.0.1/32", 0), Route("10.0.0.2/32", 1)]
+        self.hosts = tuple(map(self.address, HOSTS))
+        self.away = self.address(AWAY)
+        self.nack_bytes = 82 if self.ipv6 else 62
+        routes = [Route(prefix(host, 0), port) for port, host in enumerate(self.hosts)]
         self.install(SwitchConfig(routing(routes, self.hops), (), clone_sessions(self.themis)))
         self.route_away(SPINES)
 
     def route_away(self, spines: int) -> None:
         """Other racks are reached through the first ``spines`` spines."""
-        self.install(SwitchConfig(routing([Route("10.1.0.0/16", FIRST_SPINE, spines)], ()), (), ()))
+        self.install(SwitchConfig(self.ways_out(spines), (), ()))
+
+    def ways_out(self, spines: int = SPINES, first: int = FIRST_SPINE) -> tuple[Entry, ...]:
+        """The route to other racks."""
+        return routing([Route(prefix(self.address(ipv4("10.1.0.0")), 16), first, spines)], ())
 
     def path_set(self, *weights: int, number: int = 1) -> PathSet:
         """A path set in the switch."""
@@ -123,21 +132,22 @@ class LeafTest(SwitchTest):
 
     def outgoing(self, number: int = 0) -> Flow:
         """A connection that a host begins; not known to the switch."""
-        connection = Connection(Peer(HOSTS[0], 0x100 + number), Peer(AWAY, 0x200 + number))
+        connection = Connection(Peer(self.hosts[0], 0x100 + number), Peer(self.away, 0x200 + number))
         return Flow(connection, 51000 + number)
 
     def incoming(self, number: int = 0, host: int = 0) -> Flow:
         """A connection from another rack to a host; not known to the switch."""
-        ends = Peer(AWAY, 0x300 + number), Peer(HOSTS[host], 0x400 + number)
+        ends = Peer(self.away, 0x300 + number), Peer(self.hosts[host], 0x400 + number)
         return Flow(Connection(*ends, answer_port=52000 + number, answer_tos=0x6A), 53000 + number)
 
     # --- frames ---
 
     def routed(self, packet: RocePacket, hop: int) -> bytes:
         """What a router makes of a frame (RFC 1812): other MAC addresses, TTL - 1, and a checksum to match."""
-        eth = Ethernet(self.hops[hop].dst_mac, self.hops[hop].src_mac)
-        ip = replace(packet.ipv4, ttl=packet.ipv4.ttl - 1)
-        return replace(packet, eth=eth, ip=replace(ip, checksum=ip.right_checksum())).to_bytes()
+        eth = Ethernet(self.hops[hop].dst_mac, self.hops[hop].src_mac, packet.eth.ethertype)
+        ip = replace(packet.ip, ttl=packet.ip.ttl - 1)
+        ip = replace(ip, checksum=ip.right_checksum()) if isinstance(ip, IPv4) else ip
+        return replace(packet, eth=eth, ip=ip).to_bytes()
 
     def ports_taken(self, packets: Iterable[RocePacket], port: int = 0) -> list[int]:
         """The ports by which packets leave, sent one after the other; each must leave whole, by one port."""
@@ -182,16 +192,18 @@ class DestinationTest(LeafTest):
     def register(self, flow: Flow, *, index: int = INDEX, epoch: int = 1, port: int = 0, path_set: int = 1) -> None:
         """Have the switch filter a connection's NACKs."""
         self.epoch = epoch
-        self.control.insert(*filter_entries(flow.connection, path_set, index=index, epoch=epoch, port=port))
+        entries = filter_entries(self.themis, flow.connection, path_set, index=index, epoch=epoch, port=port)
+        self.control.insert(*entries)
 
     def unregister(self, flow: Flow) -> None:
         """Have it forget the connection."""
-        self.control.delete(*filter_entries(flow.connection, 1, index=self.INDEX, epoch=self.epoch, port=0))
+        entries = filter_entries(self.themis, flow.connection, 1, index=self.INDEX, epoch=self.epoch, port=0)
+        self.control.delete(*entries)
 
     def arrive(self, *psns: int, flow: Flow | None = None) -> None:
         """Requests come from the fabric; each must reach the host as it is, and nothing else must leave."""
         flow = flow or self.flow
-        port = HOSTS.index(flow.connection.responder.ip)
+        port = self.hosts.index(flow.connection.responder.ip)
         for psn in psns:
             packet = flow.request(psn)
             self.send(FIRST_SPINE, packet.to_bytes())

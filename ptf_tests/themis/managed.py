@@ -32,9 +32,10 @@ from p4gen.manager.manager import IncManager
 from p4gen.model.entries import Entry
 from p4gen.papers.themis.spec import Mode, Spread, ThemisSpec
 from p4gen.ptf.scenario import Output, SwitchTest
-from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, IPv4
+from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, ip_header
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket, parse
+from p4gen.rocev2.places import places_for
 from p4gen.vocabulary.topology import load_topology
 
 NETWORK: Final = "clos:2x4x2"
@@ -42,7 +43,8 @@ HERE, AWAY = "leaf1", "leaf0"
 SPINES: Final = 4
 HOST_PORTS: Final = {"h2": 4, "h3": 5}
 PATIENCE_S: Final = 600.0
-_TABLES = ("cm_sources", "data_flows", "answer_flows", "paths", "neighbours", "routes", "next_hops")
+_TABLES = ("cm_sources", "data_flows", "answer_flows", "paths", "neighbours", "ipv6_neighbours", "routes",
+           "ipv6_routes", "next_hops")  # fmt: skip
 """In the order in which packets meet them: an entry is removed before what it leads to, and comes after it."""
 
 Step = Callable[[str, str], None]
@@ -136,9 +138,10 @@ class ManagedTest(SwitchTest):
             patch.start()
             self.addCleanup(patch.stop)
         away = ThemisSpec(
-            mode=Mode.BOTH, paths=self.spec.paths, path_sets=self.spec.path_sets, ports=8, connections=1000
-        )
-        spine = ThemisSpec(mode=Mode.SOURCE, spread=Spread.ECMP, ports=8)
+            mode=Mode.BOTH, paths=self.spec.paths, path_sets=self.spec.path_sets, ports=8, connections=1000,
+            ip=self.spec.ip,
+        )  # fmt: skip
+        spine = ThemisSpec(mode=Mode.SOURCE, spread=Spread.ECMP, ports=8, ip=self.spec.ip)
         self.manager = IncManager(self._agent, topology=self.topology, patience=PATIENCE_S, drain=0.0)
         self.addCleanup(self.manager.close)
         for name in self.topology.switches:
@@ -222,11 +225,11 @@ class ManagedTest(SwitchTest):
 
     def _packet(self, source: str, destination: str, bth: BTH, port: int) -> RocePacket:
         a, b = self.hosts[source], self.hosts[destination]
-        return RocePacket(self.ethernet(a), IPv4(a.ip, b.ip), UDP(port), bth)
+        return RocePacket(self.ethernet(a), ip_header(a.ip, b.ip), UDP(port), bth)
 
     def ethernet(self, host: HostAddresses) -> Ethernet:
         """The Ethernet header of a host's frames."""
-        return Ethernet(host.gateway, host.mac)
+        return Ethernet(host.gateway, host.mac, places_for(host.ip).ether_type)
 
 
 def _key(entry: Entry) -> tuple[object, ...]:

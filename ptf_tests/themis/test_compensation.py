@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leaf import ACK, FIRST_SPINE, NACK_BYTES, RNR, SPINES, DestinationTest
+from leaf import ACK, FIRST_SPINE, RNR, DestinationTest
 
-from p4gen.groups import Route
-from p4gen.groups.config import routing
 from p4gen.papers.themis.control import spray_entry
 from p4gen.ptf.scenario import Output
+from p4gen.rocev2.headers import IPv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket, parse, problems
 
@@ -37,8 +36,8 @@ class CompensationTest(DestinationTest):
         """The NACK for ``psn`` that leaves when ``trigger`` comes."""
         made = self.made_for(self.flow.request(trigger))
         self.equal("NACKs", len(made), 1)
-        packet = parse(made[0].frame)
         self.equal("what is wrong with it", list(problems(made[0].frame)), [])
+        packet = parse(made[0].frame)
         self.equal("port", made[0].port, self.hashed(self.flow.answer(psn)))
         self.equal("PSN", packet.bth.psn, psn % (1 << 24))
         return packet
@@ -95,7 +94,10 @@ class OncePerBlock(CompensationTest):
 
 
 class CompensatedNackIsTheNics(CompensationTest):
-    """It is the NIC's NACK as it would have left, but for the IPv4 identification: 62 bytes, MSN, ICRC and all."""
+    """It is the NIC's NACK as it would have left, but for the IPv4 identification or the flow label:
+    62 or 82 bytes, MSN, ICRC and all."""
+
+    over_ipv6 = False
 
     def runTest(self) -> None:
         for opcode, payload in ((Opcode.SEND_MIDDLE, bytes(1024)), (Opcode.WRITE_ONLY, b"with a RETH")):
@@ -105,11 +107,11 @@ class CompensatedNackIsTheNics(CompensationTest):
             request = replace(request, bth=bth, payload=payload + bytes(bth.pad_count)).sealed().with_udp_checksum()
             made = self.made_for(request)
             self.equal("NACKs", len(made), 1)
-            self.equal("bytes", len(made[0].frame), NACK_BYTES)
+            self.equal("bytes", len(made[0].frame), self.nack_bytes)
             self.equal("what is wrong with it", list(problems(made[0].frame)), [])
-            packet = parse(made[0].frame)
-            nics = self.flow.answer(2, msn=self.MSN)
-            nics = replace(nics, ip=replace(nics.ipv4, identification=packet.ipv4.identification)).sealed()
+            nics, ip = self.flow.answer(2, msn=self.MSN), parse(made[0].frame).ip
+            own = replace(nics.ipv4, identification=ip.identification) if isinstance(ip, IPv4) else nics.ip
+            nics = replace(nics, ip=own if isinstance(own, IPv4) else replace(own, flow_label=0)).sealed()
             self.equal("frame", made[0].frame.hex(), self.routed(nics, made[0].port).hex())
             self.begin_again()
 
@@ -121,6 +123,10 @@ class CompensatedNackIsTheNics(CompensationTest):
         self.blocked(2, msn=self.MSN)
 
 
+class CompensatedNackIsTheNicsOverIpv6(CompensatedNackIsTheNics):
+    over_ipv6 = True
+
+
 class CompensatedNackIsTagged(CompensationTest):
     """A request with an 802.1Q tag shows the loss as well; the NACK has the same tag."""
 
@@ -128,7 +134,7 @@ class CompensatedNackIsTagged(CompensationTest):
         request = replace(self.flow.request(4), vlan=0x6005)
         made = self.made_for(request)
         self.equal("NACKs", len(made), 1)
-        self.equal("bytes", len(made[0].frame), NACK_BYTES + 4)
+        self.equal("bytes", len(made[0].frame), self.nack_bytes + 4)
         packet = parse(made[0].frame)
         self.equal("tag", packet.vlan, 0x6005)
         self.equal("what is wrong with it", list(problems(made[0].frame)), [])
@@ -156,8 +162,8 @@ class CompensatedNackFollowsRoutes(CompensationTest):
     """After a change of routes, it takes the new port."""
 
     def runTest(self) -> None:
-        self.control.delete(*routing([Route("10.1.0.0/16", FIRST_SPINE, SPINES)], ()))
-        self.control.insert(*routing([Route("10.1.0.0/16", FIRST_SPINE + 3)], ()))
+        self.control.delete(*self.ways_out())
+        self.control.insert(*self.ways_out(1, FIRST_SPINE + 3))
         (made,) = self.made_for(self.flow.request(4))
         self.equal("port", made.port, FIRST_SPINE + 3)
 
@@ -267,7 +273,7 @@ class WordsAreAConnectionsOwn(DestinationTest):
             self.blocked(first + 6, flow, msn=index + 1)
         if self.themis.sprays:  # a connection that begins here has none of these words
             away = self.outgoing()
-            self.control.insert(spray_entry(away.connection, 1))
+            self.control.insert(spray_entry(self.themis, away.connection, 1))
             self.ports_taken(map(away.request, range(4)))
         for index, (flow, first) in enumerate(flows):
             self.send(FIRST_SPINE, flow.request(first + 10).to_bytes())

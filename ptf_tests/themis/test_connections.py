@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leaf import FIRST_SPINE, DestinationTest
+from leaf import FIRST_SPINE, DestinationTest, LeafTest
 from managed import AWAY, SPINES, ManagedTest
 
+from p4gen.groups.addresses import MAPPED
 from p4gen.manager.api import Code, ConnectionSpec, ManagerError
+from p4gen.papers.themis.control import cm_entries
 from p4gen.papers.themis.spec import Blocked, Cm
 from p4gen.ptf.scenario import Output
 from p4gen.rocev2.cm import RELIABLE, Datagram, Kind, Message, gid_of
-from p4gen.rocev2.headers import BTH
+from p4gen.rocev2.headers import BTH, Ethernet, IPv4
 from p4gen.rocev2.packet import RocePacket, parse
 
 COMING = ConnectionSpec("h0", "h2", 0x100, 0x200)
@@ -177,8 +179,8 @@ class _CmTest(ManagedTest):
         left = [output for output in outputs if output.port != self.cpu]
         self.equal("frames but for the CPU", len(left), 1)
         sent = parse(left[0].frame)
-        ip = replace(packet.ipv4, ttl=packet.ipv4.ttl - 1)
-        ip = replace(ip, checksum=ip.right_checksum())
+        ip = replace(packet.ip, ttl=packet.ip.ttl - 1)
+        ip = replace(ip, checksum=ip.right_checksum()) if isinstance(ip, IPv4) else ip
         self.equal("frame", left[0].frame.hex(), replace(packet, eth=sent.eth, ip=ip).to_bytes().hex())
 
     def copied(self, port: int, packet: RocePacket) -> bool:
@@ -223,6 +225,27 @@ class OnlyCmGoesToCpu(_CmTest):
         ):
             self.equal(f"{name}: copied", self.copied(self.port_of("h2"), other.sealed()), False)
         self.equal("the message", self.copied(self.port_of("h2"), packet), True)
+
+
+class CmOfIpv4GoesToCpu(LeafTest):
+    """Where RoCEv2 is over both, so do messages of a host with an IPv4 address; no IPv6 header speaks for it."""
+
+    over_ipv6 = False
+
+    def unfit(self) -> str | None:
+        """Needs a program that copies messages of both kinds."""
+        if self.spec.cm is Cm.IGNORE:
+            return "the program copies no RDMA CM messages"
+        return None if self.spec.roce_ipv6 else "the program does not take RoCEv2 over IPv6"
+
+    def runTest(self) -> None:
+        self.control.insert(*cm_entries(self.spec, {0: self.hosts[0]}))
+        ends = self.hosts[0], self.away
+        for (src, dst), copied in ((ends, True), ([MAPPED << 32 | ip for ip in ends], False)):
+            message = Datagram(src, dst, Message.of(Kind.DREQ, local_id=0x77)).packet(Ethernet(1, 2))
+            self.send(0, message.to_bytes())
+            copies = [output.frame for output in self.outputs() if output.port == self.spec.architecture.cpu_port]
+            self.equal("copies", copies, [message.to_bytes()] * copied)
 
 
 class CopyIsNoNack(_CmTest):

@@ -47,7 +47,7 @@ class SourceTest(MapTest):
     def setUp(self) -> None:
         super().setUp()
         self.flow = self.outgoing()
-        self.control.insert(spray_entry(self.flow.connection, 1))
+        self.control.insert(spray_entry(self.themis, self.flow.connection, 1))
 
     def leaves_as(self, packet: RocePacket, wanted: RocePacket) -> None:
         """A packet as it leaves, with routing's changes undone, by any port."""
@@ -109,7 +109,7 @@ class DestinationRestoresPort(MapTest):
 
     def runTest(self) -> None:
         flow: Flow = self.incoming()
-        self.control.insert(*filter_entries(flow.connection, 1, index=0, epoch=1, port=0))
+        self.control.insert(*filter_entries(self.themis, flow.connection, 1, index=0, epoch=1, port=0))
         for psn in range(2 * SPINES):
             for sent in (flow.request(psn), flow.request(psn).with_udp_checksum()):
                 self.send(FIRST_SPINE, self.shifted(sent, psn % SPINES).to_bytes())
@@ -136,7 +136,7 @@ class UnmarkedRequestsKeepTheirPort(MapTest):
 
     def runTest(self) -> None:
         flow: Flow = self.incoming()
-        self.control.insert(*filter_entries(flow.connection, 1, index=0, epoch=1, port=0))
+        self.control.insert(*filter_entries(self.themis, flow.connection, 1, index=0, epoch=1, port=0))
         for psn in range(SPINES):
             self.send(FIRST_SPINE, flow.request(psn).to_bytes())
             output = self.only(self.outputs())
@@ -151,5 +151,5 @@ class NacksKeepTheirPort(MapTest):
 
     def runTest(self) -> None:
         flow: Flow = self.incoming()
-        self.control.insert(*filter_entries(flow.connection, 1, index=0, epoch=1, port=0))
+        self.control.insert(*filter_entries(self.themis, flow.connection, 1, index=0, epoch=1, port=0))
         self.ports_taken([flow.answer(psn) for psn in range(2 * SPINES)])

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from leaf import ACK, FIRST_SPINE, HOSTS, NAK, RNR, SPINES, Flow, LeafTest
+from leaf import ACK, FIRST_SPINE, NAK, RNR, SPINES, Flow, LeafTest
 
-from p4gen.groups import Route
-from p4gen.groups.config import routing
 from p4gen.papers.themis.control import PathSet, path_set_entries, spray_entry
 from p4gen.papers.themis.spec import ThemisSpec
 from p4gen.ptf.scenario import Output
@@ -39,7 +37,7 @@ class SprayTest(LeafTest):
     def setUp(self) -> None:
         super().setUp()
         if self.n != SPINES:
-            self.control.delete(*routing([Route("10.1.0.0/16", FIRST_SPINE, SPINES)], ()))
+            self.control.delete(*self.ways_out())
             self.route_away(self.n)
         self.path_set(*(self.weights or (1,) * self.n))
         flow = self.outgoing()
@@ -49,7 +47,7 @@ class SprayTest(LeafTest):
 
     def register(self, flow: Flow) -> None:
         """Have the switch spray a connection."""
-        self.control.insert(spray_entry(flow.connection, 1))
+        self.control.insert(spray_entry(self.themis, flow.connection, 1))
 
     def paths(self, *psns: int, flow: Flow | None = None) -> list[int]:
         """The spines, from 0, that requests take."""
@@ -70,7 +68,7 @@ class OneNextHopIsLeft(SprayTest):
     """Where a route has one next hop, all paths are that one."""
 
     def runTest(self) -> None:
-        self.control.delete(*routing([Route("10.1.0.0/16", FIRST_SPINE, SPINES)], ()))
+        self.control.delete(*self.ways_out())
         self.route_away(1)
         self.equal("paths", self.paths(*range(2 * SPINES)), [0] * 2 * SPINES)
 
@@ -87,7 +85,7 @@ class SprayBaseIsEcmps(SprayTest):
             self.register(flow)
             self.equal("path of PSN 0", self.paths(0, flow=flow), [base])
             self.equal("path of PSN 1", self.paths(1, flow=flow), [(base + 1) % SPINES])
-            self.control.delete(spray_entry(flow.connection, 1))
+            self.control.delete(spray_entry(self.themis, flow.connection, 1))
         self.equal("different bases were seen", len(bases) > 1, True)
 
 
@@ -132,8 +130,10 @@ class SpoiltRequestsAreSprayed(SprayTest):
     def runTest(self) -> None:
         for psn in range(SPINES):
             sound = self.flow.request(psn)
-            wrong = replace(sound, ip=replace(sound.ipv4, checksum=sound.ipv4.checksum ^ 0x0400))
-            for packet in (replace(sound, icrc=bytes(4)), wrong):
+            wrong = [replace(sound, icrc=bytes(4))]
+            if not self.ipv6:
+                wrong.append(replace(sound, ip=replace(sound.ipv4, checksum=sound.ipv4.checksum ^ 0x0400)))
+            for packet in wrong:
                 self.send(0, packet.to_bytes())
                 self.equal("ports", [o.port - FIRST_SPINE for o in self.outputs()], [(psn + self.base) % SPINES])
 
@@ -216,7 +216,7 @@ class SameRackStays(SprayTest):
 
     def runTest(self) -> None:
         packets = [self.flow.request(psn) for psn in range(SPINES)]
-        inside = [replace(packet, ip=replace(packet.ip, dst=HOSTS[1])).sealed() for packet in packets]
+        inside = [replace(packet, ip=replace(packet.ip, dst=self.hosts[1])).sealed() for packet in packets]
         self.equal("ports", self.ports_taken(inside), [1] * SPINES)
 
 
@@ -256,7 +256,7 @@ class RevertToEcmp(SprayTest):
     """The entry is gone: all packets are on P_base."""
 
     def runTest(self) -> None:
-        self.control.delete(spray_entry(self.flow.connection, 1))
+        self.control.delete(spray_entry(self.themis, self.flow.connection, 1))
         self.equal("paths", set(self.paths(*range(8))), {self.base})
 
 
@@ -266,21 +266,22 @@ class NoPathSetNoSpray(SprayTest):
     def runTest(self) -> None:
         other = self.outgoing(2)
         base = self.base_of(other)
-        self.control.insert(spray_entry(other.connection, 2))
+        self.control.insert(spray_entry(self.themis, other.connection, 2))
         self.equal("paths", set(self.paths(*range(8), flow=other)), {base})
 
 
 class OtherTrafficIsRouted(SprayTest):
-    """IPv4 packets other than RoCE, and fragments, are routed unchanged."""
+    """IP packets other than RoCE, and fragments, are routed unchanged."""
 
     def runTest(self) -> None:
         request = self.flow.request(3)
+        fragment = replace(request.ip, protocol=44) if self.ipv6 else replace(request.ipv4, flags=1)
         for changed in (
             replace(request, ip=replace(request.ip, protocol=253)),
             replace(request, udp=replace(request.udp, dst_port=4790)),
-            replace(request, ip=replace(request.ipv4, flags=1)),
+            replace(request, ip=fragment),
         ):
-            frame = replace(changed, ip=replace(changed.ipv4, checksum=changed.ipv4.right_checksum()))
+            frame = changed.sealed()
             self.send(0, frame.to_bytes())
             output = self.only(self.outputs())
             self.equal("frame", output, Output(output.port, self.routed(frame, output.port)))

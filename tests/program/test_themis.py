@@ -28,7 +28,6 @@ from p4gen.papers.themis.control import (
     path_map,
     path_map_entries,
     path_set_entries,
-    slice_route,
     spray_entry,
 )
 from p4gen.papers.themis.memory import paper_bytes, queue_entries
@@ -293,7 +292,8 @@ def test_a_path_map_reaches_all_paths(tmp_path: Path) -> None:
     leaf, spine = (Model(build(spec, tmp_path, use_p4c=False).compiled.program) for _ in range(2))
     tiers = two_tiers(4)
     for switch, tier in ((leaf, tiers[0]), (spine, tiers[1])):
-        switch.insert(slice_route("10.1.0.0/16", 2, tier), *routing([], [NextHop(p, p, 1, 2) for p in range(2, 6)]))
+        routes = [Route("10.1.0.0/16", 2, 1 << tier.bits, tier.shift)]
+        switch.insert(*routing(routes, [NextHop(p, p, 1, 2) for p in range(2, 6)]))
     deltas = path_map(tiers)
     assert len(deltas) == 16
     assert deltas[0] == 0
@@ -309,10 +309,10 @@ def test_a_path_map_reaches_all_paths(tmp_path: Path) -> None:
 
     for source_port in (49152, 51000, 65535):
         base = path(0, source_port)
-        leaf.insert(spray_entry(connection, 1))
+        leaf.insert(spray_entry(spec, connection, 1))
         taken = [path(psn, source_port) for psn in range(32)]
         assert taken == [base ^ psn % 16 for psn in range(32)], "paths are counted from the base, by XOR"
-        leaf.delete(spray_entry(connection, 1))
+        leaf.delete(spray_entry(spec, connection, 1))
 
 
 def test_a_tier_whose_hash_depends_on_another_is_named() -> None:
@@ -337,7 +337,7 @@ class Destination:
         self.model.insert(
             *routing([Route("10.0.0.1/32", 0), Route("10.1.0.0/16", 2)], hops),
             *path_set_entries(spec, PathSet.equal(1, 2)),
-            *filter_entries(connection, 1, index=0, epoch=1, port=0),
+            *filter_entries(spec, connection, 1, index=0, epoch=1, port=0),
         )
         for session in clone_sessions(spec):
             self.model.set_clone_session(session)

@@ -55,7 +55,7 @@ def model(loaded: Model) -> Model:
     entries = (
         *ROUTES,
         *path_set_entries(SPEC, PathSet.equal(1, 2)),
-        *filter_entries(Connection(AWAY, HERE), 1, index=0, epoch=1, port=HOST),
+        *filter_entries(SPEC, Connection(AWAY, HERE), 1, index=0, epoch=1, port=HOST),
     )
     for entry in entries:
         loaded.insert(entry)

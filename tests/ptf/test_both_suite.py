@@ -62,7 +62,6 @@ def test_the_faults_of_both_families_are_seeded_into_programs_of_both() -> None:
     alone = {family: load_spec(flags={"mode": mode}) for family, mode in (("epic", "III"), ("themis", "themis"))}
     for one in alone.values():
         listed = conformance_of(one).seeding(one).mutations
-        listed = tuple(fault for fault in listed if fault.program not in ("kinds", "ipv6only"))  # Themis has IPv4 only
         there = [fault for fault in seeding.mutations if fault.name in {other.name for other in listed}]
         assert len(there) > 0.9 * len(listed) - 15  # some are of programs in which the two cannot be
     program = "beside-plain"

@@ -50,6 +50,15 @@ def test_scenarios_of_groups_over_ipv6_pass(mode: str, ip: str, tmp_path: Path) 
     assert not cli.main(["ptf", "run", *program, *tests, "--out", str(tmp_path)], standalone_mode=False)
 
 
+@pytest.mark.parametrize("ip", ["6", "both"])
+@pytest.mark.parametrize("mode", ["themis", "themis-d"])
+@pytest.mark.sample(1)
+def test_scenarios_of_connections_over_ipv6_pass(mode: str, ip: str, tmp_path: Path) -> None:
+    program = f"--mode {mode} --ip {ip} --paths 4 --queue 16 --queue-banks 4 --connections 4 --ports 8".split()
+    tests = [word for name in ("test_ends", "test_compensation", "test_spray") for word in ("--test", name)]
+    assert not cli.main(["ptf", "run", *program, *tests, "--out", str(tmp_path)], standalone_mode=False)
+
+
 @pytest.mark.parametrize("mode", ["I", "II", "III"])
 def test_a_program_of_ipv6_alone_has_nothing_of_ipv4(mode: str) -> None:
     text = render(compose(EpicSpec.model_validate({"mode": mode, "ip": "6", "name": "x"})), line_directives=False).text
@@ -80,9 +89,8 @@ def test_programs_without_ipv6_have_no_scenarios_of_it() -> None:
 
 
 def test_other_families_refuse_what_they_do_not_know() -> None:
-    for fields in ({"mode": "themis"}, {"mode": "II", "beside": "themis"}):
-        with pytest.raises(InputError, match="take RoCEv2 over IPv4 only: ip both"):
-            load_spec(None, {**fields, "ip": "6"})
+    with pytest.raises(InputError, match="take RoCEv2 over IPv4 only: ip both"):
+        load_spec(None, {"mode": "switchml", "ip": "6"})
 
 
 def test_programs_for_a_tofino_know_ipv4_only() -> None:

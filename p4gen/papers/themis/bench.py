@@ -15,7 +15,7 @@ from typing import Final
 
 from p4gen.bench.workload import Benchmark, ByHand, Workload, dropped
 from p4gen.errors import InputError
-from p4gen.groups import NextHop, Route, SwitchConfig
+from p4gen.groups import NextHop, Route, SwitchConfig, addresses
 from p4gen.groups.config import routing
 from p4gen.model import Model
 from p4gen.model.entries import Entry
@@ -34,9 +34,10 @@ from p4gen.papers.themis.control import (
 from p4gen.papers.themis.roofline import loop, why_not
 from p4gen.papers.themis.spec import ThemisSpec
 from p4gen.program import compose, render
-from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, IPv4, ipv4
+from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, ip_from, ip_header, ipv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket
+from p4gen.rocev2.places import places_for
 
 _CONNECTIONS: Final = 32
 _OPENING: Final = 8192
@@ -48,6 +49,7 @@ _SPREAD: Final = 40
 """The longest path delays a packet by so many packet times more than the shortest."""
 _HOST, _AWAY = ipv4("10.0.0.1"), ipv4("10.1.0.1")
 _NOWHERE: Final = ipv4("192.0.2.1")
+_IPV6_NETWORK: Final = ip_from("fd00::")
 _MAC: Final = 0x02AA00000001
 _FIRST_SPINE: Final = 1
 _VERDICTS: Final = "IncIngress.blocked_nack.verdicts"
@@ -69,10 +71,15 @@ class _Leaf:
     def spines(self) -> int:
         return min(self.spec.ports - _FIRST_SPINE, self.spec.paths)
 
+    def address(self, ip: int) -> int:
+        """An IPv4 address, or the IPv6 address with these last bits if the program takes RoCEv2 over IPv6."""
+        return ip | (_IPV6_NETWORK if self.spec.roce_ipv6 else 0)
+
     @property
     def connections(self) -> list[Connection]:
         count = min(_CONNECTIONS, self.spec.connections, _OPENING // self.spec.queue)
-        ends = [(Peer(_AWAY, 0x100 + n), Peer(_HOST, 0x200 + n)) for n in range(count)]
+        away, host = self.address(_AWAY), self.address(_HOST)
+        ends = [(Peer(away, 0x100 + n), Peer(host, 0x200 + n)) for n in range(count)]
         return [Connection(*(pair if self.delivered else pair[::-1]), answer_port=52000) for pair in ends]
 
     @property
@@ -81,7 +88,8 @@ class _Leaf:
         return [NextHop(port, port, 0x02BB00 + port, 0x02CC00 + port) for port in range(_FIRST_SPINE + self.spines)]
 
     def config(self) -> SwitchConfig:
-        routes = [Route("10.0.0.1/32", 0), Route("10.1.0.0/16", _FIRST_SPINE, self.spines)]
+        here, away = (addresses.prefix(self.address(ip), 0) for ip in (_HOST, _AWAY))
+        routes = [Route(here, 0), Route(away, _FIRST_SPINE, self.spines)]
         return SwitchConfig((*routing(routes, self.hops), *self._entries()), (), clone_sessions(self.spec))
 
     def _entries(self) -> Iterator[Entry]:
@@ -92,20 +100,24 @@ class _Leaf:
             yield from path_map_entries(self.spec, 0, range(self.spines))
         for index, connection in enumerate(self.connections):
             if self.delivered:
-                yield from filter_entries(connection, 0, index=index, epoch=1, port=0)
+                yield from filter_entries(self.spec, connection, 0, index=index, epoch=1, port=0)
             else:
-                yield spray_entry(connection, 0)
+                yield spray_entry(self.spec, connection, 0)
+
+    @property
+    def ethernet(self) -> Ethernet:
+        return Ethernet(_MAC, _MAC + 1, places_for(self.address(_HOST)).ether_type)
 
     def request(self, connection: Connection, psn: int, payload: bytes = b"", to: int | None = None) -> Frame:
-        ip = IPv4(connection.requester.ip, connection.responder.ip if to is None else to)
+        ip = ip_header(connection.requester.ip, connection.responder.ip if to is None else to)
         bth = BTH(Opcode.SEND_MIDDLE, connection.responder.qp, psn)
-        packet = RocePacket(Ethernet(_MAC, _MAC + 1), ip, UDP(51000), bth, payload=payload)
+        packet = RocePacket(self.ethernet, ip, UDP(51000), bth, payload=payload)
         return _FIRST_SPINE if self.delivered else 0, packet.sealed().to_bytes()
 
     def nack(self, connection: Connection, psn: int) -> Frame:
-        ip = IPv4(connection.responder.ip, connection.requester.ip, tos=connection.answer_tos)
+        ip = ip_header(connection.responder.ip, connection.requester.ip, tos=connection.answer_tos)
         bth = BTH(Opcode.ACKNOWLEDGE, connection.requester.qp, psn)
-        packet = RocePacket(Ethernet(_MAC, _MAC + 1), ip, UDP(connection.answer_port), bth, aeth=AETH(_NAK, 1))
+        packet = RocePacket(self.ethernet, ip, UDP(connection.answer_port), bth, aeth=AETH(_NAK, 1))
         return 0, packet.sealed().to_bytes()
 
     def requests(self, load: str, packets: int, rng: random.Random) -> Requests:
@@ -113,7 +125,7 @@ class _Leaf:
         frames, connections = [], self.connections
         for number in range(packets):
             connection = connections[number % len(connections)]
-            to = _NOWHERE if number % _MARKED == _MARKED - 1 else None
+            to = self.address(_NOWHERE) if number % _MARKED == _MARKED - 1 else None
             frames.append(self.request(connection, number // len(connections), rng.randbytes(_PAYLOAD), to))
         counter = dropped(self.spec, "Forward_no_route")
         return Requests(self.spec, load, self.text, self.config(), (), tuple(frames), counter, leaf=self)

@@ -21,6 +21,7 @@ from p4gen.papers.themis.control import (
 )
 from p4gen.papers.themis.spec import Spread, ThemisSpec
 from p4gen.papers.themis.verdicts import TALLIES, VERDICT_COUNTER, VERDICTS
+from p4gen.rocev2.headers import is_ipv6
 
 
 def _entries(spec: ThemisSpec, connections: Sequence[ConnectionHere]) -> tuple[Entry, ...]:
@@ -38,14 +39,16 @@ def _entries(spec: ThemisSpec, connections: Sequence[ConnectionHere]) -> tuple[E
             placed.writes_only,
         )
         if here.source_port is not None and spec.sprays:
-            found.append(spray_entry(connection, here.path_set))
+            found.append(spray_entry(spec, connection, here.path_set))
         port = here.destination_port
         if port is not None and spec.filters:
             if here.index >= spec.connections:
                 raise InputError(
                     f"more connections end at this switch than its program holds: {spec.connections} (connections)"
                 )
-            answers, data = filter_entries(connection, here.path_set, index=here.index, epoch=here.epoch, port=port)
+            answers, data = filter_entries(
+                spec, connection, here.path_set, index=here.index, epoch=here.epoch, port=port
+            )
             found += [answers, data] if here.filtered else [data]  # without its entry an answer passes
     return tuple(found)
 
@@ -55,7 +58,8 @@ def _path_set(spec: ThemisSpec, here: ConnectionHere) -> tuple[Entry, ...]:
     entries = path_set_entries(spec, PathSet.equal(here.path_set, here.paths))
     if spec.tiers == 2:
         return entries
-    return (*entries, *path_map_entries(spec, here.path_set, path_map(here.tiers)))
+    deltas = path_map(here.tiers, ipv6=is_ipv6(here.connection.source.ip))
+    return (*entries, *path_map_entries(spec, here.path_set, deltas))
 
 
 def _limits(spec: ThemisSpec) -> ConnectionLimits:

@@ -7,7 +7,6 @@ PSN queue.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,7 +17,7 @@ from p4gen.groups import addresses
 from p4gen.groups.connections import Tier
 from p4gen.groups.family import GroupEntries
 from p4gen.groups.group import GroupContext, SwitchConfig
-from p4gen.model.entries import Action, CloneSession, Entry, Exact, Lpm, Replica, Ternary
+from p4gen.model.entries import Action, CloneSession, Entry, Exact, Replica, Ternary
 from p4gen.model.hashes import crc16
 from p4gen.papers.themis.narrow import MADE
 from p4gen.papers.themis.program import cm_session, nack_session
@@ -27,13 +26,15 @@ from p4gen.rocev2 import layouts as roce
 
 _PORT_BITS: Final = 14
 """Bits of a UDP source port that may change: dynamic ports are those from 49152 on."""
+_IPV6_PADDING: Final = 4
+"""Zeros that fill the last byte of what Forward hashes of an IPv6 packet: a flow label has 20 bits."""
 BUCKETS: Final = 256
 """Values of the PSN's bits by which the table ``paths`` is looked up."""
 
 
 @dataclass(frozen=True)
 class Peer:
-    """One end of a connection: IPv4 address and QP."""
+    """One end of a connection: IP address and QP."""
 
     ip: int
     qp: int
@@ -122,13 +123,15 @@ def _stride(order: Sequence[int], psn: int) -> int:
     return next(back for back in range(1, len(order) + 1) if order[psn - back] == order[psn])
 
 
-def spray_entry(connection: Connection, path_set: int) -> Entry:
+def spray_entry(spec: ThemisSpec, connection: Connection, path_set: int) -> Entry:
     """Themis-S: the connection's requests are sprayed."""
     arguments = {"path_set": path_set, "only_writes": int(connection.writes_only)}
-    return Entry("data_flows", _toward(connection.responder), Action("spray", arguments))
+    return Entry("data_flows", _toward(spec, connection.responder), Action("spray", arguments))
 
 
-def filter_entries(connection: Connection, path_set: int, *, index: int, epoch: int, port: int) -> tuple[Entry, Entry]:
+def filter_entries(
+    spec: ThemisSpec, connection: Connection, path_set: int, *, index: int, epoch: int, port: int
+) -> tuple[Entry, Entry]:
     """Themis-D: the connection's PSNs are recorded, and its NACKs filtered.
 
     ``index`` is the index of its words of state. If another connection used it before, ``epoch`` (1 to 255) must differ
@@ -138,49 +141,43 @@ def filter_entries(connection: Connection, path_set: int, *, index: int, epoch: 
     data = {
         **state,
         "only_writes": int(connection.writes_only),
-        "source": connection.requester.ip,
+        "source": addresses.address(spec, connection.requester.ip),
         "requester": connection.requester.qp,
         "answer_port": connection.answer_port,
         "answer_tos": connection.answer_tos,
     }
-    answers = {**state, "source": connection.responder.ip, "port": port}
+    answers = {**state, "source": addresses.address(spec, connection.responder.ip), "port": port}
     return (
-        Entry("answer_flows", _toward(connection.requester), Action("answer", answers)),
-        Entry("data_flows", _toward(connection.responder), Action("deliver", data)),
+        Entry("answer_flows", _toward(spec, connection.requester), Action("answer", answers)),
+        Entry("data_flows", _toward(spec, connection.responder), Action("deliver", data)),
     )
 
 
-def slice_route(prefix: str, first: int, tier: Tier) -> Entry:
-    """A route over the 2^bits next hops from ``first`` on, chosen by a tier's bits of the hash."""
-    network = ipaddress.IPv4Network(prefix)
-    arguments = {"first": first, "mask": (1 << tier.bits) - 1, "shift": tier.shift}
-    key = {"hdr.ipv4.dst_addr": Lpm(int(network.network_address), network.prefixlen)}
-    return Entry("routes", key, Action("set_slice", arguments))
-
-
 @lru_cache(maxsize=64)
-def path_map(tiers: tuple[Tier, ...]) -> tuple[int, ...]:
+def path_map(tiers: tuple[Tier, ...], *, ipv6: bool = False) -> tuple[int, ...]:
     """The PathMap: for each path, a change of the UDP source port that changes the tiers' choices by the path's bits.
 
-    The first tier has the lowest bits. Path 0 has no change, and ports from 49152 on stay in that range.
+    The first tier has the lowest bits. Path 0 has no change, and ports from 49152 on stay in that range. Packets of
+    IPv4 and of IPv6 have other maps.
 
     Raises ``InputError`` with the name of the tier whose bits of the hash depend on those of the tiers before it.
     """
     for count, tier in enumerate(tiers, start=1):
-        reached = {_path_of(change, tiers[:count]) for change in _changes()}
+        reached = {_path_of(change, tiers[:count]) for change in _changes(ipv6)}
         if len(reached) < 1 << sum(one.bits for one in tiers[:count]):
             raise InputError(f"tier {tier.name}: its bits of the hash depend on those of the tiers before it")
     found: dict[int, int] = {}
-    for delta, change in enumerate(_changes()):
+    for delta, change in enumerate(_changes(ipv6)):
         found.setdefault(_path_of(change, tiers), delta)
     return tuple(delta for _, delta in sorted(found.items()))
 
 
-@lru_cache(maxsize=1)
-def _changes() -> tuple[int, ...]:
+@lru_cache(maxsize=2)
+def _changes(ipv6: bool) -> tuple[int, ...]:
     """For each change of the UDP source port, the change of the hash. CRC-16 is linear over GF(2): it is the hash of
     the change, whatever the other bytes are."""
-    return tuple(crc16(delta.to_bytes(2) + bytes(2)) for delta in range(1 << _PORT_BITS))  # the other port follows
+    behind = 16 + (_IPV6_PADDING if ipv6 else 0)  # the other port follows
+    return tuple(crc16((delta << behind).to_bytes(5)) for delta in range(1 << _PORT_BITS))
 
 
 def _path_of(change: int, tiers: Sequence[Tier]) -> int:
@@ -220,17 +217,18 @@ def nack_clones(spec: ThemisSpec) -> CloneSession:
 
 
 def cm_entries(spec: ThemisSpec, hosts: Mapping[int, int]) -> tuple[Entry, ...]:
-    """The RDMA CM messages of ``hosts``, IPv4 addresses by port, are copied; those under other addresses are not."""
+    """The RDMA CM messages of ``hosts``, IP addresses by port, are copied; those under other addresses are not."""
     if spec.cm is not Cm.COPY:
         return ()
+    source = "remote" if spec.roce_ipv6 else "hdr.ipv4.src_addr"
     return tuple(
-        Entry("cm_sources", {"port": Exact(port), "hdr.ipv4.src_addr": Exact(ip)}, Action("copy"))
+        Entry("cm_sources", {"port": Exact(port), source: Exact(addresses.address(spec, ip))}, Action("copy"))
         for port, ip in sorted(hosts.items())
     )
 
 
-def _toward(peer: Peer) -> Mapping[str, Exact]:
-    return {"hdr.ipv4.dst_addr": Exact(peer.ip), "hdr.bth.dest_qp": Exact(peer.qp)}
+def _toward(spec: ThemisSpec, peer: Peer) -> Mapping[str, Exact]:
+    return {**addresses.at(spec, peer.ip), "hdr.bth.dest_qp": Exact(peer.qp)}
 
 
 def _configuration(spec: ThemisSpec, _groups: Sequence[GroupContext], gateways: Mapping[int, int]) -> SwitchConfig:

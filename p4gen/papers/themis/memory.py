@@ -7,11 +7,12 @@ from typing import Any
 
 from p4gen.papers.themis.spec import ThemisSpec
 from p4gen.program.compose import Composition
+from p4gen.rocev2.layouts import IPV4_BITS, IPV6_BITS
 
 PATH_BYTES, FLOW_BYTES, ENTRY_BYTES = 2, 20, 1
 """Section 4: an entry of the PathMap, of the flow table, and of a PSN queue."""
-KEY_BYTES = 7
-"""An IPv4 address and a QP, by which a table finds a connection; there are two such tables."""
+QP_BYTES = 3
+"""By an IP address and a QP a table finds a connection; there are two such tables."""
 
 
 def queue_entries(gigabits: float, rtt_us: float, factor: float, mtu: int) -> int:
@@ -37,10 +38,11 @@ def figures(composition: Composition) -> dict[str, Any]:
     spec = composition.spec
     assert isinstance(spec, ThemisSpec)
     evidence = (module for module in composition.modules if module.name in ("RecordPsn", "RecordClass"))
+    address = IPV6_BITS if spec.roce_ipv6 else IPV4_BITS
     return {
         "registers": math.ceil(composition.state_bits / 8),
         "evidence": math.ceil(sum(module.state_bits for module in evidence) / 8),
-        "keys": 2 * KEY_BYTES * spec.connections,
+        "keys": 2 * (address // 8 + QP_BYTES) * spec.connections,
         "paper": paper_bytes(spec.paths, spec.connections, spec.queue),
         "formula": f"{PATH_BYTES} x paths + ({FLOW_BYTES} + {ENTRY_BYTES} x queue) x connections",
     }

@@ -21,8 +21,9 @@ _HOP = np.dtype([("destination_mac", "<u8"), ("source_mac", "<u8")])
 
 def why_not(spec: ThemisSpec) -> str | None:
     """Why there is no loop for a program; None when there is one."""
-    if not spec.filters or not spec.sprays or spec.by_class or spec.narrow or spec.tiers > 2 or spec.pipelines > 1:
-        return "the C loop is written for mode themis with a queue of PSNs, two tiers and one pipeline"
+    plain = spec.filters and spec.sprays and not spec.by_class and not spec.narrow
+    if not plain or spec.ipv6 or spec.tiers > 2 or spec.pipelines > 1:
+        return "the C loop is written for mode themis with a queue of PSNs, two tiers and one pipeline, over IPv4"
     return no_compiler()
 
 

@@ -87,6 +87,7 @@ class ThemisSpec(ProgramSpec):
 
     OWN_DEFAULTS: ClassVar[frozenset[str]] = frozenset({"icrc"})
     """Only answers are checked and made, and these consist of headers."""
+    ROCE_OVER_IPV6: ClassVar[bool] = True
 
     @classmethod
     def fields_for(cls, given: Mapping[str, str]) -> Collection[str]:
@@ -296,6 +297,7 @@ class ThemisSpec(ProgramSpec):
             parts.append("seticrc")
         if self.variant is not None:
             parts.append(self.variant.replace("-", "_"))
+        parts += self.company
         return "_".join(parts)
 
     def resolved(self) -> dict[str, Any]:

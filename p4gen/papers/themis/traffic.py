@@ -14,9 +14,9 @@ from typing import Final
 from p4gen.difftest.events import Event, Mirroring, Packet, Request
 from p4gen.difftest.family import Traffic
 from p4gen.errors import InputError
-from p4gen.groups import NextHop, Route
+from p4gen.groups import NextHop, Route, addresses
 from p4gen.groups.config import routing
-from p4gen.model.entries import Action, Entry, Exact
+from p4gen.model.entries import Entry
 from p4gen.papers.themis.control import (
     Connection,
     PathSet,
@@ -30,15 +30,17 @@ from p4gen.papers.themis.control import (
 from p4gen.papers.themis.spec import Cm, Spread, ThemisSpec
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.cm import Datagram, Kind, Message
-from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicETH, Ethernet, ImmDt, IPv4, ipv4
+from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicETH, Ethernet, ImmDt, IPv4, ip_from, ip_header, ipv4
 from p4gen.rocev2.opcodes import Extension, Opcode, extensions
 from p4gen.rocev2.packet import RocePacket
+from p4gen.rocev2.places import places_for
 
 _NACK_SHARE, _CM_SHARE, _REQUEST_EVERY = 0.3, 0.1, 40
 _LEAST_PORTS: Final = 4
 _NAK: Final = 0x60
 _OPCODES: Final = (*range(0x18), 0x20, 0x64, 0x81, 0xFF)
 _MAC: Final = 0x02AA00000001
+_IPV6_NETWORK: Final = ip_from("fd00::")
 _OPCODE_AT: Final = 42
 _CLASS_AT: Final = 9
 """The management class in the payload of a management datagram, after the DETH."""
@@ -87,6 +89,8 @@ class RandomTraffic:
         self._spec = spec
         self._random = random.Random(seed)  # noqa: S311 - tests are to be repeated
         self._spines = min(spec.ports - 2, spec.paths)
+        self._networks = (*([0] if spec.ipv4 else []), *([_IPV6_NETWORK] if spec.roce_ipv6 else []))
+        """What precedes the 32 last bits of addresses: nothing in those of IPv4."""
         self._flows = [self._flow(number) for number in range(min(spec.connections, 6))]
         self._epochs = [1] * len(self._flows)
         self._entries = [*self._initial()]
@@ -111,7 +115,8 @@ class RandomTraffic:
 
     def _flow(self, number: int) -> Flow:
         rng = self._random
-        here, away = ipv4(f"10.0.0.{1 + number % 2}"), ipv4(f"10.1.0.{1 + number // 2}")
+        network = self._networks[number // 2 % len(self._networks)]
+        here, away = (network | ipv4(ip) for ip in (f"10.0.0.{1 + number % 2}", f"10.1.0.{1 + number // 2}"))
         ends = Peer(away, 0x100 + number), Peer(here, 0x200 + number)
         delivered = self._spec.filters and (not self._spec.sprays or number % 3 != 2)
         connection = Connection(
@@ -125,23 +130,28 @@ class RandomTraffic:
     def _initial(self) -> Iterator[Entry]:
         rng, ports = self._random, self._spec.ports
         hops = [NextHop(n, n % ports, 0x02BB00 + n, 0x02CC00 + n) for n in range(2 + self._spines)]
-        routes = [Route("10.0.0.1/32", 0), Route("10.0.0.2/32", 1), Route("10.1.0.0/16", 2, self._spines)]
-        yield from routing(routes, hops)
-        yield Entry("neighbours", {"hdr.arp.dst_addr": Exact(ipv4("10.0.0.254"))}, Action("answer", {"mac": _MAC}))
+        for network in self._networks:
+            ways = (("10.0.0.1", 0, 0, 1), ("10.0.0.2", 0, 1, 1), ("10.1.0.0", 16, 2, self._spines))
+            yield from routing([Route(addresses.prefix(network | ipv4(ip), bits), *to) for ip, bits, *to in ways], ())
+        yield from routing((), hops)
+        yield from addresses.neighbours({network | ipv4("10.0.0.254"): _MAC for network in self._networks})
         if self._spec.by_psn:
             for number in range(min(self._spec.path_sets, 2)):
                 weights = tuple(rng.randrange(1, 4) for _ in range(rng.randrange(1, self._spines + 1)))
                 yield from path_set_entries(self._spec, PathSet(number, weights))
             for index in range(len(self._flows)):
                 yield from self._entries_of(index)
-        yield from cm_entries(self._spec, {0: ipv4("10.0.0.1"), 1: ipv4("10.0.0.2")})
+        first, second = self._networks[0], self._networks[-1]
+        yield from cm_entries(self._spec, {0: first | ipv4("10.0.0.1"), 1: second | ipv4("10.0.0.2")})
 
     def _entries_of(self, index: int) -> tuple[Entry, ...]:
         flow, path_set = self._flows[index], index % min(self._spec.path_sets, 2)
         if flow.here:
             port = index % 2
-            return filter_entries(flow.connection, path_set, index=index, epoch=self._epochs[index], port=port)
-        return (spray_entry(flow.connection, path_set),) if self._spec.sprays else ()
+            return filter_entries(
+                self._spec, flow.connection, path_set, index=index, epoch=self._epochs[index], port=port
+            )
+        return (spray_entry(self._spec, flow.connection, path_set),) if self._spec.sprays else ()
 
     def _request(self) -> Event:
         """An entry is removed or restored; or a connection begins a new generation."""
@@ -218,10 +228,14 @@ class RandomTraffic:
 
     def _from(self, src: Peer, dst: Peer, port: int) -> RocePacket:
         rng = self._random
-        ip = IPv4(src.ip, dst.ip, ttl=rng.choice((64, 63, 2, 1)), tos=rng.getrandbits(8))
-        ip = replace(ip, identification=rng.getrandbits(16))
+        ip = ip_header(src.ip, dst.ip, ttl=rng.choice((64, 63, 2, 1)), tos=rng.getrandbits(8))
+        if isinstance(ip, IPv4):
+            ip = replace(ip, identification=rng.getrandbits(16))
+        else:
+            ip = replace(ip, flow_label=rng.getrandbits(20))
         tag = rng.getrandbits(16) if rng.random() < 0.05 else None
-        return RocePacket(Ethernet(_MAC, _MAC + 1), ip, UDP(port), BTH(0, 0, 0), vlan=tag)
+        ethernet = Ethernet(_MAC, _MAC + 1, places_for(src.ip).ether_type)
+        return RocePacket(ethernet, ip, UDP(port), BTH(0, 0, 0), vlan=tag)
 
     def _spoilt(self, frame: bytes) -> bytes:
         rng = self._random

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +26,20 @@ def small(**fields: Any) -> ThemisSpec:
 
 def _runs(spec: ThemisSpec) -> tuple[SuiteRun[ThemisSpec], ...]:
     """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
-    runs = [SuiteRun(spec)]
+    runs, made = [SuiteRun(spec)], partial(small, ip=spec.ip)
     if spec.narrow:
         return (*runs, SuiteRun(small(mode=spec.mode, spread=spec.spread, arch=spec.arch), ("test_connections",)))
     nacks = ("test_psn_queue", "test_ends", "test_classes", "test_compensation")
     if spec.filters and spec.blocked is Blocked.DROP:
-        runs.append(SuiteRun(small(mode=spec.mode, blocked=Blocked.ACK, evidence=spec.evidence), nacks))
+        runs.append(SuiteRun(made(mode=spec.mode, blocked=Blocked.ACK, evidence=spec.evidence), nacks))
     if spec.walks:
-        runs.append(SuiteRun(small(mode=spec.mode, blocked=spec.blocked, evidence=Evidence.CLASSES), nacks))
+        runs.append(SuiteRun(made(mode=spec.mode, blocked=spec.blocked, evidence=Evidence.CLASSES), nacks))
     if spec.by_psn and spec.cm is Cm.IGNORE:
-        runs.append(SuiteRun(small(mode=spec.mode, spread=spec.spread, cm=Cm.COPY), ("test_connections",)))
+        runs.append(SuiteRun(made(mode=spec.mode, spread=spec.spread, cm=Cm.COPY), ("test_connections",)))
     if spec.by_psn and spec.tiers == 2:
-        runs.append(SuiteRun(small(mode=spec.mode, spread=spec.spread, tiers=3), ("test_path_map",)))
+        runs.append(SuiteRun(made(mode=spec.mode, spread=spec.spread, tiers=3), ("test_path_map",)))
     others = (spread for spread in (Spread.ECMP, Spread.RANDOM) if spread is not spec.spread)
-    runs += [SuiteRun(small(mode=Mode.SOURCE, spread=spread), ("test_spread",)) for spread in others]
+    runs += [SuiteRun(made(mode=Mode.SOURCE, spread=spread), ("test_spread",)) for spread in others]
     return tuple(runs)
 
 
@@ -47,7 +48,7 @@ def _every_program(spec: ThemisSpec) -> list[ThemisSpec]:
         kinds = (Evidence.CLASSES, Evidence.QUEUE) if spec.filters else (spec.evidence,)
         return [small(mode=spec.mode, arch=spec.arch, evidence=evidence) for evidence in kinds]
     return [
-        small(mode=spec.mode, blocked=blocked, evidence=evidence)
+        small(mode=spec.mode, blocked=blocked, evidence=evidence, ip=spec.ip)
         for blocked in Blocked
         for evidence in (Evidence if spec.filters else (Evidence.QUEUE,))
     ]
@@ -65,7 +66,7 @@ FACET: Conformance[ThemisSpec] = Conformance(
     runs=_runs,
     seeding=_seeding,
     axes={"spread": (), "blocked": tuple(Blocked), "evidence": tuple(Evidence)},
-    kept=("mode", "arch"),
+    kept=("mode", "arch", "ip"),
     every_program=_every_program,
     mutated=lambda spec, _reliabilities, _pipelines: [
         Mutated(f"{each.mode} {each.blocked} {each.evidence}", each) for each in _every_program(spec)
