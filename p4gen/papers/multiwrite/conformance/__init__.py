@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +58,10 @@ def _every_program(spec: MultiwriteSpec) -> list[MultiwriteSpec]:
 
 
 def _mutated(spec: MultiwriteSpec) -> list[Mutated]:
+    made = partial(small, receivers=spec.receivers, ip=spec.ip)
     choices = zip(_REPAIRS, (Replicate.SUBSET, Replicate.PRUNE, Replicate.PRUNE), (*Place, Place.APPEND), strict=True)
     return [
-        Mutated(
-            f"{repair} {icrc}", small(receivers=spec.receivers, repair=repair, icrc=icrc, replicate=how, place=place)
-        )
+        Mutated(f"{repair} {icrc}", made(repair=repair, icrc=icrc, replicate=how, place=place))
         for (repair, icrc), how, place in choices
     ]
 
