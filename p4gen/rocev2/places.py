@@ -85,3 +85,9 @@ def places_in(frame: bytes) -> Places | None:
     if found is None or len(frame) < found.shortest or frame[found.protocol_at] != PROTOCOL_UDP:
         return None
     return found
+
+
+def as_over_ipv4(frame: bytes) -> bytes:
+    """A RoCEv2 frame that has its BTH and all behind it where frames over IPv4 have them: one over IPv6 is without its
+    first bytes."""
+    return frame[IPV6.shift :] if _KINDS.get(frame[_ETHER_TYPE]) is IPV6 else frame

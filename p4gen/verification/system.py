@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from p4gen.rocev2.layouts import ROCE, ROCE_ANSWER
 from p4gen.rocev2.opcodes import Opcode
+from p4gen.rocev2.places import as_over_ipv4
 from p4gen.verification.family import verification_of
 from p4gen.verification.parts.contracts import Receiver, Resends
 from p4gen.verification.parts.filtering import Filtered
@@ -30,8 +31,6 @@ _SYNDROME_AT: Final = ROCE_ANSWER.at("aeth.syndrome")
 _ANSWER_PSN: Final = ROCE.bytes("bth.psn")
 _MOST_STEPS: Final = 20_000
 """The most steps of a run without faults."""
-_ANSWER_PSN_AT: Final = _ANSWER_PSN.stop - 1
-"""The last byte of a PSN."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +218,7 @@ class System:
         content = self.frames[frame]
         if corrupt:
             return (corrupted(content),)
-        alike = self._abouts[self.links[link].part].ticks if content[_OPCODE_AT] == ticks.OPCODE else 1
+        alike = self._abouts[self.links[link].part].ticks if _opcode(content) == ticks.OPCODE else 1
         return (content,) * alike
 
     def arrive(self, link: int, state: int, frame: int, *, corrupt: bool = False) -> Effect:
@@ -236,7 +235,7 @@ class System:
             step = self.hosts[to.part].deliver(self.host_watches[to.part].inner(state), content)
             return self._at_host(to.part, state, step, [] if corrupt else [content])
         effect = self._at_switch(to.part, state, to.port, (content,), known=not corrupt)
-        checked = corrupt and content[_OPCODE_AT] == Opcode.ACKNOWLEDGE and to.dst == self.rules.checks
+        checked = corrupt and _opcode(content) == Opcode.ACKNOWLEDGE and to.dst == self.rules.checks
         if checked and not effect.problem:
             left = [self.frames[number] for _, numbers in effect.sent for number in numbers]
             if [_syndrome_and_psn(each) for each in left] != [_syndrome_and_psn(content)]:
@@ -300,7 +299,12 @@ class System:
         return found.held[at], self.contents.number(Content(found.in_order, found.held[:at] + found.held[at + 1 :]))
 
 
+def _opcode(frame: bytes) -> int:
+    return as_over_ipv4(frame)[_OPCODE_AT]
+
+
 def _syndrome_and_psn(answer: bytes) -> tuple[int, bytes]:
+    answer = as_over_ipv4(answer)
     return answer[_SYNDROME_AT], answer[_ANSWER_PSN]
 
 
@@ -329,5 +333,6 @@ def _of_switch(rules: Rules, name: str, first_psn: Callable[[int], int], ports: 
 
 def corrupted(frame: bytes) -> bytes:
     """A frame with a wrong bit: the last bit of an answer's PSN, or of the payload, before the ICRC."""
-    at = _ANSWER_PSN_AT if frame[_OPCODE_AT] == Opcode.ACKNOWLEDGE else len(frame) - 5
+    behind_psn = len(as_over_ipv4(frame)) - _ANSWER_PSN.stop
+    at = len(frame) - (behind_psn + 1 if _opcode(frame) == Opcode.ACKNOWLEDGE else 5)
     return frame[:at] + bytes([frame[at] ^ 1]) + frame[at + 1 :]

@@ -10,12 +10,13 @@ import pytest
 
 from p4gen.manager.api import AgentError, ConnectionSpec, ConnectionState, HostAddresses, HostInfo, ManagerError
 from p4gen.manager.manager import IncManager
-from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, IPv4
+from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, ip_header
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket
+from p4gen.rocev2.places import places_for
 
 from .rig import Rig
-from .test_connections import _patient, link, port_of, rig_of  # noqa: F401
+from .test_connections import LEAF, _patient, link, port_of, rig_of  # noqa: F401
 
 SPEC = ConnectionSpec("h0", "h2", 0x100, 0x101)
 NAK = 0x60
@@ -34,7 +35,8 @@ class Ends:
         rig.wait(rig.settled)  # switches have their routes
 
     def _packet(self, psn: int, a: HostAddresses, b: HostAddresses, qp: int, opcode: int, port: int) -> RocePacket:
-        return RocePacket(Ethernet(a.gateway, a.mac), IPv4(a.ip, b.ip), UDP(port), BTH(opcode, qp, psn))
+        ethernet = Ethernet(a.gateway, a.mac, places_for(a.ip).ether_type)
+        return RocePacket(ethernet, ip_header(a.ip, b.ip), UDP(port), BTH(opcode, qp, psn))
 
     def _request(self, psn: int, opcode: int = Opcode.SEND_MIDDLE) -> RocePacket:
         packet = self._packet(psn, self.source, self.destination, self.spec.destination_qp, opcode, 51000)
@@ -77,10 +79,10 @@ class Ends:
             return [out for out, _ in self.rig.switches[switch].model.process(port, packet.to_bytes())]
 
 
-@pytest.fixture
-def ends() -> Iterator[Ends]:
-    """The ends of a connection that is not registered yet."""
-    rig = rig_of()
+@pytest.fixture(params=["4", "6", "both"])
+def ends(request: pytest.FixtureRequest) -> Iterator[Ends]:
+    """The ends of a connection that is not registered yet, over either kind of IP."""
+    rig = rig_of(leaf=LEAF.model_copy(update={"ip": request.param}))
     with rig.register() as manager:
         yield Ends(rig, manager)
 

@@ -7,10 +7,10 @@ import pytest
 from p4gen.manager.api import Code, ConnectionSpec, ConnectionState, HostInfo
 from p4gen.manager.manager import IncManager
 from p4gen.papers.themis.spec import Spread, ThemisSpec
-from p4gen.rocev2.headers import BTH, UDP, Ethernet, IPv4
-from p4gen.rocev2.layouts import ROCE
+from p4gen.rocev2.headers import BTH, UDP, Ethernet, ip_header
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket, problems
+from p4gen.rocev2.places import places_for
 from p4gen.vocabulary.topology import load_topology
 
 from .rig import Rig
@@ -21,14 +21,14 @@ PLAIN = ThemisSpec(spread=Spread.ECMP, ports=8)
 BETWEEN_PODS = ConnectionSpec("h0", "h3", 0x100, 0x101)
 IN_A_POD = ConnectionSpec("h0", "h1", 0x200, 0x201)
 PATHS = 8
-UDP_AT = ROCE.bytes("udp.src_port").start
 
 
-def rig_of(network: str = "clos3:2x2x4x2x1", **programs: ThemisSpec) -> Rig:
+def rig_of(network: str = "clos3:2x2x4x2x1", ip: str = "4", **programs: ThemisSpec) -> Rig:
     """Two pods of two leaves, with a host each."""
     topology = load_topology(network)
-    kinds = {"leaf": LEAF} | programs
-    specs = {name: kinds.get(name, kinds.get(name.rstrip("0123456789"), PLAIN)) for name in topology.switches}
+    kinds: dict[str, ThemisSpec] = {"leaf": LEAF} | programs
+    chosen = {name: kinds.get(name) or kinds.get(name.rstrip("0123456789"), PLAIN) for name in topology.switches}
+    specs = {name: spec.model_copy(update={"ip": ip}) for name, spec in chosen.items()}
     return Rig(topology, specs, drain=0.0, out_of_order=topology.hosts)
 
 
@@ -46,7 +46,9 @@ class Way:
         """The switches that a request passes. It must arrive as it was sent, but for MAC addresses and the TTL."""
         a, b = self.ends
         bth = BTH(Opcode.SEND_MIDDLE, self.spec.destination_qp, psn)
-        sent = RocePacket(Ethernet(a.gateway, a.mac), IPv4(a.ip, b.ip), UDP(port), bth, payload=b"data").sealed()
+        places = places_for(a.ip)
+        ethernet = Ethernet(a.gateway, a.mac, places.ether_type)
+        sent = RocePacket(ethernet, ip_header(a.ip, b.ip), UDP(port), bth, payload=b"data").sealed()
         frame, passed, here = sent.to_bytes(), [], self.rig.topology.ports[self.spec.source][0].other(self.spec.source)
         into = port_of(self.rig, here, self.spec.source)
         while here != self.spec.destination:
@@ -58,13 +60,14 @@ class Way:
                 into = port_of(self.rig, there, here)
             here = there
         assert list(problems(frame)) == []
-        assert frame[UDP_AT:] == sent.to_bytes()[UDP_AT:]
+        assert frame[places.udp :] == sent.to_bytes()[places.udp :]
         return tuple(passed)
 
 
+@pytest.mark.parametrize("ip", ["4", "6", "both"])
 @pytest.mark.parametrize(("spec", "paths"), [(BETWEEN_PODS, 8), (IN_A_POD, 4)])
-def test_each_psn_has_its_path_and_the_host_gets_what_was_sent(spec: ConnectionSpec, paths: int) -> None:
-    rig = rig_of()
+def test_each_psn_has_its_path_and_the_host_gets_what_was_sent(spec: ConnectionSpec, paths: int, ip: str) -> None:
+    rig = rig_of(ip=ip)
     with rig.register() as manager:
         way = Way(rig, manager, spec)
         before = [way.of(psn) for psn in range(PATHS)]
@@ -138,7 +141,7 @@ def test_without_spraying_the_host_still_gets_what_was_sent() -> None:
     ],
 )
 def test_refusals_name_the_tier(network: str, programs: dict[str, ThemisSpec], cause: str) -> None:
-    rig = rig_of(network, **programs)
+    rig = rig_of(network, "4", **programs)
     with rig.register() as manager:
         if cause:
             assert cause in refused(Code.NO_ROOM, manager.register_connection, BETWEEN_PODS)

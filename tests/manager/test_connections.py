@@ -39,6 +39,7 @@ NETWORK = "clos:3x4x2"
 
 
 def spread(topology: TopologySpec, leaf: ProgramSpec = LEAF, spine: ProgramSpec = SPINE) -> dict[str, ProgramSpec]:
+    spine = spine.model_copy(update={"ip": leaf.ip})
     return {name: leaf if name.startswith("leaf") else spine for name in topology.switches}
 
 

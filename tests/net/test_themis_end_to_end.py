@@ -43,12 +43,15 @@ class Case:
     """Of each flow, or of each host's array."""
     faults: Faults
     seed: int
+    ip: Literal["4", "6", "both"] = "4"
 
 
 @lru_cache
-def leaf(tiers: Literal[2, 3], evidence: Evidence, blocked: Blocked) -> ThemisSpec:
+def leaf(tiers: Literal[2, 3], evidence: Evidence, blocked: Blocked, ip: Literal["4", "6", "both"] = "4") -> ThemisSpec:
     """One program for all numbers of paths: it is compiled once."""
-    return ThemisSpec(paths=8, path_sets=2, connections=16, tiers=tiers, evidence=evidence, blocked=blocked, ports=16)
+    return ThemisSpec(
+        paths=8, path_sets=2, connections=16, tiers=tiers, evidence=evidence, blocked=blocked, ports=16, ip=ip
+    )
 
 
 ECMP = ThemisSpec(spread=Spread.ECMP, paths=8, path_sets=2, connections=16, ports=16)
@@ -85,6 +88,7 @@ def cases(draw: Callable[..., object]) -> Case:
         draw(st.integers(1, 64)),  # type: ignore[arg-type]
         Faults(tuple(draw(st.lists(faults, max_size=3)))),  # type: ignore[arg-type]
         draw(st.integers(0, 1 << 16)),  # type: ignore[arg-type]
+        draw(st.sampled_from(["4", "6", "both"])),  # type: ignore[arg-type]
     )
 
 
@@ -111,7 +115,7 @@ def run(case: Case, program: ThemisSpec) -> TrafficResult:
         topology,
         program,
         tuple(Traffic(case.pattern, hosts, size) for hosts in by_position(topology)),
-        core=ECMP,
+        core=ECMP.model_copy(update={"ip": case.ip}),
         faults=case.faults,
         seed=case.seed,
         recovery=case.recovery,
@@ -127,7 +131,8 @@ def run(case: Case, program: ThemisSpec) -> TrafficResult:
 
 def holds(case: Case) -> None:
     """Themis's run and the one without it."""
-    mine, plain = run(case, leaf(case.tiers, case.evidence, case.blocked)), run(case, ECMP)
+    plain = run(case, ECMP.model_copy(update={"ip": case.ip}))
+    mine = run(case, leaf(case.tiers, case.evidence, case.blocked, case.ip))
     assert mine.ok or not plain.ok, mine.errors
     assert all(str(Status.RETRY_EXCEEDED) in error or "progress" in error for error in mine.errors), mine.errors
     if not any(fault.loss or fault.reorder or fault.duplicate for fault in case.faults.impairments):
@@ -152,12 +157,13 @@ def test_data_is_as_without_themis(pytestconfig: pytest.Config) -> None:
 
 
 @pytest.mark.sample(4)
+@pytest.mark.parametrize("ip", ["4", "6", "both"])
 @pytest.mark.parametrize("writes", [False, True], ids=["send", "write"])
 @pytest.mark.parametrize("evidence", Evidence)
 @pytest.mark.parametrize("tiers", [2, 3])
-def test_each_kind_once(tiers: Literal[2, 3], evidence: Evidence, writes: bool) -> None:
+def test_each_kind_once(tiers: Literal[2, 3], evidence: Evidence, writes: bool, ip: Literal["4", "6", "both"]) -> None:
     """Loss-free, then with everything that links may do."""
     everything = Impairment("", loss=0.02, burst=2, reorder=0.05, duplicate=0.05)
-    case = Case(4, tiers, evidence, Blocked.DROP, Recovery.SELECTIVE_REPEAT, writes, Pattern.NEXT, 64, Faults(), 7)
+    case = Case(4, tiers, evidence, Blocked.DROP, Recovery.SELECTIVE_REPEAT, writes, Pattern.NEXT, 64, Faults(), 7, ip)
     holds(case)
     holds(replace(case, faults=Faults((everything,))))

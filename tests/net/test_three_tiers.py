@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -16,22 +17,26 @@ from p4gen.net.traffic.traffic import Pattern, Traffic, TrafficConfig, by_positi
 from p4gen.net.traffic.traffic_simulation import TrafficSimulation
 from p4gen.net.world.faults import Faults, Impairment
 from p4gen.papers.themis.spec import Mode, Spread, ThemisSpec
+from p4gen.rocev2.places import IPV4, IPV6
 from p4gen.vocabulary.clos import clos_fields
 from p4gen.vocabulary.topology import TopologySpec, load_topology
 
+Ip = Literal["4", "6", "both"]
 MAPPED = ThemisSpec(paths=16, tiers=3, path_sets=4, connections=16, queue=256, ports=16)
 PLAIN = ThemisSpec(spread=Spread.ECMP, paths=2, path_sets=1, connections=16, ports=16)
 PASSED = {"NO_EVIDENCE": 1, "LAST_HOP": 2, "LOST": 3, "OVERTAKEN": 7, "COMPENSATED": 9}
 
 
-def config(network: str | TopologySpec, size: int = 128_000, seed: int = 1, *where: Impairment) -> TrafficConfig:
+def config(
+    network: str | TopologySpec, size: int = 128_000, seed: int = 1, *where: Impairment, ip: Ip = "4"
+) -> TrafficConfig:
     """Each host sends to the next leaf's, which is in its own pod or in another one."""
     topology = load_topology(network) if isinstance(network, str) else network
     return TrafficConfig(
         topology,
-        MAPPED,
+        MAPPED.model_copy(update={"ip": ip}),
         tuple(Traffic(Pattern.NEXT, hosts, size) for hosts in by_position(topology)),
-        core=PLAIN,
+        core=PLAIN.model_copy(update={"ip": ip}),
         faults=Faults(where),
         seed=seed,
         message=32_000,
@@ -48,13 +53,18 @@ def verdicts(simulation: TrafficSimulation) -> Counter[int]:
     return found
 
 
-@pytest.mark.parametrize("network", ["clos3:2x2x4x2x2", "clos3:3x1x2x2x1", "fat-tree-k4", "clos:3x4x2"])
-def test_all_paths_are_used_alike_and_nothing_is_sent_twice(network: str) -> None:
-    simulation = TrafficSimulation(config(network))
+@pytest.mark.parametrize(
+    ("network", "ip"),
+    [(name, "4") for name in ("clos3:2x2x4x2x2", "clos3:3x1x2x2x1", "fat-tree-k4", "clos:3x4x2")]
+    + [("clos3:2x2x4x2x2", "6"), ("fat-tree-k4", "both")],
+)
+def test_all_paths_are_used_alike_and_nothing_is_sent_twice(network: str, ip: Ip) -> None:
+    simulation = TrafficSimulation(config(network, ip=ip))
+    places = IPV4 if ip == "4" else IPV6
     requests: Counter[tuple[str, str]] = Counter()
 
     def watch(passage: object) -> None:
-        if passage.frame[42] < 0x0D:  # type: ignore[attr-defined]
+        if passage.frame[places.opcode_at] < 0x0D:  # type: ignore[attr-defined]
             requests[passage.src, passage.dst] += 1  # type: ignore[attr-defined]
 
     simulation.network.watch(watch)

@@ -6,7 +6,7 @@ import itertools
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -16,6 +16,7 @@ from p4gen.difftest.events import Mirroring, Packet, Request
 from p4gen.errors import InputError
 from p4gen.families import load_spec, parse_spec
 from p4gen.groups import NextHop, Route
+from p4gen.groups.addresses import prefix
 from p4gen.groups.config import routing
 from p4gen.groups.connections import Tier
 from p4gen.model import Model
@@ -35,11 +36,13 @@ from p4gen.papers.themis.spec import Blocked, Evidence, Mode, Spread, ThemisSpec
 from p4gen.papers.themis.traffic import RandomTraffic
 from p4gen.papers.themis.verdicts import TALLIES, Verdict
 from p4gen.program import compose, render
-from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, IPv4, ipv4
+from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, IPv4, ip_from, ip_header, ipv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket, parse
+from p4gen.rocev2.places import places_for
 from p4gen.switch import targets
 
+IPV6_NETWORK = ip_from("fd00::")
 SMALL: dict[str, Any] = {"paths": 4, "connections": 4, "queue": 16, "queue_banks": 4, "ports": 8}
 
 
@@ -69,6 +72,11 @@ def small(**fields: Any) -> ThemisSpec:
         *({"mode": mode, "evidence": Evidence.CLASSES} for mode in (Mode.DESTINATION, Mode.BOTH)),
         *({"evidence": Evidence.CLASSES, "blocked": Blocked.ACK, "paths": paths} for paths in (2, 3, 64)),
         {"evidence": Evidence.CLASSES, "icrc": "ignore", "tiers": 3},
+        *({"mode": mode, "ip": ip} for mode in Mode for ip in ("6", "both")),
+        *({"mode": "themis-s", "spread": spread, "ip": "both"} for spread in Spread),
+        {"mode": "themis-s", "spread": "flowlet", "ip": "6"},
+        *({"ip": ip, "cm": "copy", "tiers": 3, "blocked": Blocked.ACK} for ip in ("6", "both")),
+        *({"ip": ip, "evidence": Evidence.CLASSES, "icrc": "ignore"} for ip in ("6", "both")),
     ],
     ids=str,
 )
@@ -195,23 +203,26 @@ def test_the_memory_of_classes(paths: int, words: int, tmp_path: Path) -> None:
 class Leaf:
     """A leaf with four spines behind ports 2 to 5, and a clock."""
 
-    def __init__(self, spread: Spread, tmp_path: Path, **fields: Any) -> None:
-        self.now = 0
-        spec = ThemisSpec(**SMALL | fields, mode=Mode.SOURCE, spread=spread)
+    def __init__(self, spread: Spread, tmp_path: Path, *, ipv6: bool = False, **fields: Any) -> None:
+        self.now, self.network = 0, IPV6_NETWORK if ipv6 else 0
+        spec = ThemisSpec(**SMALL | fields, mode=Mode.SOURCE, spread=spread, ip="both" if ipv6 else "4")
         program = build(spec, tmp_path, use_p4c=False).compiled.program
         self.model = Model(program, clock=lambda: self.now)
         hops = [NextHop(port, port, 1, 2) for port in range(2, 6)]
-        self.model.insert(*routing([Route("10.1.0.0/16", 2, 4)], hops))
+        self.away = self.network | ipv4("10.1.0.1")
+        self.model.insert(*routing([Route(prefix(self.away, 0), 2, 4)], hops))
 
     def port(self, psn: int = 0, qp: int = 9) -> int:
         """The port by which a request leaves."""
-        headers = Ethernet(1, 2), IPv4(ipv4("10.0.0.1"), ipv4("10.1.0.1")), UDP(), BTH(Opcode.SEND_MIDDLE, qp, psn)
+        ip, bth = ip_header(self.network | ipv4("10.0.0.1"), self.away), BTH(Opcode.SEND_MIDDLE, qp, psn)
+        headers = Ethernet(1, 2, places_for(self.away).ether_type), ip, UDP(), bth
         ((port, _),) = self.model.process(0, RocePacket(*headers, payload=bytes(8)).sealed().to_bytes())
         return port
 
 
-def test_adaptive_routing_takes_the_shortest_queue(tmp_path: Path) -> None:
-    leaf = Leaf(Spread.ADAPTIVE, tmp_path)
+@pytest.mark.parametrize("ipv6", [False, True])
+def test_adaptive_routing_takes_the_shortest_queue(ipv6: bool, tmp_path: Path) -> None:
+    leaf = Leaf(Spread.ADAPTIVE, tmp_path, ipv6=ipv6)
     for shortest in range(4):
         for number in range(4):
             lengths = 500 if number == shortest else 1000 + number
@@ -221,8 +232,9 @@ def test_adaptive_routing_takes_the_shortest_queue(tmp_path: Path) -> None:
     assert {leaf.port(psn) for psn in range(64)} == {2 + 1, 2 + 3}, "equal queues share"
 
 
-def test_a_flowlet_ends_with_a_pause(tmp_path: Path) -> None:
-    leaf = Leaf(Spread.FLOWLET, tmp_path, flowlet_gap=50)
+@pytest.mark.parametrize("ipv6", [False, True])
+def test_a_flowlet_ends_with_a_pause(ipv6: bool, tmp_path: Path) -> None:
+    leaf = Leaf(Spread.FLOWLET, tmp_path, ipv6=ipv6, flowlet_gap=50)
     leaf.now = 1000
     taken: list[int] = []
     for _ in range(32):
@@ -252,12 +264,13 @@ def test_the_paths_of_a_class_have_strides() -> None:
 
 
 @pytest.mark.sample(2)
+@pytest.mark.parametrize("ip", ["4", "6", "both"])
 @pytest.mark.parametrize(
     ("mode", "evidence"), [*((mode, Evidence.QUEUE) for mode in Mode), (Mode.BOTH, Evidence.CLASSES)]
 )
-def test_random_traffic_reaches_every_verdict(mode: Mode, evidence: Evidence, tmp_path: Path) -> None:
+def test_random_traffic_reaches_every_verdict(mode: Mode, evidence: Evidence, ip: str, tmp_path: Path) -> None:
     """What differential tests send is the same for a seed, and comes to all that the program does."""
-    spec = small(connections=6, mode=mode, evidence=evidence)
+    spec = small(connections=6, mode=mode, evidence=evidence, ip=ip)
     model = Model(build(spec, tmp_path, use_p4c=False).compiled.program)
     first, again = (RandomTraffic(spec, 7) for _ in range(2))
     assert first.setup() == again.setup()
@@ -286,24 +299,27 @@ def two_tiers(low: int) -> tuple[Tier, Tier]:
     return Tier("leaf", 2, 0), Tier("spine", 2, low)
 
 
-def test_a_path_map_reaches_all_paths(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("ip", "network"), [("4", 0), ("6", IPV6_NETWORK), ("both", 0), ("both", IPV6_NETWORK)])
+def test_a_path_map_reaches_all_paths(ip: Literal["4", "6", "both"], network: int, tmp_path: Path) -> None:
     """Through two tiers of ECMP, the PSNs of a connection take as many paths as there are, each PSN always the same."""
-    spec = ThemisSpec(**SMALL | {"paths": 16}, mode=Mode.SOURCE, tiers=3)
+    spec = ThemisSpec(**SMALL | {"paths": 16}, mode=Mode.SOURCE, tiers=3, ip=ip)
+    here, away = network | ipv4("10.0.0.1"), network | ipv4("10.1.0.1")
     leaf, spine = (Model(build(spec, tmp_path, use_p4c=False).compiled.program) for _ in range(2))
     tiers = two_tiers(4)
     for switch, tier in ((leaf, tiers[0]), (spine, tiers[1])):
-        routes = [Route("10.1.0.0/16", 2, 1 << tier.bits, tier.shift)]
+        routes = [Route(prefix(away, 0), 2, 1 << tier.bits, tier.shift)]
         switch.insert(*routing(routes, [NextHop(p, p, 1, 2) for p in range(2, 6)]))
-    deltas = path_map(tiers)
+    deltas = path_map(tiers, ipv6=network > 0)
     assert len(deltas) == 16
     assert deltas[0] == 0
     assert max(deltas) < 1 << 14
-    connection = Connection(Peer(ipv4("10.0.0.1"), 7), Peer(ipv4("10.1.0.1"), 9))
+    connection = Connection(Peer(here, 7), Peer(away, 9))
     leaf.insert(*path_set_entries(spec, PathSet.equal(1, 16)), *path_map_entries(spec, 1, deltas))
 
     def path(psn: int, source_port: int) -> int:
-        headers = IPv4(ipv4("10.0.0.1"), ipv4("10.1.0.1")), UDP(source_port), BTH(Opcode.SEND_MIDDLE, 9, psn)
-        ((up, frame),) = leaf.process(0, RocePacket(Ethernet(1, 2), *headers, payload=bytes(8)).sealed().to_bytes())
+        headers = ip_header(here, away), UDP(source_port), BTH(Opcode.SEND_MIDDLE, 9, psn)
+        ethernet = Ethernet(1, 2, places_for(away).ether_type)
+        ((up, frame),) = leaf.process(0, RocePacket(ethernet, *headers, payload=bytes(8)).sealed().to_bytes())
         ((on, _),) = spine.process(0, frame)
         return (up - 2) | (on - 2) << 2
 

@@ -23,12 +23,12 @@ QUEUE = {"queue": 8, "queue_banks": 4}
 
 
 def searched(fields: dict[str, Any], *, packets: int, budget: Budget, reduce: bool = True) -> tuple[FlowScope, Result]:
-    core = load_spec(None, {"mode": "themis-s", "spread": "ecmp", "ports": 4})
+    core = load_spec(None, {"mode": "themis-s", "spread": "ecmp", "ports": 4, "ip": fields.get("ip", "4")})
     scope = FlowScope(load_topology("clos:2x2x1"), load_spec(None, SMALL | fields), core, packets, budget=budget)
     return scope, Search(System(scope), reduce=reduce).run()
 
 
-@pytest.mark.parametrize("evidence", [QUEUE, {"evidence": "classes"}])
+@pytest.mark.parametrize("evidence", [QUEUE, {"evidence": "classes"}, QUEUE | {"ip": "6"}, QUEUE | {"ip": "both"}])
 @pytest.mark.parametrize("budget", [Budget(), Budget(losses=1)])
 def test_sprayed_packets_arrive_and_none_is_sent_again_in_vain(evidence: dict[str, Any], budget: Budget) -> None:
     _, result = searched(evidence, packets=4, budget=budget)
@@ -48,8 +48,9 @@ def test_the_listing_of_the_paper_compensates_what_came_late(reduce: bool) -> No
     assert "leaf1>spine1 NAK" in story.text()  # made by the switch, not the host
 
 
-def test_without_a_filter_sprayed_packets_are_sent_again() -> None:
-    _, result = searched({"mode": "themis-s"}, packets=4, budget=Budget())
+@pytest.mark.parametrize("ip", ["4", "6", "both"])
+def test_without_a_filter_sprayed_packets_are_sent_again(ip: str) -> None:
+    _, result = searched({"mode": "themis-s", "ip": ip}, packets=4, budget=Budget())
     assert result.problem is not None
     assert result.problem.property == "repeats"
 

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from p4gen.rocev2.layouts import ROCE, ROCE_ANSWER
 from p4gen.rocev2.opcodes import FIRST_NAK, Nak, Opcode, is_send, is_write
+from p4gen.rocev2.places import as_over_ipv4
 from p4gen.rocev2.psn import PSN_MASK, diff
 from p4gen.verification.search.interning import Interned
 
@@ -28,7 +29,8 @@ Sent = Sequence[tuple[int, tuple[bytes, ...]]]
 
 class Monitor(Protocol):
     """A monitor. Its record is hashable, and begins as ``first``. Its problems violate the property ``violates``, if it
-    has that attribute, otherwise ``progress``."""
+    has that attribute, otherwise ``progress``. Packets have their BTH where those over IPv4 have it; the monitor gets
+    whole frames if it has the attribute ``whole``."""
 
     @property
     @abstractmethod
@@ -256,8 +258,10 @@ class Watch:
     def step(self, state: int, inner: int, port: int, arrived: Sequence[bytes], sent: Sent) -> Judged:
         """The state after an event that led the part to ``inner``, and its problems."""
         records, problem, violated, excused = [], "", "", ""
+        whole = arrived, sent
+        alike = tuple(map(as_over_ipv4, arrived)), [(link, tuple(map(as_over_ipv4, each))) for link, each in sent]
         for monitor, record in zip(self._monitors, self._states[state][1], strict=True):
-            after, wrong = monitor.step(record, port, arrived, sent)
+            after, wrong = monitor.step(record, port, *(whole if getattr(monitor, "whole", False) else alike))
             records.append(after)
             if monitor.excused:
                 excused = excused or wrong

@@ -44,6 +44,7 @@ class Pulls(Monitor):
     """Of the ranks'."""
     waves: Sequence[int] = ()
     """Of each wave of elements with scales: how many results there are with its own, the last of which has them."""
+    whole: bool = True
     violates: str = "results"
     excused: bool = False
 
