@@ -26,7 +26,7 @@ class Connection:
     answer_port: int
     """UDP source port of answers."""
     answer_tos: int = 0
-    """Byte of DSCP and ECN in the IPv4 headers of answers."""
+    """Byte of DSCP and ECN in the IP headers of answers."""
     writes_only: bool = False
     """Whether only WRITEs may come out of order."""
 
@@ -102,7 +102,7 @@ class ConnectionEntries(Facet, Generic[OwnSpec]):
     ``InputError`` for what the program cannot hold."""
     limits: Callable[[OwnSpec], ConnectionLimits]
     host_entries: Callable[[OwnSpec, Mapping[int, int]], tuple[Entry, ...]] = lambda _spec, _hosts: ()
-    """The table entries for a switch's own hosts, IPv4 addresses by port, whether they have connections or not."""
+    """The table entries for a switch's own hosts, IP addresses by port, whether they have connections or not."""
     tallies: Callable[[OwnSpec, ConnectionHere], tuple[Tally, ...]] = lambda _spec, _here: ()
     """What a switch counts of a connection that starts or ends there, in the order in which it is shown."""
     clone_sessions: Callable[[OwnSpec], tuple[CloneSession, ...]] = lambda _spec: ()

@@ -103,8 +103,8 @@ class Network:
         return [status.spec for status in self.manager.connections()]
 
 
-def network(leaf_connections: int = 8, store: Path | str = ":memory:") -> Network:
-    rig = rig_of(store, LEAF.model_copy(update={"connections": leaf_connections, "cm": Cm.COPY}))
+def network(leaf_connections: int = 8, store: Path | str = ":memory:", ip: str = "4") -> Network:
+    rig = rig_of(store, LEAF.model_copy(update={"connections": leaf_connections, "cm": Cm.COPY, "ip": ip}))
     return Network(rig, rig.register())
 
 
@@ -114,8 +114,9 @@ BOTH = [
 ]
 
 
-def test_a_handshake_registers_both_directions_and_a_disconnect_releases_them() -> None:
-    net = network()
+@pytest.mark.parametrize("ip", ["4", "6", "both"])
+def test_a_handshake_registers_both_directions_and_a_disconnect_releases_them(ip: str) -> None:
+    net = network(ip=ip)
     with net.manager as manager:
         ends = Ends(net.rig, manager)
         assert len(set(ends.leaves(range(8)))) == 1

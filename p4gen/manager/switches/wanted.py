@@ -61,7 +61,7 @@ def wanted_config(
 
 
 def _hosts(info: SwitchInfo, view: View) -> dict[int, int]:
-    """The IPv4 addresses of a switch's hosts, by port."""
+    """The addresses of a switch's hosts, by port."""
     links, arch = view.topology.ports[info.name], info.spec.architecture
     others = ((arch.front_port(number), link.other(info.name)) for number, link in enumerate(links))
     return {port: view.names.ip[other] for port, other in others if other in view.names.ip}
