@@ -23,8 +23,8 @@ template                     asks for (``ProgramParts.names``, and what the fami
 ``shared/answer_ndp``        the same types, ``hdr.ipv6`` and ``hdr.ndp``, which programs with ``spec.ipv6`` have
 ``shared/entrances``         ``came_by``, an expression for the port; ``ENTRANCES``; ``hdr.bth``; in a family's
                              LookupTable, which applies it; its entries: ``p4gen.groups.entrances``
-``shared/ip_addresses``      the variables ``local`` and ``remote``, ``meta.lookup.ecn``; in a family's LookupTable, if
-                             ``ip.both``
+``shared/ip_addresses``      the variables ``local`` and ``remote``; ``meta.lookup.ecn``, unless ``without_ecn`` is set;
+                             in the control that finds whose a packet is, if ``ip.both``
 ``shared/validate_packet``   ``hdr.vlan``, ``hdr.udp``, ``hdr.bth``; ``kind_t.MALFORMED``; ``opcode_t``;
                              ``known_opcodes``: a malformed datagram of one of these has a wrong length; if there are
                              none, the family's module has the drop reason ``unknown``

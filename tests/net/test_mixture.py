@@ -102,10 +102,12 @@ def test_background_takes_its_rate_from_a_shared_link_until_others_have_ended() 
     assert said["training"]["gbps"] == both.jobs["training"].rate / 1e9
 
 
-def test_a_sprayed_connection_uses_both_spines_and_a_routed_one_does_not() -> None:
-    clos, fields = load_topology("clos:2x2x4"), {"program": BESIDE, "recovery": "sr"}
+@pytest.mark.parametrize("ip", ["4", "6", "both"])
+def test_a_sprayed_connection_uses_both_spines_and_a_routed_one_does_not(ip: str) -> None:
+    beside = spec_of({"mode": "III", "lanes": 64, "beside": "themis", "ip": ip})
+    clos, fields = load_topology("clos:2x2x4"), {"program": beside, "recovery": "sr"}
     for spray in (True, False):
-        some = group("sums", "h0 h4", program=BESIDE, topology=clos)
+        some = group("sums", "h0 h4", program=beside, topology=clos)
         result = run(some, flows("flow", Pattern.FLOW, "h1 h5", 1 << 20, topology=clos, spray=spray, **fields))
         assert result.ok, (result.stuck, result.errors)
         packets = {link.name: link.packets for link in result.links}

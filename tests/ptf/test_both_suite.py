@@ -24,12 +24,13 @@ def ptf(out: Path, *arguments: str) -> int:
     return int(cli.main(["ptf", "run", *SMALL, "--out", str(out), *arguments], standalone_mode=False) or 0)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("ip", ["4", "6", "both"])
 @pytest.mark.parametrize(("mode", "own"), [("II", "test_aggregation"), ("III", "test_iii_retransmission")])
 @pytest.mark.long
-def test_scenarios_of_both_families_and_about_both_pass(tmp_path: Path, mode: str, own: str) -> None:
+def test_scenarios_of_both_families_and_about_both_pass(tmp_path: Path, mode: str, own: str, ip: str) -> None:
     chosen = [word for name in ("test_both", "test_compensation", own) for word in ("--test", name)]
-    assert ptf(tmp_path, "--mode", mode, "--engine", "jit", *chosen) == 0
+    assert ptf(tmp_path, "--mode", mode, "--ip", ip, "--engine", "jit", *chosen) == 0
 
 
 @pytest.mark.long
