@@ -46,7 +46,7 @@ class Equivalents:
 
 
 @cache
-def equivalents_in(file: Path | None) -> Equivalents:
-    """The equivalent mutations that a file lists; none without a file."""
-    found = yaml.safe_load(file.read_text(encoding="utf-8")) or [] if file else []
+def equivalents_in(*files: Path) -> Equivalents:
+    """The equivalent mutations that files list."""
+    found = [each for file in files for each in yaml.safe_load(file.read_text(encoding="utf-8")) or []]
     return Equivalents(tuple(Equivalent(**{**e, "programs": tuple(e.get("programs", ()))}) for e in found))

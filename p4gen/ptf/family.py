@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from p4gen.errors import InputError
 from p4gen.families import Facet, OwnSpec, family_of
 from p4gen.program import compose, render
+from p4gen.ptf.equivalents import Equivalents, equivalents_in
 from p4gen.ptf.mutations import Seeding
 from p4gen.resources import resource
 from p4gen.vocabulary import ProgramSpec, Reliability
@@ -24,6 +25,7 @@ Suite = tuple[Path, ...]
 
 IPV6_SCENARIOS: Final = resource("ptf_tests") / "ipv6"
 """Scenarios of programs of all families that know IPv6."""
+_IPV6_EQUIVALENTS: Final = resource("ptf_tests") / "shared" / "equivalents_ipv6.yaml"
 
 S_co = TypeVar("S_co", bound=ProgramSpec, covariant=True)
 
@@ -155,6 +157,12 @@ def _of_kinds(spec: ProgramSpec, listed: Seeding) -> Seeding:
     lost = {one.name: f"its text is not in programs of ip {spec.ip}" for one in there if not there[one]}
     mutations = tuple(one for one in there if there[one])
     return replace(listed, mutations=mutations, programs=programs, left_out={**listed.left_out, **lost})
+
+
+def equivalents_of(spec: ProgramSpec) -> Equivalents:
+    """What is listed of mutations of a spec's program that cause no observable change."""
+    own = conformance_of(spec).equivalents
+    return equivalents_in(*([] if own is None else [own]), *([_IPV6_EQUIVALENTS] if spec.ipv6 else []))
 
 
 def suite_of(spec: ProgramSpec) -> Suite:

@@ -22,8 +22,7 @@ from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.families import collective
 from p4gen.inputs import drawn, quote
 from p4gen.model import EngineName
-from p4gen.ptf.equivalents import equivalents_in
-from p4gen.ptf.family import conformance_of
+from p4gen.ptf.family import conformance_of, equivalents_of
 from p4gen.ptf.judge import Finding, Trial
 from p4gen.ptf.mutants import (
     PIPELINES,
@@ -115,7 +114,7 @@ def _made(spec: ProgramSpec, reliability: Reliability | None, pipelines: int | N
     """What operators make of programs of one reliability or number of pipelines, or of all."""
     mutants = made_mutants(
         spec,
-        equivalents_in(conformance_of(spec).equivalents),
+        equivalents_of(spec),
         RELIABILITIES if reliability is None else (reliability,),
         PIPELINES if pipelines is None else (pipelines,),
     )
