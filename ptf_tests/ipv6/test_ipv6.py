@@ -97,7 +97,7 @@ class PacketsAreRouted(Ipv6Test):
 
 
 class TwoTagsStay(Ipv6Test):
-    """IPv4 is routed under two tags, too; what is no IP, or has an outer tag alone, is not."""
+    """IPv4 is routed under two tags, too; what is no IP, or has an outer tag or another one alone, is not."""
 
     def runTest(self) -> None:
         hop, udp = self.hops[2], self.datagram()
@@ -105,6 +105,7 @@ class TwoTagsStay(Ipv6Test):
         reason = f"Forward.not_{'ipv4' if known else 'ipv6'}"
         outer, inner = TWO_TAGS[0][:4], TWO_TAGS[0][4:]
         self.dropped(framed(*HOSTS, packet, outer), reason)
+        self.dropped(framed(*HOSTS, packet, b"\x91\x00" + inner[2:]), reason)
         self.dropped(framed(*HOSTS, packet, outer + b"\x91\x00" + inner[2:]), reason)
         old = IPv4(ip_from("10.9.9.9"), ip_from("198.51.100.7"), total_length=IPv4.SIZE + len(udp))
         old = replace(old, checksum=old.right_checksum())

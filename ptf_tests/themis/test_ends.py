@@ -57,7 +57,7 @@ class OnlyWritesAreRecorded(DestinationTest):
 
 
 class NobodyIsNoPeer(DestinationTest):
-    """What no entry knows is ordinary, even with the address 0.0.0.0, and whatever path set 0 says of PSN 0."""
+    """What no entry knows is ordinary, even with the address 0.0.0.0 or ::, and whatever path set 0 says of PSN 0."""
 
     def runTest(self) -> None:
         request, other = self.outgoing().request(0), self.incoming(1)
@@ -67,8 +67,11 @@ class NobodyIsNoPeer(DestinationTest):
         self.path_set(0, 1, number=0)
         self.equal("port of a fragment", self.ports_taken([fragment]), ports)
         self.passes(other.answer(1))
-        if not self.ipv6:  # no router forwards what comes from ::
-            self.passes(other.answer(1, src=0))
+        nobodys = replace(other.answer(1), ip=replace(other.answer(1).ip, src=0)).sealed()
+        if self.ipv6:
+            self.equal("frames from ::, which no router forwards", self.answered(nobodys), [])
+        else:
+            self.passes(nobodys)
         self.equal("verdicts of all connections", dict(self.counts("IncIngress.blocked_nack.verdicts")), {})
 
 
