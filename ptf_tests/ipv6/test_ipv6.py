@@ -92,6 +92,8 @@ class PacketsAreRouted(Ipv6Test):
                     variant = {"protocol": protocol, "hop_limit": 255, "dscp": 9, "ecn": ecn, "flow_label": flow}
                     packet = ipv6(f"fd00:{hop.port:x}::9", payload, **variant)
                     self.equal("port", self.leaves(packet, tag), hop.port)
+            other = ipv6(f"fd00:{hop.port:x}::9", b"\x87\x00" + self.random.randbytes(30), protocol=253, hop_limit=255)
+            self.equal("port of what reads like a solicitation", self.leaves(other), hop.port)
             roce = UDP(49152, codes.ROCE_UDP_PORT, 280).pack() + self.random.randbytes(272)
             self.equal("port of RoCEv2", self.leaves(ipv6(f"fd00:{hop.port:x}::9", roce)), hop.port)
 
@@ -154,6 +156,9 @@ class WhatCannotBeRoutedIsDropped(Ipv6Test):
             (ipv6(one, udp), "not_forwarded") for one in ("ff02::1", "ff0e::1", "fe80::1", "febf::1", "::", "::1")
         ]
         reasons += [(ipv6(to, udp, one), "not_forwarded") for one in ("ff02::1", "fe80::1", "febf::1", "::", "::1")]
+        if self.program.ipv4 and self.program.roce_ipv6:  # tables know IPv4 addresses as these
+            mapped = "::ffff:198.51.100.7"
+            reasons += [(ipv6(mapped, udp), "not_forwarded"), (ipv6(to, udp, mapped), "not_forwarded")]
         for packet, reason in reasons:
             for tag in (b"", TAG):
                 self.dropped(framed(*HOSTS, packet, tag), f"Forward.{reason}")

@@ -214,6 +214,8 @@ class WrongChecksumShowsNothing(DestinationTest):
 class SpoiltFieldsAreNoEvidence(DestinationTest):
     """The ICRC covers each of these fields: a request that has lost one of their bits is not recorded."""
 
+    over_ipv6 = False
+
     def unfit(self) -> str | None:
         if self.spec.narrow:
             return "a parser of Tofino reads no payload, so the ICRC of requests is not checked"
@@ -244,6 +246,10 @@ class SpoiltFieldsAreNoEvidence(DestinationTest):
         """A packet reaches the host as it is."""
         self.send(FIRST_SPINE, packet.to_bytes())
         self.expect([Output(0, self.routed(packet, 0))])
+
+
+class SpoiltFieldsAreNoEvidenceOverIpv6(SpoiltFieldsAreNoEvidence):
+    over_ipv6 = True
 
 
 class OtherIpv4IsNoRoce(DestinationTest):

@@ -45,7 +45,7 @@ def described(equivalent: Equivalent, mutant: Mutant) -> bool:
 @pytest.mark.parametrize("family", ["epic", "scin", "multiwrite", "switchml", "themis"])
 def test_every_equivalent_mutation_is_one_and_says_why(family: str, made: list[Mutant]) -> None:
     """An entry that fits no mutation is stale: the template has changed, and with it the reason."""
-    kinds = ("4",) if family == "switchml" else ("4", "6")  # SwitchML's packets are IPv4's
+    kinds = ("4",) if family == "switchml" else ("4", "6", "both")  # SwitchML's packets are IPv4's
     specs = [parse_spec({"family": family, "ip": ip}) for ip in kinds]
     listed = equivalents_of(specs[-1]).listed
     found = [mutant for spec in specs for mutant in made_mutants(spec, NONE)] + (made if family == "epic" else [])
