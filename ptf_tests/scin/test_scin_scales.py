@@ -11,7 +11,7 @@ from p4gen.papers.scin.codes import Status
 from p4gen.papers.scin.control import Role, configuration
 
 HEADERS = 14 + 20 + 8 + 12 + 16 + 4
-"""Bytes of a WRITE beside its data: Ethernet, IPv4, UDP, BTH, RETH, ICRC."""
+"""Bytes of a WRITE over IPv4 beside its data: Ethernet, IPv4, UDP, BTH, RETH, ICRC."""
 
 
 class ScalesComeFirst(ScaledTest):
@@ -77,7 +77,7 @@ class ScalesFollowTheirWave(ScaledTest):
             last = index == packets - 1
             more = self.spec.scale_bytes if last or index % self.spec.wave == self.spec.wave - 1 else 0
             immediate = 4 if last and self.spec.ordered else 0
-            length = HEADERS + self.spec.payload + more + immediate
+            length = HEADERS + (20 if self.ipv6 else 0) + self.spec.payload + more + immediate
             self.equal("bytes of a WRITE", len(self.write(call, 1, index).frame), length)
         self.ack(call, 2, 0, NAK)
         self.expect([self.write(call, 2, index, again=True) for index in range(packets)])
