@@ -131,6 +131,19 @@ def _leave(world: int, number: int, frame: int, when: int) -> int:
 
 
 @compiled
+def send_other(world: int, number: int, frame: int) -> None:
+    """Send a frame of no queue pair, behind those that the line has."""
+    now, direction = every(world).now, host_at(world, number).direction
+    if direction < 0:
+        _leave(world, number, frame, now)
+        at(world, now, _PUMP, number, 0)  # whoever waits for an event sends what has left
+    elif direction_at(world, direction).controlled:
+        append(world, direction, frame, NONE)
+    else:
+        transmit(world, direction, frame, now)
+
+
+@compiled
 def _next_frame(world: int, number: int, when: int) -> int:
     host = host_at(world, number)
     passed = NONE

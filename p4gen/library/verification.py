@@ -38,7 +38,9 @@ TREE, FLOWS = "tree-3-2", "clos:2x2x1"
 
 
 _OF_GROUPS: Final = ("collectives", "concurrent", "first_psn", "flow", "sync", "stale", "idle_since", "rank_window")
-"""Options that only programs that serve groups have."""
+"""Options that programs that serve connections do not have."""
+_OF_ALL: Final = ("first_psn", "stale")
+"""Those of them that programs of a family with scopes of its own may have."""
 MEMORY: Final = 4 << 30
 """Bytes for the set of states."""
 
@@ -157,6 +159,10 @@ def scope_of(
         own = verification_of(given).scopes
         if own is None:
             return _flows(load_topology(place or FLOWS), given, o)
+        _refuse_groups(f"{given.program} serves none", o, [name for name in _OF_GROUPS if name not in _OF_ALL])
+        for name, why in own.refused.items():
+            if getattr(o, name) != SearchOptions.model_fields[name].default:
+                raise InputError(Diagnostic(Option(name), f"{given.program}: {why}"))
         return own.make(given, _order(load_topology(place or own.topology), given, o))
     where = load_topology(place or TREE)
     program = small_program(where, fields) if spec is None else collective(given)
@@ -206,7 +212,6 @@ def _flows(topology: TopologySpec, spec: ProgramSpec, o: SearchOptions) -> FlowS
 
 def _order(topology: TopologySpec, spec: ProgramSpec, o: SearchOptions) -> ScopeOrder:
     """The same for a family with scopes of its own."""
-    _refuse_groups(f"{spec.program} serves none", o, [name for name in _OF_GROUPS if name != "first_psn"])
     return ScopeOrder(
         topology,
         o.packets,
@@ -214,6 +219,7 @@ def _order(topology: TopologySpec, spec: ProgramSpec, o: SearchOptions) -> Scope
         o.recovery,
         parsed("first_psn", _psn, o.first_psn),
         _fault(spec, o.fault),
+        o.stale,
     )
 
 

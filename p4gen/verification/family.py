@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic
 
 from p4gen.errors import InputError
@@ -28,6 +28,8 @@ class ScopeOrder:
     first_psn: int
     fault: Mutation | None
     """A fault to be seeded into the program."""
+    stale: bool = False
+    """Whether registers have what an earlier generation has left."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class OwnScopes(Generic[OwnSpec]):
     """Undo ``Scope.as_data``, whose ``kind`` is the name of the family."""
     ladder: Callable[[OwnSpec], Iterator[tuple[str, Scope]]]
     """Small scopes of a spec's program, with their names, in which listed faults are searched for: cheap ones first."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Options of a search that mean nothing to these programs, each with the reason."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,9 @@ class Verification(Facet, Generic[OwnSpec]):
     fault fits."""
     cursor: Cursor = cursor
     """Makes the packet that goes round in a switch, as an outsider would forge it from a tick."""
+    forged: Callable[[Iterable[bytes]], tuple[bytes, ...]] | None = None
+    """Makes the packets that a host may send in another's name of those that others send to its switch; None: those of
+    RoCEv2 (``forging.forged``)."""
     slots: tuple[str, ...] = ()
     """The beginnings of the names of registers whose words may idle while others are used: those of slots, and of
     connections that only some collectives use."""

@@ -172,6 +172,8 @@ class System:
             for link, frame in self._passed()
             if not self.links[link].to_host and self.links[link].part == switch and link != self.forging
         ]
+        if about.forged is not None:
+            return about.forged(come)
         back = (self.links[self.forging].dst, self.links[self.forging].src)
         others = [
             tick.frame

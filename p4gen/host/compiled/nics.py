@@ -41,7 +41,6 @@ class CompiledNic:
         self.frames, self.number = frames, number
         self._all = pairs
         self.datagrams: Callable[[bytes], bool] | None = None
-        """Takes frames that are for no queue pair, such as UDP datagrams of applications; returns whether it did."""
         row = self._row = frames.world.hosts[number]
         row["mac"], row["checks_icrc"] = mac, True
         row["ip"], row["ip_rest"] = address_words(ip)
@@ -112,6 +111,10 @@ class CompiledNic:
     def receive(self, frame: bytes) -> None:
         """Receive a frame: drop it, or give it to its queue pair."""
         nics.receive(self.frames.world.place, self.number, self.frames.put(frame))
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame of no queue pair now (``Nic.send``)."""
+        nics.send_other(self.frames.world.place, self.number, self.frames.put(frame))
 
     def on_loss(self, frame: bytes) -> None:
         """The network has dropped a frame that this NIC has sent. Only simulations call this."""

@@ -78,6 +78,8 @@ class Nic(VerbsNic, Protocol):
     ip: int
     domain: ProtectionDomain
     line: Line
+    datagrams: Callable[[bytes], bool] | None
+    """Takes frames that are for no queue pair, such as UDP datagrams of applications; returns whether it did."""
 
     @property
     def pairs(self) -> Mapping[int, QueuePair]:
@@ -92,6 +94,10 @@ class Nic(VerbsNic, Protocol):
 
     def receive(self, frame: bytes) -> None:
         """Receive a frame: drop it, or give it to its queue pair."""
+        ...
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame of no queue pair now, behind those that the line has. Call it on the NIC's loop."""
         ...
 
     def parts(self) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -39,6 +39,9 @@ class Kinds:
     def __init__(self, ranks: Mapping[int, int], trees: Mapping[int, int]) -> None:
         self._ranks = dict(ranks)
         self._trees = dict(trees)
+        self.describe: Callable[[bytes], tuple[str, str] | None] = roce_text
+        """The kind of any frame and a short description, as ``roce_text``; of programs with a protocol of their own,
+        another function."""
 
     def of(self, frame: bytes) -> Label | None:
         """The kind of a frame; None when it does not belong to an IncTree or is too short."""

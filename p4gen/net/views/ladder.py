@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 
 from p4gen.host.transport.clock import duration_text
-from p4gen.net.collectives.kinds import Kinds, roce_text
+from p4gen.net.collectives.kinds import Kinds
 from p4gen.net.world.watching import Passage
 
 _COLUMN = 150
@@ -90,7 +90,7 @@ class Ladder:
 
     def _arrow(self, passage: Passage, row: dict[int, int]) -> list[str]:
         label = self._kinds.of(passage.frame)
-        plain = roce_text(passage.frame)
+        plain = self._kinds.describe(passage.frame)
         text = label.text if label is not None else plain[1] if plain is not None else f"{len(passage.frame)} bytes"
         kind = label.kind.split("_")[1] if label is not None else plain[0] if plain is not None else ""
         colour = _COLOURS.get(kind, "#555")

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from p4gen.host.transport.clock import US
-from p4gen.net.collectives.kinds import roce_text
 from p4gen.net.world.watching import Passage
 from p4gen.verification.search.events import CORRUPT, DELAY, DELIVER, DUPLICATE, EXPIRE, FORGED, HELD, LATE, LOSE, TICK
 from p4gen.verification.system import Effect, System
@@ -125,7 +124,7 @@ class Story:
         late = event.what == "late"
         number, rest = system.take(self.contents[link], HELD + event.position if late else 0)
         frame = system.frames[number]
-        packet = _packet(frame)
+        packet = self._packet(frame)
         sent = self._held_since[link][number] if late else self._sent_at[link].pop(0)
         if event.what in ("delay", "duplicate"):
             rest = system.put_by(rest, number)
@@ -157,7 +156,7 @@ class Story:
         effect = system.arrive(link, before, number)
         self.switches[to.part] = effect.state
         self.passages.append(Passage(to.src, to.dst, self.now, self.now, frame))
-        text = f"{to.name}: {_packet(frame)} in another's name arrives"
+        text = f"{to.name}: {self._packet(frame)} in another's name arrives"
         return self._record(event, text, to.dst, frame, effect, before)
 
     def _record(self, event: Event, text: str, part: str, frame: bytes | None, effect: Effect, before: int) -> Moment:
@@ -166,7 +165,7 @@ class Story:
             self.contents[link] = system.append(self.contents[link], frames)
             self._sent_at[link] += [self.now] * len(frames)
         names = [
-            f"{system.links[link].name} {_packet(system.frames[number])}"
+            f"{system.links[link].name} {self._packet(system.frames[number])}"
             for link, frames in effect.sent
             for number in frames
         ]
@@ -191,11 +190,10 @@ class Story:
             and (moment.effect.problem or (clean and moment.effect.lost and moment.event.what != "forge"))
         }
 
+    def _packet(self, frame: bytes) -> str:
+        found = self.system.kinds.describe(frame)
+        return found[1] if found is not None else f"a frame of {len(frame)} bytes"
+
     def text(self) -> str:
         """The run so far: an event a line."""
         return "".join(f"{number:4}  {moment.text}\n" for number, moment in enumerate(self.moments, 1))
-
-
-def _packet(frame: bytes) -> str:
-    found = roce_text(frame)
-    return found[1] if found is not None else f"a frame of {len(frame)} bytes"

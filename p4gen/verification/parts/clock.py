@@ -3,6 +3,7 @@ so."""
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Final, NamedTuple
 
 from p4gen.compiled import events, still
@@ -15,15 +16,16 @@ _TIMERS: Final = {
     Event.QUIET: ("requester", "after_quiet"),
     Event.HOLES: ("responder", "still_missing"),
     Event.REST: ("responder", "rest_overdue"),
+    Event.ACTION: ("application", "timer"),
 }
-"""Kinds of events that may wait: the half of a queue pair whose timer it is, and the timer's purpose."""
+"""Kinds of events that may wait: the half of a queue pair, or the application, whose timer it is, and its purpose."""
 
 
 class Timer(NamedTuple):
-    """A timer of a queue pair: the kind of its event, and the number of the pair's record."""
+    """A timer: the kind of its event, and the number of the pair's record, or of the application's action."""
 
     kind: Event
-    pair: int
+    of: int
 
 
 class StillClock:
@@ -46,24 +48,29 @@ class StillClock:
 
     def timers(self) -> list[Timer]:
         """The timers that may expire next, in the order in which they were set: of several of one half of a queue pair,
-        the one with the shortest delay. Raises ``TypeError`` if anything else waits."""
+        the one with the shortest delay. Actions are numbered as in the world's frozen state. Raises ``TypeError`` if
+        anything else waits."""
         of = self._hosts.world
         first: dict[tuple[str, int], tuple[int, Timer]] = {}
+        actions = count()
         for time, _, kind, who, _ in sorted(of.heap[: int(of.all[0]["events"])].tolist(), key=lambda event: event[1]):
             if kind not in _TIMERS:
-                raise TypeError(f"an event of the kind {Event(kind).name} waits, which is no timer of a queue pair")
-            half, timer = (_TIMERS[kind][0], who), Timer(Event(kind), who)
+                raise TypeError(f"an event of the kind {Event(kind).name} waits, which is no timer")
+            timer = Timer(Event(kind), next(actions) if kind == Event.ACTION else who)
+            half = _TIMERS[kind][0], timer.of
             if half not in first or time < first[half][0]:
                 first[half] = time, timer
         return [timer for _, timer in first.values()]
 
     def name(self, timer: Timer) -> str:
         """Whose timer it is, and its purpose."""
+        if timer.kind is Event.ACTION:
+            return "its application"
         half, purpose = _TIMERS[timer.kind]
-        return f"qp {self._hosts.pairs[timer.pair].number:#x} {half}, {purpose}"
+        return f"qp {self._hosts.pairs[timer.of].number:#x} {half}, {purpose}"
 
     def expire(self, timer: Timer) -> None:
         """Let a timer expire, and handle what is then due."""
-        due = still.expire(self._hosts.world.place, int(timer.kind), timer.pair)
+        due = still.expire(self._hosts.world.place, int(timer.kind), timer.of)
         self._hosts.loop.run(until=due)
         self.settle()

@@ -35,10 +35,11 @@ def _scope(spec: Any, order: ScopeOrder) -> WriteScope:
     )
 
 
+_REFUSED: Final = {"stale": "its searches begin with new registers"}
 FACET: Verification[MultiwriteSpec] = Verification(
     clocks=("IncIngress.resend_timer.timers",),
     ticks=2,
     small=_small,
     searched=_searched,
-    scopes=OwnScopes(TOPOLOGY, _scope, WriteScope.from_data, ladder),
+    scopes=OwnScopes(TOPOLOGY, _scope, WriteScope.from_data, ladder, _REFUSED),
 )

@@ -51,12 +51,13 @@ def _cursor(tick: RocePacket, psn: int) -> RocePacket:
     return replace(tick, bth=replace(tick.bth, opcode=ticks.InternalOpcode.CURSOR, psn=psn), payload=said)
 
 
+_REFUSED: Final = {"stale": "its searches begin with new registers"}
 FACET: Verification[ScinSpec] = Verification(
     cursor=_cursor,
     clocks=("IncIngress.watch_progress.watched", "IncIngress.note_progress.noted"),
     ticks=2,
     small=small,
     searched=lambda _: (_FEWER,),
-    scopes=OwnScopes(TOPOLOGY, _scope, PullScope.from_data, ladder),
+    scopes=OwnScopes(TOPOLOGY, _scope, PullScope.from_data, ladder, _REFUSED),
     sound=sound,
 )
