@@ -51,3 +51,11 @@ class Update:
             return None
         word = int.from_bytes(frame[_HEADER : _STACK.size])
         return cls(**SWITCHML.word.unpack(word), data=frame[_STACK.size :])
+
+    @classmethod
+    def described(cls, frame: bytes) -> tuple[str, str] | None:
+        """As ``p4gen.net.collectives.kinds.Kinds.describe`` for updates and results."""
+        found = cls.parse(frame, int.from_bytes(frame[_FROM]), int.from_bytes(frame[_TO]))
+        if found is None:
+            return None
+        return "DATA", f"slot {found.slot} version {found.version} offset {found.offset}"

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 import numpy as np
 import numpy.typing as npt
 
-from p4gen.host.transport.clock import Clock
+from p4gen.host.transport.nic import Nic
 from p4gen.papers.switchml.control import MlJob
 from p4gen.papers.switchml.frames import Update
 from p4gen.rocev2.headers import Ethernet, IPv4
@@ -30,28 +30,29 @@ class WorkerStats:
 
 
 class MlWorker:
-    """Worker ``number``, from 0, of a job.
+    """Worker ``number``, from 0, of a job, on a host's NIC.
 
     The packets of all its vectors are counted on: packet k has slot k mod s in version k / s mod 2, and goes when the
-    sum of packet k - s has come. ``transmit`` sends a frame; ``timeout`` is in ps.
+    sum of packet k - s has come. ``timeout`` is in ps.
     """
 
-    STATE: ClassVar = ("_base", "_end", "_waits", "_vector", "_result", "_left", "stats")
+    STATE: ClassVar = ("_base", "_end", "_waits", "_timed", "_vector", "_result", "_left", "stats")
 
-    def __init__(
-        self, job: MlJob, number: int, lanes: int, clock: Clock, transmit: Callable[[bytes], None], timeout: int
-    ) -> None:
+    def __init__(self, job: MlJob, number: int, lanes: int, nic: Nic, timeout: int) -> None:
         self._job, self._own = job, job.workers[number]
-        self._lanes, self._clock, self._transmit, self._timeout = lanes, clock, transmit, timeout
+        self._lanes, self._nic, self._timeout = lanes, nic, timeout
         self._ethernet, self._ip = Ethernet(job.mac, self._own.mac), IPv4(self._own.ip, job.ip)
         self.on_sum: Callable[[Vector], None] = lambda _: None
         """Called with the sum of a vector, once all of it has come."""
         self.stats = WorkerStats()
         self._base = self._end = 0
-        self._waits: dict[int, int] = {}
-        """The packets that wait for their sums, by slot."""
+        self._waits: dict[int, tuple[int, int]] = {}
+        """By slot: the packet that waits for its sum, and when it is sent again. Those sent last are the last ones."""
+        self._timed = False
+        """Whether the timer runs."""
         self._vector = self._result = _NOTHING
         self._left = 0
+        nic.datagrams = self.receive
 
     def add(self, vector: Vector) -> None:
         """Begin with a vector, whose size is a multiple of a packet's lanes and not 0. The one before has its sum."""
@@ -66,7 +67,7 @@ class MlWorker:
         update = Update.parse(frame, self._job.ip, self._own.ip)
         if update is None or (update.job, update.epoch) != (self._job.number, self._job.epoch):
             return False
-        packet = self._waits.get(update.slot)
+        packet, _ = self._waits.get(update.slot, (None, 0))
         if packet is None or not self._update(packet).matches(update):
             self.stats.strays += 1
             return True
@@ -82,8 +83,13 @@ class MlWorker:
 
     def waiting(self) -> Iterator[str]:
         """What it waits for, a line a slot."""
-        for slot, packet in self._waits.items():
+        for slot, (packet, _) in self._waits.items():
             yield f"waits for the sum of packet {packet - self._base} in slot {slot}, version {self._version(packet)}"
+
+    def forget_times(self) -> None:
+        """Forget what has been counted; what is sent again, is so after the whole timeout."""
+        self.stats = WorkerStats()
+        self._waits = {slot: (packet, self._timeout) for slot, (packet, _) in self._waits.items()}
 
     def _version(self, packet: int) -> int:
         return packet // self._job.slots % 2
@@ -94,15 +100,25 @@ class MlWorker:
         return Update(job.number, job.epoch, self._version(packet), packet % job.slots, offset, data)
 
     def _begin(self, packet: int) -> None:
-        self._waits[packet % self._job.slots] = packet
         self.stats.sent += 1
         self._send(packet)
 
     def _send(self, packet: int) -> None:
-        self._transmit(self._update(packet).frame(self._ethernet, self._ip))
-        self._clock.at(self._clock.now + self._timeout, self._expire, packet)
+        due = self._nic.clock.now + self._timeout
+        self._waits.pop(packet % self._job.slots, None)
+        self._waits[packet % self._job.slots] = packet, due
+        self._nic.send(self._update(packet).frame(self._ethernet, self._ip))
+        if not self._timed:
+            self._timed = True
+            self._nic.clock.at(due, self._expire)
 
-    def _expire(self, packet: int) -> None:
-        if self._waits.get(packet % self._job.slots) == packet:
-            self.stats.resent += 1
-            self._send(packet)
+    def _expire(self, _: object) -> None:
+        now = self._nic.clock.now
+        for packet, due in list(self._waits.values()):
+            if due <= now:
+                self.stats.resent += 1
+                self._send(packet)
+        self._timed = bool(self._waits)
+        if self._timed:
+            _, due = next(iter(self._waits.values()))
+            self._nic.clock.at(due, self._expire)

@@ -2,57 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 from typing_extensions import override
 
-from p4gen.arch import Architecture
 from p4gen.errors import Diagnostic, InputError, Option
-from p4gen.groups.config import routing
-from p4gen.groups.group import SwitchConfig
 from p4gen.host.transport.clock import SECOND, US
 from p4gen.net.job import Job, Progress, Stuck
 from p4gen.net.order import RunOrder
 from p4gen.net.result import RunResult, ending
 from p4gen.net.world.network import Network
-from p4gen.papers.switchml.control import MlJob, Worker, configuration
+from p4gen.papers.switchml.control import configuration
+from p4gen.papers.switchml.frames import Update
 from p4gen.papers.switchml.member import MlWorker, Vector
-from p4gen.papers.switchml.spec import MOST_WORKERS, SwitchmlSpec
-from p4gen.plan.placement.placer import Names, routes
+from p4gen.papers.switchml.placing import Plain, fitted
+from p4gen.papers.switchml.spec import SwitchmlSpec
 from p4gen.program.compilation import compile_spec
 from p4gen.vocabulary.topology import TopologySpec
 
-SWITCH_ADDRESS: Final = 0x0AFE_0001
 _SIZE: Final = 1 << 20
 _HEADERS: Final = 74
 """Bytes on the wire of a packet beside its elements."""
-
-
-@dataclass(frozen=True)
-class Plain:
-    """The addresses of a network before there is a job."""
-
-    mac: Mapping[str, int]
-    ip: Mapping[str, int]
-    switches: Mapping[str, SwitchConfig]
-    architectures: Mapping[str, Architecture]
-    tree_depths: Mapping[int, int]
-
-
-def fitted(spec: SwitchmlSpec, topology: TopologySpec) -> SwitchmlSpec:
-    """The program with as many workers and ports as the topology has, unless the spec says how many. Raises
-    ``InputError`` unless that has one switch."""
-    if len(topology.switches) != 1:
-        raise InputError(f"{topology.name} has {len(topology.switches)} switches; SwitchML's jobs are around one")
-    workers = len(topology.rank_hosts)
-    if workers > MOST_WORKERS:
-        raise InputError(f"{topology.name} has {workers} ranks; a job has {MOST_WORKERS} workers at most")
-    degree = len(topology.ports[topology.switches[0]])
-    wanted = {"fan_in": max(workers, spec.fan_in), "ports": max(degree, spec.ports)}
-    return SwitchmlSpec.model_validate(wanted | spec.model_dump(mode="json", exclude_unset=True))
 
 
 class WorkerTask:
@@ -114,36 +86,21 @@ class MlRun(Job[WorkerTask, RunResult]):
             raise InputError(Diagnostic(Option("size"), f"it has to be a positive multiple of {spec.payload}"))
         self._elements = size // 4
         timeout = _timeout(spec, topology) if order.timeout is None else order.timeout
-        names, (switch,) = Names.of(topology), topology.switches
-        arch = spec.architecture
-        plain = SwitchConfig(routing(*routes(topology, names, switch, {}, arch)), (), ())
-        placed = Plain(names.mac, names.ip, {switch: plain}, {switch: arch}, {SWITCH_ADDRESS: 0})
+        plain = Plain.of(topology, spec)
+        switch = plain.switch
         network = Network(
-            topology, placed, {switch: compile_spec(spec).program}, order.faults, order.seed, order.engine,
+            topology, plain, {switch: compile_spec(spec).program}, order.faults, order.seed, order.engine,
             payload=spec.payload,
         )  # fmt: skip
+        network.kinds.describe = Update.described
         super().__init__(network, {switch: spec}, timeout)
-        self._timeout = timeout
-        hosts = topology.rank_hosts
-        front = (arch.front_port(topology.ports[switch].index(topology.ports[host][0])) for host in hosts)
-        workers = tuple(Worker(port, names.mac[host], names.ip[host]) for host, port in zip(hosts, front, strict=True))
-        self.job = job = MlJob(1, workers, 0, spec.slots, names.mac[switch], SWITCH_ADDRESS)
-        configuration(spec, [job]).install(network.switches[switch])
+        self.job = plain.job(topology, spec.slots)
+        configuration(spec, [self.job]).install(network.switches[switch])
         self._vectors: dict[int, Sequence[Vector]] = {}
         self.tasks = [
-            WorkerTask(self, number, self._worker(job, number, host, switch)) for number, host in enumerate(hosts)
+            WorkerTask(self, number, MlWorker(self.job, number, spec.lanes, network.nics[host], timeout))
+            for number, host in enumerate(topology.rank_hosts)
         ]
-
-    def _worker(self, job: MlJob, number: int, host: str, switch: str) -> MlWorker:
-        network, line = self.network, self.network.directions[f"{host}>{switch}"]
-        loop = network.loop
-
-        def transmit(frame: bytes) -> None:
-            line.transmit(frame, loop.now)
-
-        worker = MlWorker(job, number, self.spec.lanes, loop, transmit, self._timeout)
-        network.nics[host].datagrams = worker.receive
-        return worker
 
     def vectors(self, call: int) -> Sequence[Vector]:
         """The vectors of all workers in a call, from 0; those of calls that all workers have ended are forgotten."""

@@ -1,0 +1,193 @@
+"""What a search of states explores of SwitchML: the workers of a job add a vector, a packet after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from typing_extensions import override
+
+from p4gen.errors import InputError
+from p4gen.families import load_spec
+from p4gen.groups.group import SwitchConfig
+from p4gen.host.transport.clock import MS
+from p4gen.host.transport.nic import Nic
+from p4gen.model import Model
+from p4gen.net.world.faults import Faults
+from p4gen.net.world.network import Network
+from p4gen.p4 import ir
+from p4gen.p4.compile import program_from
+from p4gen.papers.switchml.control import MlJob, configuration
+from p4gen.papers.switchml.frames import Update
+from p4gen.papers.switchml.member import MlWorker, Vector
+from p4gen.papers.switchml.placing import Plain
+from p4gen.papers.switchml.spec import SwitchmlSpec
+from p4gen.program import compose, render
+from p4gen.ptf.mutations import Mutation
+from p4gen.rocev2.headers import Ethernet, IPv4
+from p4gen.verification.parts.hosts import SearchedTask
+from p4gen.verification.world import Budget, Rules, Scope, World, links_of
+from p4gen.vocabulary.topology import TopologySpec, load_topology
+
+TOPOLOGY: Final = "star-2"
+MOST_WORKERS, MOST_PACKETS = 4, 120
+"""An element has a byte of its own for each worker, and a packet another number in it."""
+
+
+class AddingWorker:
+    """A worker that adds a vector (``p4gen.verification.parts.hosts.SearchedTask``)."""
+
+    STATE: ClassVar = ("done", "problem")
+
+    def __init__(self, job: MlJob, number: int, scope: SumScope, nic: Nic) -> None:
+        self.name, self.done, self.problem = f"worker {number}", False, ""
+        self._worker = MlWorker(job, number, scope.program.lanes, nic, MS)
+        self._vector = scope.vector(number)
+        self._expected = np.array(
+            np.sum([scope.vector(each) for each in range(len(job.workers))], axis=0, dtype=np.int32)
+        )
+        self._worker.on_sum = self._end
+
+    def start(self) -> None:
+        """Send the first packets."""
+        self._worker.add(self._vector)
+
+    def parts(self) -> dict[str, object]:
+        """The task itself, and its worker."""
+        return {"task": self, "worker": self._worker}
+
+    def forget_times(self) -> None:
+        """Forget times, and what is counted."""
+        self._worker.forget_times()
+
+    def _end(self, total: Vector) -> None:
+        self.done = True
+        wrong = np.flatnonzero(total != self._expected)
+        if wrong.size:
+            at = int(wrong[0])
+            self.problem = f"{self.name}: element {at} is {total[at]:#x}, NumPy says {self._expected[at]:#x}"
+
+
+@dataclass(frozen=True)
+class SumScope(Scope):
+    """The workers of a star add a vector of ``packets`` packets; their job has all slots of the program."""
+
+    program: SwitchmlSpec
+    packets: int = 3
+    stale: bool = False
+    """Whether an earlier generation of the job was cut off when only its first worker had sent."""
+
+    def vector(self, worker: int) -> Vector:
+        """A worker's elements, which tell workers and packets apart in every sum."""
+        numbers = np.arange(1, self.packets + 1, dtype=np.int32) << 8 * worker
+        return np.repeat(numbers, self.program.lanes)
+
+    @override
+    def sound(self) -> SumScope | None:
+        if self.fault is None and self.program.checks_offsets:
+            return None
+        return replace(self, program=sound(self.program), fault=None)
+
+    @override
+    def sentence(self) -> str:
+        seeded = f", with the fault {self.fault.name}" if self.fault is not None else ""
+        where = f"{self.program.program}{seeded} on {self.topology.name}"
+        left = "; registers of an earlier generation" if self.stale else ""
+        return f"{where}: {self.packets} packets from each worker; {self.budget.sentence()}{left}"
+
+    @override
+    def as_data(self) -> dict[str, Any]:
+        return {
+            "kind": self.program.family,
+            "topology": links_of(self.topology),
+            "program": self.program.model_dump(mode="json", exclude_unset=True),
+            "packets": self.packets,
+            "stale": self.stale,
+            "budget": asdict(self.budget),
+            "fault": None if self.fault is None else self.fault.to_dict(),
+        }
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> SumScope:
+        """Undo ``as_data``. Raises ``InputError`` or ``ValueError`` for data that is not a scope's."""
+        spec = load_spec(None, data["program"])
+        assert isinstance(spec, SwitchmlSpec)
+        return cls(
+            TopologySpec.model_validate(data["topology"]),
+            spec,
+            data["packets"],
+            data["stale"],
+            budget=Budget(**data["budget"]),
+            fault=None if data["fault"] is None else Mutation(**data["fault"]),
+        )
+
+    @override
+    def world(self) -> World:
+        topology, spec = self.topology, self.program
+        if len(topology.rank_hosts) > MOST_WORKERS or self.packets > MOST_PACKETS:
+            raise InputError(f"a search of SwitchML has {MOST_WORKERS} workers and {MOST_PACKETS} packets at most")
+        plain = Plain.of(topology, spec)
+        text = render(compose(spec)).text
+        text = text if self.fault is None else self.fault.apply(text)
+        program = program_from(text, f"{spec.program}.p4")
+        network = Network(topology, plain, {plain.switch: program}, Faults(), 1, self.engine, payload=spec.payload)
+        network.kinds.describe = Update.described
+        job = plain.job(topology, spec.slots)
+        if self.stale:
+            job = replace(job, epoch=2)
+            self._leave(network.switches[plain.switch], program, job)
+        held = configuration(spec, [job])
+        held.install(network.switches[plain.switch])
+        routes = plain.switches[plain.switch]
+        return World(
+            network,
+            {plain.switch: spec},
+            plain.mac,
+            plain.ip,
+            {host: partial(self._tasks, job, number) for number, host in enumerate(topology.rank_hosts)},
+            Rules(no_drops=True),
+            0,
+            {plain.switch: SwitchConfig((*routes.entries, *held.entries), held.multicast_groups)},
+            {plain.switch: text},
+        )
+
+    def _leave(self, switch: Model, program: ir.Program, job: MlJob) -> None:
+        """Set registers to what vectors of the first worker leave in both versions."""
+        earlier, before, worker = Model(program, engine=self.engine), replace(job, epoch=1), job.workers[0]
+        configuration(self.program, [before]).install(earlier)
+        for version in (0, 1):
+            update = Update(job.number, before.epoch, version, 0, version, bytes([1]) * self.program.payload)
+            earlier.process(worker.port, update.frame(Ethernet(job.mac, worker.mac), IPv4(worker.ip, job.ip)))
+        for register in switch.register_names:
+            switch.register_cells(register)[:] = list(earlier.register_cells(register))
+
+    def _tasks(self, job: MlJob, number: int, nic: Nic) -> Sequence[SearchedTask]:
+        return [AddingWorker(job, number, self, nic)]
+
+
+def sound(spec: SwitchmlSpec) -> SwitchmlSpec:
+    """The program that refuses vectors that come late."""
+    return SwitchmlSpec.model_validate(spec.model_dump(exclude_unset=True) | {"offsets": "checked"})
+
+
+def ladder(spec: SwitchmlSpec) -> Iterator[tuple[str, SumScope]]:
+    """Small scopes in which listed faults are searched for, cheap ones first."""
+    one = spec.model_copy(update={"slots": 1})
+    base = SumScope(load_topology(TOPOLOGY), one)
+    yield "three packets", base
+    yield "two slots", replace(base, program=spec.model_copy(update={"slots": 2}), packets=5)
+    yield "an earlier generation", replace(base, stale=True)
+    yield "a forgery", replace(base, budget=Budget(forgeries=1))
+    yield "a loss", replace(base, budget=Budget(losses=1))
+    yield "an early timeout", replace(base, budget=Budget(timeouts=1))
+    if spec.checks_offsets:
+        yield "a duplicate", replace(base, budget=Budget(duplicates=1))
+        yield "a delay", replace(base, budget=Budget(delays=1))
+    yield "two losses", replace(base, budget=Budget(losses=2))
+    yield (
+        "star-3, a loss and an early timeout",
+        replace(base, topology=load_topology("star-3"), budget=Budget(losses=1, timeouts=1)),
+    )
