@@ -100,15 +100,17 @@ def load() -> None:
     cached.load(serve, 0)
 
 
-def kernel_sink() -> socket.socket:
-    """A UDP socket to which the kernel delivers RoCE packets, and which drops them. Without it the kernel would answer
-    each packet with "port unreachable". Those over IPv6 it drops by itself: they have no UDP checksum (RFC 8200, 8.1).
+def kernel_sink(udp_port: int = ROCE_UDP_PORT) -> socket.socket:
+    """A UDP socket to which the kernel delivers RoCE packets, or those for another port, and which drops them. Without
+    it the kernel would answer each packet with "port unreachable". Those over IPv6 it drops by itself: they have no UDP
+    checksum (RFC 8200, 8.1).
     """
     found = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     instruction = array.array("B", struct.pack("=HBBI", _BPF_RET, 0, 0, 0))  # return 0: accept nothing
     program = struct.pack("@HP", 1, instruction.buffer_info()[0])
     found.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
-    found.bind(("", ROCE_UDP_PORT))
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # others in this namespace have the same one
+    found.bind(("", udp_port))
     return found
 
 

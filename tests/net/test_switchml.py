@@ -62,8 +62,7 @@ def test_the_papers_program_adds_vectors_that_come_late() -> None:
 def test_what_others_send_to_a_worker_is_no_sum() -> None:
     """An update that the switch has routed to a worker comes from another address than the switch's."""
     run = MlRun(order(repeat=1))
-    (job, receive), loop = (run.job, run.network.nics["h1"].datagrams), run.network.loop
-    assert receive is not None
+    (job, (receive,)), loop = (run.job, run.network.nics["h1"].datagrams), run.network.loop
     forged = Update(job.number, job.epoch, 0, 0, 0, bytes(128))
     seen: list[bool] = []
 

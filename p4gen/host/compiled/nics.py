@@ -40,7 +40,7 @@ class CompiledNic:
         self._reader, self._places = Reader(mac, ip), places_for(ip)
         self.frames, self.number = frames, number
         self._all = pairs
-        self.datagrams: Callable[[bytes], bool] | None = None
+        self.datagrams: list[Callable[[bytes], bool]] = []
         row = self._row = frames.world.hosts[number]
         row["mac"], row["checks_icrc"] = mac, True
         row["ip"], row["ip_rest"] = address_words(ip)
@@ -132,7 +132,7 @@ class CompiledNic:
     def refused(self, frame: int, _: int) -> int:
         """Give a frame to ``datagrams``, or count it as dropped, by the reason."""
         contents = self.frames.get(frame)
-        if self.datagrams is not None and self.datagrams(contents):
+        if any(take(contents) for take in self.datagrams):
             return 0
         read = self._reader.read(contents)
         if read is None:

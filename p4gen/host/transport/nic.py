@@ -78,8 +78,8 @@ class Nic(VerbsNic, Protocol):
     ip: int
     domain: ProtectionDomain
     line: Line
-    datagrams: Callable[[bytes], bool] | None
-    """Takes frames that are for no queue pair, such as UDP datagrams of applications; returns whether it did."""
+    datagrams: list[Callable[[bytes], bool]]
+    """Applications: each takes frames that are for no queue pair, such as UDP datagrams, and says whether it did."""
 
     @property
     def pairs(self) -> Mapping[int, QueuePair]:

@@ -52,7 +52,7 @@ class MlWorker:
         """Whether the timer runs."""
         self._vector = self._result = _NOTHING
         self._left = 0
-        nic.datagrams = self.receive
+        nic.datagrams.append(self.receive)
 
     def add(self, vector: Vector) -> None:
         """Begin with a vector, whose size is a multiple of a packet's lanes and not 0. The one before has its sum."""
@@ -80,6 +80,16 @@ class MlWorker:
         if not self._left:
             self.on_sum(self._result.reshape(-1))
         return True
+
+    @property
+    def progress(self) -> float:
+        """The fraction of the vector whose sums have come, from 0 to 1."""
+        return 1 - self._left / max(1, len(self._vector))
+
+    def close(self) -> None:
+        """Send nothing any more, and take no frames."""
+        self._nic.datagrams.remove(self.receive)
+        self._waits.clear()
 
     def waiting(self) -> Iterator[str]:
         """What it waits for, a line a slot."""
