@@ -95,7 +95,7 @@ class LabRequest:
             default |= _ON_BMV2 if o["target"] == targets.BMV2 else {}
             default |= _WITH_GUESTS if guests else {}
         given = {name: value for name, value in flags.items() if value is not None}
-        if spec.uses_memory:
+        if spec.serves_groups and not spec.takes_part:
             fitted: ProgramSpec = members_of(spec).fitted(spec, topology)
             return fitted
         spec = spec_from(self.spec_file, default | given) if default else spec
@@ -112,10 +112,10 @@ class LabRequest:
     def check_kind(self, spec: ProgramSpec) -> None:
         """Whether the options go with the program: in-network collectives, or connections between hosts."""
         o = self.options
-        if spec.uses_memory:
+        if spec.serves_groups and not spec.takes_part:
             for name in ("measure", "spray", "fallback", "duty", "replan"):
                 if o[name]:
-                    raise click.UsageError(f"--{name} goes with other programs: ranks of {spec.family} offer memory")
+                    raise click.UsageError(f"--{name} goes with programs that take part in CommLib's collectives")
         elif spec.takes_part:
             if o["spray"]:
                 raise click.UsageError("--spray goes with programs that know connections, as with --mode themis")

@@ -21,6 +21,7 @@ facet                  asked by                                     a family's a
 ``ConnectionEntries``  ``p4gen.plan.placement``, ``p4gen.manager``  ``connections.py``
 ``Verification``       ``p4gen.verification``                       ``verification.py``
 ``Hardware``           ``p4gen.program`` (what does not fit)        ``hardware.py``
+``OwnCollectives``     ``p4gen.manager`` (hosts)                    ``collectives.py``
 ``LabMembers``         ``p4gen.labs``                               ``lab.py``
 ``Studies``            ``p4gen.cli.sim``, ``p4gen.labs``            ``studies.py``
 =====================  ===========================================  =======================

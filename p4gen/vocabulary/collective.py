@@ -172,11 +172,7 @@ class CollectiveSpec(ServingSpec):
         )
 
     @property
-    def own_psns(self) -> bool:
-        """Whether each direction of each connection begins with a PSN of its own, unrelated to all others."""
-        return False
-
-    @property
+    @override
     def buffered_windows(self) -> int:
         """How many windows of W x M packets the slots of a group hold at least."""
         return 2
@@ -190,11 +186,6 @@ class CollectiveSpec(ServingSpec):
     def slots_formula(self) -> str:
         """``needed_slots`` in terms of W and M."""
         return f"{self.buffered_windows} x W x M" if self.buffered_windows > 1 else "W x M"
-
-    @property
-    def pipes(self) -> int:
-        """How many ranges of N slots a group may have at a switch (EPIC 4.4: a pipe up and a pipe down)."""
-        return 1
 
     @property
     def slots_per_group(self) -> int:

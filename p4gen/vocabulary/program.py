@@ -278,6 +278,11 @@ class ProgramSpec(BaseModel):
         return False
 
     @property
+    def needs_intact(self) -> bool:
+        """Whether corrupt packets count as right ones: nothing that switches or hosts check covers all of them."""
+        return self.icrc.patched
+
+    @property
     def unit_bytes(self) -> int:
         """Bytes of which the data of a rank, or its part, is a multiple: those of a number, int32 if hosts compute."""
         return 4

@@ -46,28 +46,13 @@ class ServingSpec(ProgramSpec):
             ...
 
         @property
-        def buffered_windows(self) -> int:
-            """How many windows of a rank the slots of a group hold at least."""
-            ...
-
-        @property
         def total_slots(self) -> int:
             """Slots in one pipeline's memory."""
             ...
 
         @property
-        def pipes(self) -> int:
-            """How many ranges of N slots a group may have at a switch."""
-            ...
-
-        @property
         def payload_bytes(self) -> int:
             """Bytes of payload in a data packet."""
-            ...
-
-        @property
-        def own_psns(self) -> bool:
-            """Whether each direction of each connection begins with a PSN of its own, unrelated to all others."""
             ...
 
         @property
@@ -79,6 +64,21 @@ class ServingSpec(ProgramSpec):
         def alike(self) -> dict[str, str]:
             """The values that all switches of a tree must share, as text."""
             ...
+
+    @property
+    def buffered_windows(self) -> int:
+        """How many windows of a rank the slots of a group hold at least."""
+        return 1
+
+    @property
+    def pipes(self) -> int:
+        """How many ranges of N slots a group may have at a switch."""
+        return 1
+
+    @property
+    def own_psns(self) -> bool:
+        """Whether each direction of each connection begins with a PSN of its own, unrelated to all others."""
+        return False
 
     @property
     def queue_pairs(self) -> int:
@@ -154,25 +154,10 @@ class MemorySpec(ServingSpec):
 
     @property
     @override
-    def buffered_windows(self) -> int:
-        return 1
-
-    @property
-    @override
     def total_slots(self) -> int:
         return self.contexts * self.slots
 
     @property
     @override
-    def pipes(self) -> int:
-        return 1
-
-    @property
-    @override
     def payload_bytes(self) -> int:
         return self.payload
-
-    @property
-    @override
-    def own_psns(self) -> bool:
-        return False

@@ -145,8 +145,8 @@ def test_scenarios(tmp_path: Path, machine: Traces, seed: int) -> None:
         ("--mode multiwrite --collective dispatch --size 4K", "--size does not go with dispatch"),
         ("--mode multiwrite --collective dispatch --set tokens", "--set tokens: it has to be NAME=VALUE"),
         ("--mode multiwrite --collective dispatch --set experts=6", "6 experts do not divide among 4 ranks"),
-        ("--mode multiwrite --measure", "--measure goes with other programs"),
-        ("--mode multiwrite --icrc patch --suite --corrupt 1%", "takes corrupt headers for right ones"),
+        ("--mode multiwrite --measure", "--measure goes with programs that take part"),
+        ("--mode multiwrite --icrc patch --suite --corrupt 1%", "takes corrupt packets for right ones"),
         ("--mode III --collective dispatch", "--collective dispatch goes with --mode multiwrite"),
         ("--mode themis --collective allreduce --set tokens=4", "allreduce has no option tokens; it has root"),
     ],
@@ -198,7 +198,7 @@ run allgather 8K g
         "there is a group g already",
         "the call takes 1,024 packets of each rank; the memory of group g has room for 255",
         "64 slots; each context of the program has 16",
-        "takes corrupt headers for right ones",
+        "takes corrupt packets for right ones",
     ):
         assert text in done.stdout, text
     assert done.stdout.count(RIGHT) == 1  # of the last call: nothing of this has harmed the group
@@ -269,5 +269,5 @@ def test_ctrl_c_ends_the_group_because_a_call_is_left(monkeypatch: pytest.Monkey
 
 def test_patched_icrcs_hide_corruption() -> None:
     check_withstood(MultiwriteSpec(), "corrupt")
-    with pytest.raises(InputError, match="takes corrupt headers for right ones"):
+    with pytest.raises(InputError, match="takes corrupt packets for right ones"):
         check_withstood(MultiwriteSpec(icrc=Icrc.PATCH), "corrupt")

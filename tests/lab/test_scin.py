@@ -160,7 +160,7 @@ run allreduce 4K
         ("--collective reduce --root 4", "root 4 is not a rank of this group of 4"),
         ("--collective allreduce --set in_place=maybe", "in_place: must be one of yes, no, not 'maybe'"),
         ("--waves 32 --suite", "NICs answer their 16 newest READs again: with losses 16 at most"),
-        ("--measure", "--measure goes with other programs"),
+        ("--measure", "--measure goes with programs that take part"),
     ],
 )
 def test_command_lines_that_are_refused(arguments: str, cause: str, tmp_path: Path) -> None:

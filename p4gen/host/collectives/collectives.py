@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable
 
 from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.transport.rc import VerbsPair
 from p4gen.vocabulary import Op
 from p4gen.vocabulary.message import Collective
+
+
+def counted(pairs: Iterable[VerbsPair]) -> Counter[str]:
+    """The counters of queue pairs together."""
+    found: Counter[str] = Counter()
+    for pair in list(pairs):
+        found.update(pair.counts())
+    return found
 
 
 class Collectives(ABC):
@@ -24,6 +34,10 @@ class Collectives(ABC):
     def pairs(self) -> list[VerbsPair]:
         """The queue pairs of this rank, in the order of the configuration; they carry all calls."""
         ...
+
+    def counts(self) -> Counter[str]:
+        """What it has counted: packets ``sent`` and ``resent``, ``timeouts``, ``naks``, ``cnps``."""
+        return counted(self.pairs)
 
     @abstractmethod
     def all_reduce(self, values: Array, op: Op | None = None) -> Invocation:

@@ -35,13 +35,13 @@ def check_withstood(spec: ProgramSpec, kind: str) -> None:
     """Raises ``InputError`` for a fault that a program cannot withstand."""
     if kind == "reorder" and spec.needs_order:
         raise InputError(
-            f"{spec.program} takes an older PSN for a newer one: links must keep the order of packets, so none may "
+            f"{spec.program} takes an older packet for a newer one: links must keep the order of packets, so none may "
             "be reordered"
         )
-    if kind == "corrupt" and spec.icrc.patched:
+    if kind == "corrupt" and spec.needs_intact:
         raise InputError(
-            f"{spec.program} does not check the ICRC of what it changes, so it takes corrupt headers for right ones: "
-            "none may be corrupted"
+            f"{spec.program} checks no sum of what it changes, so it takes corrupt packets for right ones: none may be "
+            "corrupted"
         )
 
 

@@ -42,9 +42,10 @@ class Suite:
     @property
     def faults(self) -> list[str]:
         """The faults that the program withstands. Without the ICRC nobody notices corrupt data."""
-        job = self.lab.job
-        lacking = {"reorder"} if job.spec.needs_order else set()
-        return [kind for kind in _SHARES if kind not in lacking | (set() if job.spec.icrc.checked else {"corrupt"})]
+        spec = self.lab.job.spec
+        intact = spec.needs_intact or not spec.icrc.checked
+        lacking = {kind for kind, lacks in (("reorder", spec.needs_order), ("corrupt", intact)) if lacks}
+        return [kind for kind in _SHARES if kind not in lacking]
 
     def samples(self, size: int) -> list[CallOrder]:
         """Calls of all kinds, of about so many bytes; the first one is of that size."""

@@ -47,6 +47,9 @@ class RankChannel:
     key: ChannelKey
     qp: int
     peer: Peer
+    context: int = 0
+    """The context at the rank's first switch, and its epoch: hosts of some programs name them."""
+    epoch: int = 0
 
 
 @dataclass(frozen=True)

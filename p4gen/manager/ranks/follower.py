@@ -11,12 +11,11 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from p4gen.errors import FailedError, P4genError
 from p4gen.host.transport.clock import MS, SECOND
-from p4gen.host.transport.rc import VerbsPair
 from p4gen.host.transport.realtime import Station
 from p4gen.manager.api import Code, GroupState, HostManager, ManagerError, Membership, RankConfig, RankReport
 
@@ -132,8 +131,8 @@ class Follower(ABC):
         """Fail all calls that are not completed, and forget them and the kept inputs."""
 
     @abstractmethod
-    def _pairs(self) -> Iterable[VerbsPair]:
-        """The queue pairs of the current generation."""
+    def _counts(self) -> Counter[str]:
+        """The counters of the current generation (``Collectives.counts``)."""
 
     @abstractmethod
     def _waits(self) -> bool:
@@ -234,7 +233,7 @@ class Follower(ABC):
     def _leave(self) -> None:
         self._running = False
         if self._joined is not None:
-            self._past += _counted(self._pairs())
+            self._past += self._counts()
             self._joined = None
             self._destroy()
 
@@ -254,7 +253,7 @@ class Follower(ABC):
         """The counters of this rank and of its host's NIC. May be called from any thread."""
         counts = Counter(self._past)
         if self._joined is not None:
-            counts += _counted(self._pairs())
+            counts += self._counts()
         dropped = {reason: count for reason, count in self._nic.nic.dropped.items() if reason not in _NOT_OURS}
         return RankReport(
             self.group, self.rank or 0, self._earlier + self.completed, self._data_bytes, **counts, dropped=dropped
@@ -272,10 +271,3 @@ class Follower(ABC):
             self._reported = report
             self._submit(report)
             self._watch_counters()
-
-
-def _counted(pairs: Iterable[VerbsPair]) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for pair in list(pairs):
-        found.update(pair.counts())
-    return found

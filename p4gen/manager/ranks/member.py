@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections import Counter, deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Final
 
@@ -20,11 +20,11 @@ from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.collectives.ring import Ring
 from p4gen.host.collectives.striped import StripedCommunicator
 from p4gen.host.transport.clock import SECOND
-from p4gen.host.transport.rc import VerbsPair
 from p4gen.host.transport.realtime import Station
 from p4gen.manager.api import Code, HostManager, ManagerError, RankConfig, RankReport
 from p4gen.manager.ranks.calls import ROOTED, CallResult, RankCall
 from p4gen.manager.ranks.follower import KEPT, Follower
+from p4gen.manager.ranks.own import own_collectives
 from p4gen.manager.ranks.ranks import TIMEOUT, group_config, ring_config, tree_configs
 from p4gen.vocabulary import Op, ProgramSpec
 from p4gen.vocabulary.message import Collective
@@ -300,15 +300,20 @@ class Member(Follower):
 
     @override
     def _unfit(self, config: RankConfig) -> str:
-        if config.spec.takes_part:
+        if config.spec.takes_part or own_collectives(config.spec) is not None:
             return ""
         return f"group {self.group} is of {config.spec.family}, and this host has offered it no memory"
 
     @override
     def _create(self, config: RankConfig) -> None:
         self.spec = config.spec
-        self._config = group_config(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)
         self._unconfirmed = 0
+        own = own_collectives(config.spec)
+        if own is not None:
+            self._config = own.program(config.spec, config)
+            self._communicator = own.make(config.spec, self._nic.nic, config, self._timeout_ps, self._complete)
+            return
+        self._config = group_config(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)
         if config.ring:
             ring = ring_config(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)
             self._communicator = Ring(self._nic.nic, ring, self._complete)
@@ -348,8 +353,8 @@ class Member(Follower):
         self._kept.clear()
 
     @override
-    def _pairs(self) -> Iterable[VerbsPair]:
-        return () if self._communicator is None else self._communicator.pairs
+    def _counts(self) -> Counter[str]:
+        return Counter() if self._communicator is None else self._communicator.counts()
 
     @override
     def _waits(self) -> bool:

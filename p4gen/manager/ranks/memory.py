@@ -8,7 +8,7 @@ generation of the group has it. The family knows which calls a rank makes, and w
 from __future__ import annotations
 
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from p4gen.errors import FailedError
 from p4gen.groups.group import Memory
+from p4gen.host.collectives.collectives import counted
 from p4gen.host.transport.clock import SECOND
 from p4gen.host.transport.nic import VerbsNic
 from p4gen.host.transport.rc import VerbsPair
@@ -246,8 +247,8 @@ class MemoryMember(Follower):
         self._mine.close()
 
     @override
-    def _pairs(self) -> Iterable[VerbsPair]:
-        return self._mine.pairs
+    def _counts(self) -> Counter[str]:
+        return counted(self._mine.pairs)
 
     @override
     def _waits(self) -> bool:

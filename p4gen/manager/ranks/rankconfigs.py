@@ -11,6 +11,7 @@ from p4gen.manager.fabric import Fabric
 from p4gen.manager.ranks.ranks import first_psn
 from p4gen.manager.store.record import Record
 from p4gen.plan.placement.numbers import Ring
+from p4gen.plan.placement.placed import Channel, PlacedGroup
 
 
 def rank_config(record: Record, rank: int, fabric: Fabric) -> RankConfig:
@@ -38,10 +39,7 @@ def rank_config(record: Record, rank: int, fabric: Fabric) -> RankConfig:
         )
     assert placed is not None
     first, _ = placed.first.tree.first_hop(rank)
-    each = [
-        tuple(RankChannel(channel.key, channel.ends[rank].qp, channel.ends[rank].peer) for channel in part.channels)
-        for part in placed.parts
-    ]
+    each = [tuple(_channel(channel, part, rank) for channel in part.channels) for part in placed.parts]
     return RankConfig(
         group=record.spec.name,
         generation=record.generation,
@@ -66,3 +64,9 @@ def ring_ends(ring: Ring, rank: int, gateway: int, ips: Sequence[int]) -> tuple[
     far = [(left, ring[left].right), (right, ring[right].left)]
     far += [(other, ring[other].star[max(rank - 1, 0)]) for other in star]
     return tuple(RingEnd(own, Peer(gateway, ips[to], qp)) for own, (to, qp) in zip(ring[rank], far, strict=True))
+
+
+def _channel(channel: Channel, placed: PlacedGroup, rank: int) -> RankChannel:
+    first, _ = placed.tree.first_hop(rank)
+    end, context = channel.ends[rank], channel.contexts[first.key]
+    return RankChannel(channel.key, end.qp, end.peer, context.context, context.epoch)
