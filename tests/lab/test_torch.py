@@ -45,9 +45,10 @@ def losses(text: str) -> list[float]:
 
 
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("mode", ["II", "III"])
-def test_every_call_is_right(machine: Traces, tmp_path: Path, mode: str) -> None:
-    found = run(tmp_path, "star-4", "--mode", mode, *SMALL, program=HERE / "torch_programs" / "collectives.py")
+@pytest.mark.parametrize("program", [("II", *SMALL), ("III", *SMALL), ("switchml",)], ids=lambda program: program[0])
+def test_every_call_is_right(machine: Traces, tmp_path: Path, program: tuple[str, ...]) -> None:
+    """Whatever the program lacks is made of what it has."""
+    found = run(tmp_path, "star-4", "--mode", *program, program=HERE / "torch_programs" / "collectives.py")
     assert [f"[{rank}] right at rank {rank}\n" in found for rank in range(4)] == [True] * 4
 
 
@@ -68,6 +69,16 @@ def test_training_is_gloos_while_links_fail(machine: Traces, tmp_path: Path, par
     ours = losses(run(tmp_path, "leaf-spine", "--mode", "III", *hosts, *cuts, program=program, options=options))
     gloos = losses(run(tmp_path, "star-4", "--mode", "II", program=program, options=f"{options} --backend gloo"))
     assert len(gloos) == 12
+    assert ours == pytest.approx(gloos, rel=1e-4)
+    assert ours[-1] < ours[0]
+
+
+def test_training_on_switchml_is_gloos(machine: Traces, tmp_path: Path) -> None:
+    """Gradients are blocks with a common exponent, as in SwitchML's paper."""
+    program, options = ROOT / "examples" / "train_ddp.py", "--steps 4"
+    ours = losses(run(tmp_path, "star-4", "--mode", "switchml", program=program, options=options))
+    gloos = losses(run(tmp_path, "star-4", "--mode", "II", program=program, options=f"{options} --backend gloo"))
+    assert len(gloos) == 4
     assert ours == pytest.approx(gloos, rel=1e-4)
     assert ours[-1] < ours[0]
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from p4gen.errors import InputError
 from p4gen.groups import addresses
 from p4gen.groups.entrances import port_problems
-from p4gen.groups.group import SwitchConfig
+from p4gen.groups.family import GroupEntries
+from p4gen.groups.group import GroupContext, SwitchConfig
+from p4gen.host.collectives.plan import ChannelKey
 from p4gen.model.entries import Action, Entry, Exact, MulticastGroup, Replica
 from p4gen.papers.switchml.spec import SwitchmlSpec
 
@@ -49,7 +51,8 @@ def configuration(spec: SwitchmlSpec, jobs: Sequence[MlJob], gateways: Mapping[i
     macs = {job.ip: job.mac for job in jobs}
     entries = [*addresses.own(spec, macs), *addresses.neighbours({**(gateways or {}), **macs})]
     groups = []
-    for number, job in enumerate(jobs, start=1):
+    for job in jobs:
+        number = 1 + job.number  # whatever other jobs come and go
         entries += _entries(job, number)
         copies = (Replica(worker.port, of) for of, worker in enumerate(job.workers, start=1))
         groups.append(MulticastGroup(number, tuple(copies)))
@@ -83,6 +86,23 @@ def problems(spec: SwitchmlSpec, jobs: Sequence[MlJob]) -> Iterator[str]:
             yield from (f"{at}: worker {number}: {problem}" for problem in port_problems(spec, (worker.port,)))
 
 
+def _job(group: GroupContext) -> MlJob:
+    """A group of the manager as a job, whose number is that of the context."""
+    near = group.edges[0].local
+    workers = tuple(Worker(edge.port, edge.remote.mac, edge.remote.ip) for edge in group.edges)
+    return MlJob(group.context, workers, group.base, group.slots, near.mac, near.ip, group.epoch)
+
+
+def _holds(_: SwitchmlSpec, entries: Sequence[Entry], group: GroupContext) -> bool:
+    mine = {"job": Exact(group.context)}
+    return any(entry.match == mine and entry.action.args.get("epoch") == group.epoch for entry in entries)
+
+
+def _refusals(_: SwitchmlSpec, channels: Sequence[Sequence[ChannelKey]]) -> Iterator[str]:
+    if len(channels) > 1:
+        yield "a group is one job, in which all collectives are made of AllReduce: sync refined would do"
+
+
 def _entries(job: MlJob, group: int) -> Iterator[Entry]:
     members = {"epoch": job.epoch, "base": job.base, "slots": job.slots, "members": len(job.workers), "group": group}
     yield Entry("jobs", {"job": Exact(job.number)}, Action("set_job", members))
@@ -92,3 +112,11 @@ def _entries(job: MlJob, group: int) -> Iterator[Entry]:
         ends = {"src_mac": job.mac, "dst_mac": worker.mac, "src_address": job.ip, "dst_address": worker.ip}
         key = {"job": Exact(job.number), "worker": Exact(number)}
         yield Entry("destinations", key, Action("set_addresses", ends))
+
+
+FACET: GroupEntries[SwitchmlSpec] = GroupEntries(
+    configuration=lambda spec, groups, gateways: configuration(spec, list(map(_job, groups)), gateways),
+    last_edge_id=lambda spec: spec.groups * spec.fan_in,
+    holds=_holds,
+    refusals=_refusals,
+)

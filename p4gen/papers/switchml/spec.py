@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 from typing_extensions import override
 
-from p4gen.vocabulary.program import DEFAULT_ARCH, ProgramSpec, SpecConflictError, whole
+from p4gen.vocabulary.formats import DType
+from p4gen.vocabulary.message import ROOTS
+from p4gen.vocabulary.program import DEFAULT_ARCH, SpecConflictError, whole
+from p4gen.vocabulary.reductions import Op
+from p4gen.vocabulary.serving import ServingSpec
 
 MOST_WORKERS: Final = 32
 """Bits of the set of workers that a slot knows."""
@@ -16,8 +20,12 @@ MOST_SLOTS: Final = 1 << 15
 _BYTES: Final = 4
 
 
-class SwitchmlSpec(ProgramSpec):
+class SwitchmlSpec(ServingSpec):
     """A program of SwitchML: a switch adds vectors of int32, a packet at a time, for several jobs."""
+
+    op: ClassVar = Op.SUM
+    dtype: ClassVar = DType.INT32
+    saturating: ClassVar = False
 
     family: Annotated[Literal["switchml"], Field(description="the family of programs: a paper's system")] = "switchml"
     mode: Annotated[
@@ -58,6 +66,57 @@ class SwitchmlSpec(ProgramSpec):
     def payload(self) -> int:
         """Bytes of a packet's vector."""
         return _BYTES * self.lanes
+
+    @property
+    @override
+    def payload_bytes(self) -> int:
+        return self.payload
+
+    @property
+    @override
+    def total_slots(self) -> int:
+        return self.slots
+
+    @property
+    @override
+    def slots_per_group(self) -> int:
+        """An equal share of the slots, which is a power of two."""
+        return 1 << (max(1, self.slots // self.groups).bit_length() - 1)
+
+    @property
+    @override
+    def needed_slots(self) -> int:
+        return 1
+
+    @property
+    @override
+    def slots_formula(self) -> str:
+        return "1"
+
+    @property
+    @override
+    def roots(self) -> int:
+        return ROOTS
+
+    @property
+    @override
+    def single_switch(self) -> bool:
+        return True
+
+    @property
+    @override
+    def alike(self) -> dict[str, str]:
+        return {}
+
+    @property
+    @override
+    def needs_order(self) -> bool:
+        return not self.checks_offsets
+
+    @property
+    @override
+    def needs_intact(self) -> bool:
+        return True
 
     @property
     def checks_offsets(self) -> bool:
