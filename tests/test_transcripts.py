@@ -74,7 +74,7 @@ NEVER = {
 """Commands that no test can run, and why."""
 SERVE = re.compile(r"p4gen (manager(?! rollout)|switch) ")
 """Commands that go on until somebody ends them: here at the end of their block."""
-FAIL = re.compile(r" --variant | --schedule ")
+FAIL = re.compile(r" --variant | --schedule | --offsets carried --reorder ")
 """Commands that find a fault, as they should: exit status 1."""
 CHANCE = re.compile(r"p4gen bench |p4gen top")
 """Commands whose figures are this machine's: what they print is not compared."""
