@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from p4gen.host.compiled.hosts import CompiledHosts
 from p4gen.host.compiled.nics import CompiledNic
 from p4gen.host.transport.clock import US
@@ -69,3 +71,52 @@ def test_collected_frames_keep_their_order() -> None:
             ways[host].receive(frame)
     two.check()
     assert two.hosts.take_left() == []
+
+
+def test_frames_of_no_queue_pair_are_applications() -> None:
+    """The first application that takes a frame has it; what none takes is dropped. Queue pairs go on beside them."""
+    two = Two()
+    two.one.line, two.other.line = Line(two.hosts, two.other), Line(two.hosts, two.one)
+    taken: list[tuple[str, bytes]] = []
+
+    def application(name: str, letter: bytes) -> Callable[[bytes], bool]:
+        def take(frame: bytes) -> bool:
+            if not frame.startswith(letter):
+                return False
+            taken.append((name, frame))
+            two.other.send(b"answer to " + frame)
+            return True
+
+        return take
+
+    two.other.datagrams += [application("first", b"a"), application("second", b"")]
+    answers: list[bytes] = []
+
+    def take_answer(frame: bytes) -> bool:
+        answers.append(frame)
+        return True
+
+    two.one.datagrams.append(take_answer)
+    for frame in (b"a frame of one", b"b frame of another"):
+        two.one.send(frame)
+    two.hosts.loop.run()
+    two.check()
+    assert taken == [("first", b"a frame of one"), ("second", b"b frame of another")]
+    assert answers == [b"answer to " + frame for _, frame in taken]
+    two.other.datagrams.clear()
+    two.one.send(bytes(60))
+    two.hosts.loop.run()
+    assert two.other.dropped.total() == 1
+
+
+def test_a_frame_that_is_sent_is_an_event() -> None:
+    """Whoever waits for events sends what has been collected."""
+    hosts = CompiledHosts(1024, 1)
+    nic = hosts.add(1, 1)
+    nic.collect()
+    idle = [hosts.loop.idle]
+    nic.send(DATA)
+    idle.append(hosts.loop.idle)
+    assert idle == [True, False]
+    hosts.loop.run()
+    assert hosts.take_left() == [(0, DATA)]

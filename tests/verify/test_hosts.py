@@ -95,3 +95,54 @@ def test_a_corrupt_frame_leaves_a_host_as_it_is(corrupt: int) -> None:
     step = host.deliver(first, bytes(bad))
     assert (step.state, step.sent) == (first, ())
     assert host.deliver(first, frame).state != first
+
+
+class Application:
+    """A task without queue pairs: two timers, each of which sends its number, and stops at the third time."""
+
+    STATE = ("counts",)
+
+    def __init__(self, nic: Nic) -> None:
+        self.name, self.problem, self._nic = "application", "", nic
+        self.counts = [0, 0]
+
+    @property
+    def done(self) -> bool:
+        return self.counts == [3, 3]
+
+    def start(self) -> None:
+        for number in range(2):
+            self._nic.clock.at(self._nic.clock.now + 1000 - number, self._beat, number)
+
+    def parts(self) -> dict[str, object]:
+        return {"task": self}
+
+    def forget_times(self) -> None:
+        pass
+
+    def _beat(self, number: int) -> None:
+        self.counts[number] += 1
+        self._nic.send(bytes([number, self.counts[number]]))
+        if self.counts[number] < 3:
+            self._nic.clock.at(self._nic.clock.now + 1000, self._beat, number)
+
+
+def test_timers_of_applications_expire_one_by_one_in_any_order() -> None:
+    host = HostPart("host", *ONE, lambda nic: [Application(nic)])
+    first = host.begin()
+    assert host.timers(first.state) == ("its application", "its application")
+    orders = (0, 0, 0, 0, 0, 0), (1, 1, 1, 0, 0, 0)
+    sent = []
+    for order in orders:
+        state, frames = first.state, list[bytes]()
+        for timer in order:
+            step = host.expire(state, timer)
+            state = step.state
+            frames += step.sent
+        sent.append(frames)
+        assert host.done(state)
+        assert host.timers(state) == ()
+    assert sent[0] == [bytes([number, count]) for count in (1, 2, 3) for number in (0, 1)]
+    assert sent[1][0] == bytes([1, 1])
+    # A timer that is set again is the last one.
+    assert host.expire(host.expire(first.state, 0).state, 1).sent == (bytes([0, 2]),)
