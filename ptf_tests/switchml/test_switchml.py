@@ -192,6 +192,32 @@ class LateVectors(UpdateTest):
         self.expect([self.result(job, worker, total) for worker in range(3)])
 
 
+class LateVectorsForTheNext(UpdateTest):
+    """The shortest run in which a search finds a wrong sum of the paper's program (p4gen verify --offsets carried
+    --duplicate 1): a copy that is late begins the next use of its version, in place of its worker's next vector."""
+
+    def runTest(self) -> None:
+        job = self.served(2)
+        first, second, third = (self.vectors(2) for _ in range(3))
+        self.complete(job, first)
+        self.contribute(job, 1, self.update(job, second[1], 1))
+        self.expect_nothing()
+        late = self.update(job, first[1])
+        if self.spec.checks_offsets:
+            self.ignored(job, 1, late, "CheckVersion.late")
+        else:
+            self.ignored(job, 1, late, "ReplicateData.absorbed")
+        self.contribute(job, 0, self.update(job, second[0], 1))
+        self.expect([self.result(job, worker, self.total(job, second, 1)) for worker in range(2)])
+        self.contribute(job, 0, self.update(job, third[0], 2))
+        if self.spec.checks_offsets:
+            self.expect_nothing()
+            self.contribute(job, 1, self.update(job, third[1], 2))
+        else:
+            third = [third[0], first[1]]
+        self.expect([self.result(job, worker, self.total(job, third, 2)) for worker in range(2)])
+
+
 class OffsetsAreTheWorkers(UpdateTest):
     """Half of all offsets are ahead of one; the switch hands them back."""
 
