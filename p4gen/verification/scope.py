@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle, pairwise
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
 
 from p4gen.errors import InputError
-from p4gen.families import load_collective
+from p4gen.families import WrittenCollective
 from p4gen.groups.ranks import recovery_of
 from p4gen.groups.ticks import tick
 from p4gen.host.collectives.arrays import Array, array_type, data_of, reduced
@@ -26,16 +26,13 @@ from p4gen.net.collectives.simulation import Simulation
 from p4gen.net.collectives.values import expected
 from p4gen.net.world.faults import Faults, Impairment
 from p4gen.plan.placement.network import Placement
-from p4gen.program import compose, render
-from p4gen.ptf.mutations import Mutation
 from p4gen.rocev2 import psn
 from p4gen.verification.family import verification_of
 from p4gen.verification.parts.collectives import CheckedRank, Rank
-from p4gen.verification.world import Budget, Rules, Scope, World, links_of
+from p4gen.verification.world import Rules, Scope, World
 from p4gen.vocabulary import CollectiveSpec
 from p4gen.vocabulary.message import Collective, message_of
 from p4gen.vocabulary.ticks import EVERY_US
-from p4gen.vocabulary.topology import TopologySpec
 
 ROOTED = frozenset({Collective.REDUCE, Collective.BROADCAST})
 
@@ -44,7 +41,9 @@ ROOTED = frozenset({Collective.REDUCE, Collective.BROADCAST})
 class GroupScope(Scope):
     """A search of groups: their program, the calls of their ranks, and the network's faults."""
 
-    program: CollectiveSpec
+    KIND: ClassVar = "collectives"
+
+    program: WrittenCollective
     collectives: tuple[Collective, ...] = (Collective.ALLREDUCE,)
     """What every rank calls, one after the other."""
     packets: int = 3
@@ -104,11 +103,6 @@ class GroupScope(Scope):
             replace(self, collectives=passed, packets=slots + 1).config,
             initial_psn=psn.add(self.first_psn, -2 * (slots + 1) * len(passed)),
         )
-
-    def text(self, spec: CollectiveSpec) -> str:
-        """The program's text, with the fault if there is one."""
-        text = render(compose(spec)).text
-        return text if self.fault is None else self.fault.apply(text)
 
     @property
     def config(self) -> SimConfig:
@@ -222,54 +216,6 @@ class GroupScope(Scope):
         return False
 
     @override
-    def as_data(self) -> dict[str, Any]:
-        return {
-            "kind": "collectives",
-            "topology": links_of(self.topology),
-            "program": self.program.model_dump(mode="json", exclude_unset=True),
-            "collectives": [str(each) for each in self.collectives],
-            "packets": self.packets,
-            "groups": self.groups,
-            "budget": asdict(self.budget),
-            "first_psn": self.first_psn,
-            "flow": str(self.flow),
-            "sync": str(self.sync),
-            "recovery": None if self.recovery is None else str(self.recovery),
-            "fault": None if self.fault is None else self.fault.to_dict(),
-            "ack_every": self.ack_every,
-            "rank_window": self.rank_window,
-            "stale": self.stale,
-            "earlier": [str(each) for each in self.earlier],
-            "cut": self.cut,
-            "roots": list(self.roots),
-            "idle_since": self.idle_since,
-        }
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> GroupScope:
-        """Undo ``as_data``. Raises ``InputError`` or ``ValueError`` for data that is not a scope's."""
-        return cls(
-            TopologySpec.model_validate(data["topology"]),
-            load_collective(None, data["program"]),
-            tuple(map(Collective, data["collectives"])),
-            data["packets"],
-            data["groups"],
-            data["first_psn"],
-            Flow(data["flow"]),
-            PsnSync(data["sync"]),
-            None if data["recovery"] is None else Recovery(data["recovery"]),
-            data["ack_every"],
-            data["rank_window"],
-            budget=Budget(**data["budget"]),
-            fault=None if data["fault"] is None else Mutation(**data["fault"]),
-            stale=data["stale"],
-            earlier=tuple(map(Collective, data["earlier"])),
-            cut=data["cut"],
-            roots=tuple(data["roots"]),
-            idle_since=data["idle_since"],
-        )
-
-    @override
     def sentence(self) -> str:
         calls = ", then ".join(str(each) for each in self.collectives)
         left = "; registers of an earlier group" if self.stale else ""
@@ -277,11 +223,8 @@ class GroupScope(Scope):
             idle = verification_of(self.program).idles(self.program)
             left = f"; {'slots idle' if idle else 'other calls'} since PSN {self.idle_since:#x}"
         eager = f"; ranks of window {self.rank_window}" if self.rank_window is not None else ""
-        seeded = f", with the fault {self.fault.name}" if self.fault is not None else ""
-        return (
-            f"{self.program.program}{seeded} on {self.topology.name}: {calls}, {self.packets} packets from each rank; "
-            f"{self.budget.sentence()}{left}{eager}"
-        )
+        what = f"{calls}, {self.packets} packets from each rank"
+        return f"{self.subject}: {what}; {self.budget.sentence()}{left}{eager}"
 
     def values(self, group: int, rank: int, call: Call) -> Array:
         """A rank's input: one element of each packet is (i + 1) * 256^rank, so that the sum shows every contribution

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Self, get_type_hints
 
 from p4gen.groups.group import SwitchConfig
 from p4gen.host.transport.nic import Nic
@@ -13,7 +13,9 @@ from p4gen.host.transport.verbs import Recovery
 from p4gen.layout import Word
 from p4gen.model import EngineName
 from p4gen.net.world.network import Network
+from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
+from p4gen.records import from_plain, to_plain
 from p4gen.verification.parts.hosts import SearchedTask
 from p4gen.verification.parts.monitors import Monitor
 from p4gen.vocabulary import ProgramSpec
@@ -117,6 +119,9 @@ class World:
 class Scope(ABC):
     """What a search explores: a program on a network, what its hosts do, and which faults the network may commit."""
 
+    KIND: ClassVar = ""
+    """The name of the kind of scopes in files; empty for those of a family, which have its name."""
+
     topology: TopologySpec
     program: ProgramSpec
     budget: Budget = field(default_factory=Budget, kw_only=True)
@@ -135,14 +140,32 @@ class Scope(ABC):
         ...
 
     @abstractmethod
-    def as_data(self) -> dict[str, Any]:
-        """The scope as plain values, for a file."""
-        ...
-
-    @abstractmethod
     def sound(self) -> Self | None:
         """This scope with the sound program; None if the scope's own program is meant to be sound."""
         ...
+
+    @property
+    def subject(self) -> str:
+        """What ``sentence`` begins with: the program, its fault, the topology."""
+        seeded = f", with the fault {self.fault.name}" if self.fault is not None else ""
+        return f"{self.program.program}{seeded} on {self.topology.name}"
+
+    def text(self, spec: ProgramSpec) -> str:
+        """The text of a program, with the fault if there is one."""
+        text = render(compose(spec)).text
+        return text if self.fault is None else self.fault.apply(text)
+
+    def as_data(self) -> dict[str, Any]:
+        """The scope as plain values, for a file."""
+        own = {each.name: to_plain(getattr(self, each.name)) for each in fields(self) if each.name != "engine"}
+        named = {"topology": links_of(self.topology), "fault": None if self.fault is None else self.fault.to_dict()}
+        return {"kind": self.KIND or self.program.family} | own | named
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        """Undo ``as_data``. Raises ``InputError`` or ``ValueError`` for data that is not a scope's."""
+        kinds = get_type_hints(cls, include_extras=True)
+        return cls(**{name: from_plain(kinds[name], value) for name, value in data.items() if name != "kind"})
 
     def with_engine(self, engine: EngineName) -> Self:
         """This scope on another engine."""

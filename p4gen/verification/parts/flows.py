@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
-from p4gen.families import load_spec
+from p4gen.families import WrittenSpec
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig, Recovery, RecvWr, SendWr, Status
@@ -19,13 +19,11 @@ from p4gen.net.world.network import Network
 from p4gen.p4.compile import program_from
 from p4gen.plan.placement.placer import switch_of
 from p4gen.program import compose, render
-from p4gen.ptf.mutations import Mutation
 from p4gen.verification.family import verification_of
 from p4gen.verification.findings.story import Event, Story
 from p4gen.verification.system import System
-from p4gen.verification.world import Budget, Rules, Scope, World, links_of
+from p4gen.verification.world import Budget, Rules, Scope, World
 from p4gen.vocabulary import ProgramSpec
-from p4gen.vocabulary.topology import TopologySpec
 
 PAYLOAD: Final = 32
 """Bytes of a packet's payload."""
@@ -111,9 +109,11 @@ class Receiver:
 class FlowScope(Scope):
     """A search of connections: the first host sends messages to the second one."""
 
-    program: ProgramSpec
+    KIND: ClassVar = "flows"
+
+    program: WrittenSpec
     """The program of switches with hosts."""
-    core: ProgramSpec
+    core: WrittenSpec
     """The program of all other switches."""
     packets: int = 4
     """Packets of a message."""
@@ -136,53 +136,15 @@ class FlowScope(Scope):
 
     @override
     def sentence(self) -> str:
-        seeded = f", with the fault {self.fault.name}" if self.fault is not None else ""
         over = f" over each of {self.connections} connections" if self.connections > 1 else ""
         left = "; registers of earlier connections" if self.stale else ""
-        return (
-            f"{self.program.program}{seeded} on {self.topology.name}: the first host sends {self.messages} messages of "
-            f"{self.packets} packets{over}; {self.budget.sentence()}{left}"
-        )
+        what = f"the first host sends {self.messages} messages of {self.packets} packets{over}"
+        return f"{self.subject}: {what}; {self.budget.sentence()}{left}"
 
     @override
-    def as_data(self) -> dict[str, Any]:
-        return {
-            "kind": "flows",
-            "topology": links_of(self.topology),
-            "program": self.program.model_dump(mode="json", exclude_unset=True),
-            "core": self.core.model_dump(mode="json", exclude_unset=True),
-            "packets": self.packets,
-            "messages": self.messages,
-            "budget": asdict(self.budget),
-            "recovery": str(self.recovery),
-            "seed": self.seed,
-            "fault": None if self.fault is None else self.fault.to_dict(),
-            "connections": self.connections,
-            "first_psn": self.first_psn,
-            "stale": self.stale,
-        }
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> FlowScope:
-        """Undo ``as_data``. Raises ``InputError`` or ``ValueError`` for data that is not a scope's."""
-        return cls(
-            TopologySpec.model_validate(data["topology"]),
-            load_spec(None, data["program"]),
-            load_spec(None, data["core"]),
-            data["packets"],
-            data["messages"],
-            Recovery(data["recovery"]),
-            data["seed"],
-            budget=Budget(**data["budget"]),
-            fault=None if data["fault"] is None else Mutation(**data["fault"]),
-            connections=data["connections"],
-            first_psn=data["first_psn"],
-            stale=data["stale"],
-        )
-
-    def _text(self, spec: ProgramSpec) -> str:
-        text = render(compose(spec)).text
-        return text if self.fault is None or spec is not self.program else self.fault.apply(text)
+    def text(self, spec: ProgramSpec) -> str:
+        """The fault is in ``program`` only."""
+        return super().text(spec) if spec is self.program else render(compose(spec)).text
 
     def _simulation(self, epoch: int) -> tuple[TrafficSimulation, Network]:
         """The connections in a simulation, and its network with this scope's programs."""
@@ -204,7 +166,7 @@ class FlowScope(Scope):
         if self.fault is None:
             return simulation, simulation.network
         programs = {
-            switch: program_from(self._text(spec), f"{spec.program}.p4") for switch, spec in simulation.specs.items()
+            switch: program_from(self.text(spec), f"{spec.program}.p4") for switch, spec in simulation.specs.items()
         }
         return simulation, Network(
             self.topology, simulation.placement, programs, config.faults, config.seed, self.engine, payload=PAYLOAD
@@ -252,7 +214,7 @@ class FlowScope(Scope):
             ),
             0,
             placement.switches,
-            {switch: self._text(spec) for switch, spec in specs.items()},
+            {switch: self.text(spec) for switch, spec in specs.items()},
             unlike=self.topology.hosts[:2],
         )
 

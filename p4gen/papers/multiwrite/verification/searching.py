@@ -8,16 +8,14 @@ named it, each once and in order, and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
-from typing import Any
 
 from typing_extensions import override
 
 from p4gen.errors import InputError
-from p4gen.families import load_spec
 from p4gen.groups.group import SwitchConfig
 from p4gen.groups.ticks import tick
 from p4gen.host.transport.memory import ProtectionDomain
@@ -30,12 +28,9 @@ from p4gen.papers.multiwrite.headers import mtu
 from p4gen.papers.multiwrite.placing import Addresses, End, WritePlacement
 from p4gen.papers.multiwrite.ranks.layout import Layout, write_request
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
-from p4gen.program import compose, render
-from p4gen.ptf.mutations import Mutation
 from p4gen.verification.parts.hosts import SearchedTask
-from p4gen.verification.world import Budget, Rules, Scope, World, links_of
+from p4gen.verification.world import Rules, Scope, World
 from p4gen.vocabulary.ticks import EVERY_US
-from p4gen.vocabulary.topology import TopologySpec
 
 TOPOLOGY = "star-3"
 SOURCE = 0
@@ -192,40 +187,9 @@ class WriteScope(Scope):
 
     @override
     def sentence(self) -> str:
-        seeded = f", with the fault {self.fault.name}" if self.fault is not None else ""
         return (
-            f"{self.program.program}{seeded} on {self.topology.name}: the first host writes {self.packets} tokens to "
+            f"{self.subject}: the first host writes {self.packets} tokens to "
             f"other hosts, in turn to {self.sets}; {self.budget.sentence()}"
-        )
-
-    @override
-    def as_data(self) -> dict[str, Any]:
-        return {
-            "kind": self.program.family,
-            "topology": links_of(self.topology),
-            "program": self.program.model_dump(mode="json", exclude_unset=True),
-            "packets": self.packets,
-            "budget": asdict(self.budget),
-            "recovery": str(self.recovery),
-            "first_psn": self.first_psn,
-            "fault": None if self.fault is None else self.fault.to_dict(),
-            "sets": str(self.sets),
-        }
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> WriteScope:
-        """Undo ``as_data``. Raises ``InputError`` or ``ValueError`` for data that is not a scope's."""
-        spec = load_spec(None, data["program"])
-        assert isinstance(spec, MultiwriteSpec)
-        return cls(
-            TopologySpec.model_validate(data["topology"]),
-            spec,
-            data["packets"],
-            Recovery(data["recovery"]),
-            data["first_psn"],
-            budget=Budget(**data["budget"]),
-            fault=None if data["fault"] is None else Mutation(**data["fault"]),
-            sets=Sets(data["sets"]),
         )
 
     @override
@@ -235,8 +199,7 @@ class WriteScope(Scope):
         if self.packets > spec.slots:
             raise InputError(f"{self.packets} packets; the program has {spec.slots} slots")
         layout = Layout(spec, ranks, self.packets)
-        text = render(compose(spec)).text
-        text = text if self.fault is None else self.fault.apply(text)
+        text = self.text(spec)
         addresses = Addresses.of(topology, spec)
         programs = dict.fromkeys(topology.switches, program_from(text, f"{spec.program}.p4"))
         network = Network(topology, addresses, programs, Faults(), 1, self.engine, payload=spec.payload)

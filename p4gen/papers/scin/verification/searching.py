@@ -8,16 +8,15 @@ it keeps. ``monitor`` has what a switch is held to.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from typing_extensions import override
 
 from p4gen.errors import InputError
-from p4gen.families import load_spec
 from p4gen.groups.group import SwitchConfig
 from p4gen.host.transport.memory import MemoryRegion, ProtectionDomain
 from p4gen.host.transport.nic import Nic
@@ -34,11 +33,8 @@ from p4gen.papers.scin.ranks.memory import Layout
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.papers.scin.verification.monitor import Pulls
 from p4gen.papers.scin.verification.operands import MOST_RANKS, operands, pieces, results
-from p4gen.program import compose, render
-from p4gen.ptf.mutations import Mutation
 from p4gen.verification.parts.hosts import SearchedTask
-from p4gen.verification.world import Budget, Rules, Scope, World, links_of
-from p4gen.vocabulary.topology import TopologySpec
+from p4gen.verification.world import Rules, Scope, World
 
 TOPOLOGY: Final = "star-2"
 MOST_PACKETS: Final = 60
@@ -141,44 +137,9 @@ class PullScope(Scope):
 
     @override
     def sentence(self) -> str:
-        seeded = f", with the fault {self.fault.name}" if self.fault is not None else ""
         masks = f"{self.pattern.sources:#b} to {self.pattern.destinations:#b}"
         each = " and ".join(f"{count} packets" if count != 1 else "1 packet" for count in self.calls)
-        return (
-            f"{self.program.program}{seeded} on {self.topology.name}: ranks call {masks} in place, with {each}; "
-            f"{self.budget.sentence()}"
-        )
-
-    @override
-    def as_data(self) -> dict[str, Any]:
-        return {
-            "kind": self.program.family,
-            "topology": links_of(self.topology),
-            "program": self.program.model_dump(mode="json", exclude_unset=True),
-            "calls": list(self.calls),
-            "sources": self.pattern.sources,
-            "destinations": self.pattern.destinations,
-            "budget": asdict(self.budget),
-            "recovery": str(self.recovery),
-            "first_psn": self.first_psn,
-            "fault": None if self.fault is None else self.fault.to_dict(),
-        }
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> PullScope:
-        """Undo ``as_data``. Raises ``InputError`` or ``ValueError`` for data that is not a scope's."""
-        spec = load_spec(None, data["program"])
-        assert isinstance(spec, ScinSpec)
-        return cls(
-            TopologySpec.model_validate(data["topology"]),
-            spec,
-            tuple(data["calls"]),
-            Pattern(data["sources"], data["destinations"]),
-            Recovery(data["recovery"]),
-            data["first_psn"],
-            budget=Budget(**data["budget"]),
-            fault=None if data["fault"] is None else Mutation(**data["fault"]),
-        )
+        return f"{self.subject}: ranks call {masks} in place, with {each}; {self.budget.sentence()}"
 
     @override
     def world(self) -> World:
@@ -186,8 +147,7 @@ class PullScope(Scope):
         self._check()
         plain = Plain.of(topology, spec)
         switch = plain.switch
-        text = render(compose(spec)).text
-        text = text if self.fault is None else self.fault.apply(text)
+        text = self.text(spec)
         programs = {switch: program_from(text, f"{spec.program}.p4")}
         network = Network(topology, plain, programs, Faults(), 1, self.engine, payload=spec.payload)
         for nic in network.nics.values():

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 from typing_extensions import override
 
 from p4gen.errors import InputError
-from p4gen.families import load_spec
 from p4gen.groups.group import SwitchConfig
 from p4gen.host.transport.clock import MS
 from p4gen.host.transport.nic import Nic
@@ -25,12 +24,10 @@ from p4gen.papers.switchml.frames import Update
 from p4gen.papers.switchml.member import MlWorker, Vector
 from p4gen.papers.switchml.placing import Plain
 from p4gen.papers.switchml.spec import SwitchmlSpec
-from p4gen.program import compose, render
-from p4gen.ptf.mutations import Mutation
 from p4gen.rocev2.headers import Ethernet, IPv4
 from p4gen.verification.parts.hosts import SearchedTask
-from p4gen.verification.world import Budget, Rules, Scope, World, links_of
-from p4gen.vocabulary.topology import TopologySpec, load_topology
+from p4gen.verification.world import Budget, Rules, Scope, World
+from p4gen.vocabulary.topology import load_topology
 
 TOPOLOGY: Final = "star-2"
 MOST_WORKERS, MOST_PACKETS = 4, 120
@@ -93,36 +90,9 @@ class SumScope(Scope):
 
     @override
     def sentence(self) -> str:
-        seeded = f", with the fault {self.fault.name}" if self.fault is not None else ""
-        where = f"{self.program.program}{seeded} on {self.topology.name}"
+        where = f"{self.subject}"
         left = "; registers of an earlier generation" if self.stale else ""
         return f"{where}: {self.packets} packets from each worker; {self.budget.sentence()}{left}"
-
-    @override
-    def as_data(self) -> dict[str, Any]:
-        return {
-            "kind": self.program.family,
-            "topology": links_of(self.topology),
-            "program": self.program.model_dump(mode="json", exclude_unset=True),
-            "packets": self.packets,
-            "stale": self.stale,
-            "budget": asdict(self.budget),
-            "fault": None if self.fault is None else self.fault.to_dict(),
-        }
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> SumScope:
-        """Undo ``as_data``. Raises ``InputError`` or ``ValueError`` for data that is not a scope's."""
-        spec = load_spec(None, data["program"])
-        assert isinstance(spec, SwitchmlSpec)
-        return cls(
-            TopologySpec.model_validate(data["topology"]),
-            spec,
-            data["packets"],
-            data["stale"],
-            budget=Budget(**data["budget"]),
-            fault=None if data["fault"] is None else Mutation(**data["fault"]),
-        )
 
     @override
     def world(self) -> World:
@@ -130,8 +100,7 @@ class SumScope(Scope):
         if len(topology.rank_hosts) > MOST_WORKERS or self.packets > MOST_PACKETS:
             raise InputError(f"a search of SwitchML has {MOST_WORKERS} workers and {MOST_PACKETS} packets at most")
         plain = Plain.of(topology, spec)
-        text = render(compose(spec)).text
-        text = text if self.fault is None else self.fault.apply(text)
+        text = self.text(spec)
         program = program_from(text, f"{spec.program}.p4")
         network = Network(topology, plain, {plain.switch: program}, Faults(), 1, self.engine, payload=spec.payload)
         network.kinds.describe = Update.described
