@@ -178,11 +178,13 @@ class CollectiveSpec(ServingSpec):
         return 2
 
     @property
+    @override
     def needed_slots(self) -> int:
         """The fewest slots with which all windows have room."""
         return self.buffered_windows * self.window * self.message
 
     @property
+    @override
     def slots_formula(self) -> str:
         """``needed_slots`` in terms of W and M."""
         return f"{self.buffered_windows} x W x M" if self.buffered_windows > 1 else "W x M"
@@ -270,6 +272,7 @@ class CollectiveSpec(ServingSpec):
         return self.lane_bits * self.lanes // 8
 
     @property
+    @override
     def alike(self) -> dict[str, str]:
         """The values that all switches of a tree must share, as text."""
         return {

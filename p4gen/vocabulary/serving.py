@@ -36,16 +36,6 @@ class ServingSpec(ProgramSpec):
             ...
 
         @property
-        def needed_slots(self) -> int:
-            """The fewest slots of a context with which all windows have room."""
-            ...
-
-        @property
-        def slots_formula(self) -> str:
-            """``needed_slots`` in symbols."""
-            ...
-
-        @property
         def total_slots(self) -> int:
             """Slots in one pipeline's memory."""
             ...
@@ -60,10 +50,20 @@ class ServingSpec(ProgramSpec):
             """Ranks that can be roots of Reduce and Broadcast, those from 0 on."""
             ...
 
-        @property
-        def alike(self) -> dict[str, str]:
-            """The values that all switches of a tree must share, as text."""
-            ...
+    @property
+    def alike(self) -> dict[str, str]:
+        """The values that all switches of a tree must share, as text."""
+        return {}
+
+    @property
+    def needed_slots(self) -> int:
+        """The fewest slots of a context with which all windows have room."""
+        return 1
+
+    @property
+    def slots_formula(self) -> str:
+        """``needed_slots`` in symbols."""
+        return str(self.needed_slots)
 
     @property
     def buffered_windows(self) -> int:

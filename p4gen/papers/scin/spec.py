@@ -164,11 +164,6 @@ class ScinSpec(MemorySpec):
 
     @property
     @override
-    def alike(self) -> dict[str, str]:
-        return {}
-
-    @property
-    @override
     def wants_ticks(self) -> bool:
         return True
 
