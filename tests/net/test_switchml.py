@@ -89,7 +89,7 @@ def test_a_run_that_cannot_end_says_what_workers_wait_for() -> None:
         (order(size=100), "it has to be a positive multiple of 128"),
         (order(faults=Faults((Impairment(corrupt=0.1),))), "no packets may be corrupted"),
         (order(dcqcn=DcqcnConfig()), "no queue pairs"),
-        (order(spec={"fan_in": 3}), "4 workers; the program has 1 to 3"),
+        (order(spec={"fan_in": 3}), "4 edges; the program takes 1 to 3"),
     ],
 )
 def test_wrong_orders_are_refused(asked: RunOrder[SwitchmlSpec], cause: str) -> None:

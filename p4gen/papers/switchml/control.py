@@ -86,8 +86,8 @@ def problems(spec: SwitchmlSpec, jobs: Sequence[MlJob]) -> Iterator[str]:
             yield from (f"{at}: worker {number}: {problem}" for problem in port_problems(spec, (worker.port,)))
 
 
-def _job(group: GroupContext) -> MlJob:
-    """A group of the manager as a job, whose number is that of the context."""
+def job_of(group: GroupContext) -> MlJob:
+    """A group as a job, whose number is that of the context."""
     near = group.edges[0].local
     workers = tuple(Worker(edge.port, edge.remote.mac, edge.remote.ip) for edge in group.edges)
     return MlJob(group.context, workers, group.base, group.slots, near.mac, near.ip, group.epoch)
@@ -115,7 +115,7 @@ def _entries(job: MlJob, group: int) -> Iterator[Entry]:
 
 
 FACET: GroupEntries[SwitchmlSpec] = GroupEntries(
-    configuration=lambda spec, groups, gateways: configuration(spec, list(map(_job, groups)), gateways),
+    configuration=lambda spec, groups, gateways: configuration(spec, list(map(job_of, groups)), gateways),
     last_edge_id=lambda spec: spec.groups * spec.fan_in,
     holds=_holds,
     refusals=_refusals,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -30,7 +31,7 @@ class WorkerStats:
 
 
 class MlWorker:
-    """Worker ``number``, from 0, of a job, on a host's NIC.
+    """The worker of a job that a host's NIC is.
 
     The packets of all its vectors are counted on: packet k has slot k mod s in version k / s mod 2, and goes when the
     sum of packet k - s has come. ``timeout`` is in ps.
@@ -38,8 +39,9 @@ class MlWorker:
 
     STATE: ClassVar = ("_base", "_end", "_waits", "_timed", "_vector", "_result", "_left", "stats")
 
-    def __init__(self, job: MlJob, number: int, lanes: int, nic: Nic, timeout: int) -> None:
-        self._job, self._own = job, job.workers[number]
+    def __init__(self, job: MlJob, lanes: int, nic: Nic, timeout: int) -> None:
+        self._job = job
+        self._own = next(worker for worker in job.workers if worker.ip == nic.ip)
         self._lanes, self._nic, self._timeout = lanes, nic, timeout
         self._ethernet, self._ip = Ethernet(job.mac, self._own.mac), IPv4(self._own.ip, job.ip)
         self.on_sum: Callable[[Vector], None] = lambda _: None
@@ -90,6 +92,11 @@ class MlWorker:
         """Send nothing any more, and take no frames."""
         self._nic.datagrams.remove(self.receive)
         self._waits.clear()
+
+    def counts(self) -> Counter[str]:
+        """What it has counted, as queue pairs have it."""
+        stats = self.stats
+        return Counter(sent=stats.sent + stats.resent, resent=stats.resent, timeouts=stats.resent)
 
     def waiting(self) -> Iterator[str]:
         """What it waits for, a line a slot."""

@@ -10,63 +10,22 @@ from typing_extensions import override
 
 from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.host.transport.clock import SECOND, US
+from p4gen.host.transport.nic import Nic
 from p4gen.net.job import Job, Progress, Stuck
 from p4gen.net.order import RunOrder
 from p4gen.net.result import RunResult, ending
 from p4gen.net.world.network import Network
-from p4gen.papers.switchml.control import configuration
 from p4gen.papers.switchml.frames import Update
 from p4gen.papers.switchml.member import MlWorker, Vector
-from p4gen.papers.switchml.placing import Plain, fitted
+from p4gen.papers.switchml.placing import fitted, placed
 from p4gen.papers.switchml.spec import SwitchmlSpec
+from p4gen.papers.switchml.tasks import WorkerTask
 from p4gen.program.compilation import compile_spec
 from p4gen.vocabulary.topology import TopologySpec
 
 _SIZE: Final = 1 << 20
 _HEADERS: Final = 74
 """Bytes on the wire of a packet beside its elements."""
-
-
-class WorkerTask:
-    """A worker that adds ``repeat`` vectors, one after the other (``p4gen.net.job.Task``)."""
-
-    def __init__(self, run: MlRun, number: int, worker: MlWorker) -> None:
-        self.name, self.worker, self.problem = f"rank {number}", worker, ""
-        self.ended = 0
-        """Sums that it has."""
-        self.ended_at = 0
-        self._run, self._number = run, number
-        worker.on_sum = self._take
-
-    @property
-    def done(self) -> bool:
-        """Whether it has all its sums."""
-        return self.ended == self._run.order.repeat
-
-    def start(self) -> None:
-        """Begin with the next vector, as soon as the network runs."""
-        loop = self._run.network.loop
-        loop.at(loop.now, self._begin)
-
-    def _begin(self, _: object) -> None:
-        self._run.wake()
-        self.worker.add(self._run.vectors(self.ended)[self._number])
-
-    def parts(self) -> dict[str, object]:
-        """The worker; a run is not frozen."""
-        return {"worker": self.worker}
-
-    def _take(self, total: Vector) -> None:
-        expected = np.array(np.sum(self._run.vectors(self.ended), axis=0, dtype=np.int32))
-        wrong = np.flatnonzero(total != expected)
-        if wrong.size and not self.problem:
-            at = int(wrong[0])
-            what = f"element {at} is {total[at]}, NumPy says {expected[at]}; {wrong.size:,} elements differ"
-            self.problem = f"{self.name}, call {self.ended + 1}: {what}"
-        self.ended += 1
-        self.ended_at = self._run.network.loop.now
-        if not self.done:
-            self.start()
 
 
 class MlRun(Job[WorkerTask, RunResult]):
@@ -82,25 +41,26 @@ class MlRun(Job[WorkerTask, RunResult]):
         if any(impairment.corrupt for impairment in order.faults.impairments):
             raise InputError(f"{spec.program}: nothing in an update covers its elements: no packets may be corrupted")
         size = _SIZE if order.size is None else order.size
-        if size <= 0 or size % spec.payload:
-            raise InputError(Diagnostic(Option("size"), f"it has to be a positive multiple of {spec.payload}"))
+        if size <= 0 or size % spec.payload_bytes:
+            raise InputError(Diagnostic(Option("size"), f"it has to be a positive multiple of {spec.payload_bytes}"))
         self._elements = size // 4
         timeout = _timeout(spec, topology) if order.timeout is None else order.timeout
-        plain = Plain.of(topology, spec)
-        switch = plain.switch
+        placement, self.job = placed(topology, spec)
+        (switch,) = topology.switches
+        program = compile_spec(spec).program
         network = Network(
-            topology, plain, {switch: compile_spec(spec).program}, order.faults, order.seed, order.engine,
-            payload=spec.payload,
-        )  # fmt: skip
+            topology, placement, {switch: program}, order.faults, order.seed, order.engine, payload=spec.payload_bytes
+        )
         network.kinds.describe = Update.described
         super().__init__(network, {switch: spec}, timeout)
-        self.job = plain.job(topology, spec.slots)
-        configuration(spec, [self.job]).install(network.switches[switch])
         self._vectors: dict[int, Sequence[Vector]] = {}
         self.tasks = [
-            WorkerTask(self, number, MlWorker(self.job, number, spec.lanes, network.nics[host], timeout))
-            for number, host in enumerate(topology.rank_hosts)
+            self._task(number, network.nics[host], timeout) for number, host in enumerate(topology.rank_hosts)
         ]
+
+    def _task(self, number: int, nic: Nic, timeout: int) -> WorkerTask:
+        worker = MlWorker(self.job, self.spec.lanes, nic, timeout)
+        return WorkerTask(number, worker, self.network.loop, self.order.repeat, self.vectors, self.wake)
 
     def vectors(self, call: int) -> Sequence[Vector]:
         """The vectors of all workers in a call, from 0; those of calls that all workers have ended are forgotten."""
@@ -152,4 +112,4 @@ class MlRun(Job[WorkerTask, RunResult]):
 def _timeout(spec: SwitchmlSpec, topology: TopologySpec) -> int:
     """Four times the time in which all slots' packets pass the slowest link, 100 us at least, ps."""
     slowest: int = min(topology.setting(link, "bandwidth") for link in topology.links)
-    return max(100 * US, 4 * 8 * spec.slots * (spec.payload + _HEADERS) * SECOND // slowest)
+    return max(100 * US, 4 * 8 * spec.slots * (spec.payload_bytes + _HEADERS) * SECOND // slowest)

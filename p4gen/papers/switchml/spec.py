@@ -63,14 +63,9 @@ class SwitchmlSpec(ServingSpec):
         return self
 
     @property
-    def payload(self) -> int:
-        """Bytes of a packet's vector."""
-        return _BYTES * self.lanes
-
-    @property
     @override
     def payload_bytes(self) -> int:
-        return self.payload
+        return _BYTES * self.lanes
 
     @property
     @override
@@ -85,16 +80,6 @@ class SwitchmlSpec(ServingSpec):
 
     @property
     @override
-    def needed_slots(self) -> int:
-        return 1
-
-    @property
-    @override
-    def slots_formula(self) -> str:
-        return "1"
-
-    @property
-    @override
     def roots(self) -> int:
         return ROOTS
 
@@ -102,11 +87,6 @@ class SwitchmlSpec(ServingSpec):
     @override
     def single_switch(self) -> bool:
         return True
-
-    @property
-    @override
-    def alike(self) -> dict[str, str]:
-        return {}
 
     @property
     @override

@@ -98,7 +98,7 @@ class RandomTraffic:
             use % 2,
             slot,
             (_FIRST[slot % 3] + use) % (1 << 32),
-            rng.randbytes(self._spec.payload),
+            rng.randbytes(self._spec.payload_bytes),
         )
         ip = IPv4(worker.ip, job.ip, tos=rng.getrandbits(8), ttl=rng.choice((1, 64)), identification=use % (1 << 16))
         port = worker.port

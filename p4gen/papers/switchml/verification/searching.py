@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 from typing_extensions import override
 
 from p4gen.errors import InputError
-from p4gen.groups.group import SwitchConfig
 from p4gen.host.transport.clock import MS
 from p4gen.host.transport.nic import Nic
 from p4gen.model import Model
@@ -22,8 +21,9 @@ from p4gen.p4.compile import program_from
 from p4gen.papers.switchml.control import MlJob, configuration
 from p4gen.papers.switchml.frames import Update
 from p4gen.papers.switchml.member import MlWorker, Vector
-from p4gen.papers.switchml.placing import Plain
+from p4gen.papers.switchml.placing import fitted, placed
 from p4gen.papers.switchml.spec import SwitchmlSpec
+from p4gen.papers.switchml.tasks import WorkerTask
 from p4gen.rocev2.headers import Ethernet, IPv4
 from p4gen.verification.parts.hosts import SearchedTask
 from p4gen.verification.world import Budget, Rules, Scope, World
@@ -32,40 +32,6 @@ from p4gen.vocabulary.topology import load_topology
 TOPOLOGY: Final = "star-2"
 MOST_WORKERS, MOST_PACKETS = 4, 120
 """An element has a byte of its own for each worker, and a packet another number in it."""
-
-
-class AddingWorker:
-    """A worker that adds a vector (``p4gen.verification.parts.hosts.SearchedTask``)."""
-
-    STATE: ClassVar = ("done", "problem")
-
-    def __init__(self, job: MlJob, number: int, scope: SumScope, nic: Nic) -> None:
-        self.name, self.done, self.problem = f"worker {number}", False, ""
-        self._worker = MlWorker(job, number, scope.program.lanes, nic, MS)
-        self._vector = scope.vector(number)
-        self._expected = np.array(
-            np.sum([scope.vector(each) for each in range(len(job.workers))], axis=0, dtype=np.int32)
-        )
-        self._worker.on_sum = self._end
-
-    def start(self) -> None:
-        """Send the first packets."""
-        self._worker.add(self._vector)
-
-    def parts(self) -> dict[str, object]:
-        """The task itself, and its worker."""
-        return {"task": self, "worker": self._worker}
-
-    def forget_times(self) -> None:
-        """Forget times, and what is counted."""
-        self._worker.forget_times()
-
-    def _end(self, total: Vector) -> None:
-        self.done = True
-        wrong = np.flatnonzero(total != self._expected)
-        if wrong.size:
-            at = int(wrong[0])
-            self.problem = f"{self.name}: element {at} is {total[at]:#x}, NumPy says {self._expected[at]:#x}"
 
 
 @dataclass(frozen=True)
@@ -96,31 +62,27 @@ class SumScope(Scope):
 
     @override
     def world(self) -> World:
-        topology, spec = self.topology, self.program
-        if len(topology.rank_hosts) > MOST_WORKERS or self.packets > MOST_PACKETS:
+        topology, ranks = self.topology, self.topology.rank_hosts
+        if len(ranks) > MOST_WORKERS or self.packets > MOST_PACKETS:
             raise InputError(f"a search of SwitchML has {MOST_WORKERS} workers and {MOST_PACKETS} packets at most")
-        plain = Plain.of(topology, spec)
-        text = self.text(spec)
-        program = program_from(text, f"{spec.program}.p4")
-        network = Network(topology, plain, {plain.switch: program}, Faults(), 1, self.engine, payload=spec.payload)
+        spec = fitted(self.program, topology)
+        placement, job = placed(topology, spec, 2 if self.stale else 1)
+        (switch,), text = topology.switches, self.text(spec)
+        programs = {switch: program_from(text, f"{spec.program}.p4")}
+        network = Network(topology, placement, programs, Faults(), 1, self.engine, payload=spec.payload_bytes)
         network.kinds.describe = Update.described
-        job = plain.job(topology, spec.slots)
         if self.stale:
-            job = replace(job, epoch=2)
-            self._leave(network.switches[plain.switch], program, job)
-        held = configuration(spec, [job])
-        held.install(network.switches[plain.switch])
-        routes = plain.switches[plain.switch]
+            self._leave(network.switches[switch], programs[switch], job)
         return World(
             network,
-            {plain.switch: spec},
-            plain.mac,
-            plain.ip,
-            {host: partial(self._tasks, job, number) for number, host in enumerate(topology.rank_hosts)},
+            {switch: spec},
+            placement.mac,
+            placement.ip,
+            {host: partial(self._tasks, job, number) for number, host in enumerate(ranks)},
             Rules(no_drops=True),
             0,
-            {plain.switch: SwitchConfig((*routes.entries, *held.entries), held.multicast_groups)},
-            {plain.switch: text},
+            placement.switches,
+            {switch: text},
         )
 
     def _leave(self, switch: Model, program: ir.Program, job: MlJob) -> None:
@@ -128,13 +90,15 @@ class SumScope(Scope):
         earlier, before, worker = Model(program, engine=self.engine), replace(job, epoch=1), job.workers[0]
         configuration(self.program, [before]).install(earlier)
         for version in (0, 1):
-            update = Update(job.number, before.epoch, version, 0, version, bytes([1]) * self.program.payload)
+            update = Update(job.number, before.epoch, version, 0, version, bytes([1]) * self.program.payload_bytes)
             earlier.process(worker.port, update.frame(Ethernet(job.mac, worker.mac), IPv4(worker.ip, job.ip)))
         for register in switch.register_names:
             switch.register_cells(register)[:] = list(earlier.register_cells(register))
 
     def _tasks(self, job: MlJob, number: int, nic: Nic) -> Sequence[SearchedTask]:
-        return [AddingWorker(job, number, self, nic)]
+        vectors = [self.vector(worker) for worker in range(len(job.workers))]
+        worker = MlWorker(job, self.program.lanes, nic, MS)
+        return [WorkerTask(number, worker, nic.clock, 1, lambda _: vectors)]
 
 
 def sound(spec: SwitchmlSpec) -> SwitchmlSpec:
