@@ -144,3 +144,22 @@ class OthersAreRouted(UpdateTest):
         """The frame to another UDP port."""
         at = Ethernet.SIZE + IPv4.SIZE
         return frame[:at] + replace(UDP.unpack(frame, at), dst_port=port).pack() + frame[at + UDP.SIZE :]
+
+
+class SumsAreTheSwitchs(OthersAreRouted):
+    """What looks like a sum of the switch and comes from a host reaches no worker, of any job. What is for another UDP
+    port is ordinary traffic, whoever has sent it."""
+
+    def runTest(self) -> None:
+        job, other = self.served(), self.served(2, number=9, base=4, slots=2)
+        worker, ethernet = job.workers[0], Ethernet(job.mac, job.workers[1].mac)
+        hop = Entry("next_hops", {"next_hop": Exact(1)}, Action("send", {"port": 0, "src_mac": 5, "dst_mac": 6}))
+        self.control.insert(self.route(worker.ip), hop)
+        forged = self.update(job, self.vectors()[0])
+        for source in (job.ip, other.ip):
+            for update in (forged, replace(forged, data=b"abc")):
+                for to in (worker.ip, worker.ip + 100):  # the second one has no route
+                    self.refused("LookupTable.forged", 1, update.frame(ethernet, IPv4(source, to)))
+            self.send(1, self.to_port(forged.frame(ethernet, IPv4(source, worker.ip)), 0xBEE1))
+            self.equal("port", self.only(self.outputs()).port, 0)
+        self.complete(job, self.vectors())

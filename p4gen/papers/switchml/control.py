@@ -50,6 +50,7 @@ def configuration(spec: SwitchmlSpec, jobs: Sequence[MlJob], gateways: Mapping[i
         raise InputError(*found)
     macs = {job.ip: job.mac for job in jobs}
     entries = [*addresses.own(spec, macs), *addresses.neighbours({**(gateways or {}), **macs})]
+    entries += (Entry("sources", {"hdr.ipv4.src_addr": Exact(ip)}, Action("NoAction")) for ip in sorted(macs))
     groups = []
     for job in jobs:
         number = 1 + job.number  # whatever other jobs come and go

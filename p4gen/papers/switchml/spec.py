@@ -17,7 +17,6 @@ MOST_WORKERS: Final = 32
 """Bits of the set of workers that a slot knows."""
 MOST_SLOTS: Final = 1 << 15
 """Slots that the header can name."""
-_BYTES: Final = 4
 
 
 class SwitchmlSpec(ServingSpec):
@@ -65,7 +64,7 @@ class SwitchmlSpec(ServingSpec):
     @property
     @override
     def payload_bytes(self) -> int:
-        return _BYTES * self.lanes
+        return self.unit_bytes * self.lanes
 
     @property
     @override

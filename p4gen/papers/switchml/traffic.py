@@ -112,7 +112,7 @@ class RandomTraffic:
                 replace(update, data=update.data[: 4 * rng.randrange(len(update.data) // 4)]),
             )
             update = rng.choice(wrong)
-            ip = rng.choice((ip, ip, replace(ip, src=ip.src + 1)))
+            ip = rng.choice((ip, ip, replace(ip, src=ip.src + 1), replace(ip, src=job.ip, dst=ip.src)))
             port = rng.choice((port, port, rng.randrange(self._spec.ports)))
         frame = update.frame(Ethernet(job.mac, worker.mac), ip)
         if chance > 0.97:

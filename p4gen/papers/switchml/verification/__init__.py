@@ -15,9 +15,11 @@ def _scope(spec: Any, order: ScopeOrder) -> SumScope:
 
 
 def _forged(frames: Iterable[bytes]) -> tuple[bytes, ...]:
-    """The first and the last update that others send, with another element."""
+    """The first and the last update that others send, with another element, and the same as sums for them."""
     altered = [frame[:-1] + bytes([frame[-1] ^ 1]) for frame in frames]
-    return tuple(dict.fromkeys((altered[0], altered[-1])))
+    few = altered[0], altered[-1]
+    back = (frame[6:12] + frame[:6] + frame[12:26] + frame[30:34] + frame[26:30] + frame[34:] for frame in few)
+    return tuple(dict.fromkeys((*few, *back)))
 
 
 FACET: Verification[SwitchmlSpec] = Verification(
