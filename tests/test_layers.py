@@ -19,7 +19,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
-PAPERS = ("papers.aro", "papers.epic", "papers.multiwrite", "papers.scin", "papers.switchml", "papers.themis")
+PAPERS = tuple(f"papers.{name}" for name in ("aro", "atp", "epic", "multiwrite", "scin", "switchml", "themis"))
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "choices", "environment", "layout", "packages", "protos", "version"),
     ("inputs", "plugins", "records", "resources", "scratch", "stored"),

@@ -30,7 +30,7 @@ GROUPS = {
     "softroce": ("build",),
     "verify": ("run", "faults", "replay"),
 }
-MODES = ("II", "III", "themis", "themis-s", "scin", "multiwrite", "switchml")
+MODES = ("II", "III", "themis", "themis-s", "scin", "multiwrite", "switchml", "atp")
 COMMANDS = [f"{name} {each}".strip() for name in VERBS for each in GROUPS.get(name, ("",))]
 
 
@@ -206,7 +206,10 @@ def completions(
     [
         ("p4gen bu", {"build"}),
         ("p4gen d", {"difftest", "diff", "doctor"}),
-        ("p4gen build --mode ", {"I", "II", "III", "multiwrite", "scin", "switchml", "themis-s", "themis-d", "themis"}),
+        (
+            "p4gen build --mode ",
+            {"I", "II", "III", "multiwrite", "scin", "switchml", "atp", "themis-s", "themis-d", "themis"},
+        ),
         ("p4gen ptf --mode III --reliability s", {"sr", "sack"}),
         ("p4gen lab star-4 --lanes 1", {"16", "128", "1024"}),
         ("p4gen sim star-4 --collective all", {"allreduce", "allgather"}),

@@ -98,7 +98,7 @@ def test_wrong_input(arguments: list[str], cause: str, tmp_path: Path) -> None:
         (["--mode", "themis", "--policy", "lowest-common-switch"], "--policy goes with programs that take part"),
         (["--mode", "themis", "--collective", "alltoall", "--size", "20"], "a positive multiple of 16"),
         (["--mode", "themis", "--delay", "1ms@s7"], "--delay 1ms@s7: there is no host 's7'"),
-        (["--mode", "themis", "--lanes", "8"], "'lanes' is a field of epic, scin and switchml"),
+        (["--mode", "themis", "--lanes", "8"], "'lanes' is a field of atp, epic, scin and switchml"),
     ],
 )
 def test_options_that_do_not_go_together(arguments: list[str], cause: str) -> None:

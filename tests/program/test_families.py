@@ -284,7 +284,7 @@ BROKEN: dict[str, tuple[dict[str, str], tuple[str, ...], str]] = {
     "unknown": (
         {},
         ("--family", "gaet"),
-        r"--family: error: family = 'gaet': there is no such family; the families are epic.*",
+        r"--family: error: family = 'gaet': there is no such family; the families are atp, epic.*",
     ),
     "no folder": ({}, ("--family", "./nowhere"), r"nowhere: error: not a family: it has no __init__\.py"),
     "no family": (

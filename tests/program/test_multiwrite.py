@@ -110,7 +110,7 @@ def test_replication_is_by_sets_for_few_edges() -> None:
             {"icrc": "patch", "repair": "hop"},
             "icrc: error: icrc = 'patch': packets that a switch keeps are sent again with an ICRC of their own",
         ),
-        ({"lanes": 8}, "lanes: error: 'lanes' is a field of epic, scin and switchml"),
+        ({"lanes": 8}, "lanes: error: 'lanes' is a field of atp, epic, scin and switchml"),
         ({"receivers": 48}, "receivers: error: receivers = 48: must be 32, 64, 128, 256, 512 or 1024"),
         ({"slots": 12}, "slots: error: slots = 12: must be 2, 4, 8"),
         ({"payload": 100}, "payload: error: payload = 100: must be a multiple of 64"),

@@ -147,8 +147,8 @@ def test_a_mode_names_the_family(mode: Mode) -> None:
         ),
         (
             {"mode": "themis", "lanes": 64},
-            "lanes: error: 'lanes' is a field of epic, scin and switchml (--mode I, II, III, scin or switchml), not of "
-            "themis",
+            "lanes: error: 'lanes' is a field of atp, epic, scin and switchml (--mode atp, I, II, III, scin or "
+            "switchml), not of themis",
         ),
     ],
 )

@@ -42,7 +42,7 @@ def described(equivalent: Equivalent, mutant: Mutant) -> bool:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("family", ["epic", "scin", "multiwrite", "switchml", "themis"])
+@pytest.mark.parametrize("family", ["atp", "epic", "scin", "multiwrite", "switchml", "themis"])
 def test_every_equivalent_mutation_is_one_and_says_why(family: str, made: list[Mutant]) -> None:
     """An entry that fits no mutation is stale: the template has changed, and with it the reason."""
     kinds = ("4",) if family == "switchml" else ("4", "6", "both")  # SwitchML's packets are IPv4's

@@ -102,7 +102,7 @@ def test_a_wrong_flag_is_named() -> None:
         ({"lanes": True}, "lanes", "must be an integer"),
         ({"pipelines": 1.0}, "pipelines", "must be an integer"),
         ({"pipelines": 3}, "pipelines", "must be 1, 2 or 4"),
-        ({"mode": "IV"}, "mode", "must be I, II, III, multiwrite, scin, switchml, themis-s, themis-d or themis"),
+        ({"mode": "IV"}, "mode", "must be atp, I, II, III, multiwrite, scin, switchml, themis-s, themis-d or themis"),
         ({"mode": "iii"}, "mode", "did you mean 'III'?"),
         ({"mode": "II", "paths": 16}, "paths", "'paths' is a field of themis (--mode themis-s, themis-d or themis)"),
         ({"lanes": 10**20}, "lanes", "is too large a number"),

@@ -1,0 +1,68 @@
+"""Packets of ATP as frames: Ethernet, IPv4, UDP, ATP's header, elements in network byte order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from p4gen.layout import Stack
+from p4gen.papers.atp.headers import ATP, PORT, Message
+from p4gen.rocev2 import layouts
+from p4gen.rocev2.codes import ECN_CE
+from p4gen.rocev2.headers import UDP, Ethernet, IPv4
+
+_STACK: Final = Stack(layouts.ETHERNET, layouts.IPV4, layouts.UDP, ATP)
+_PORT, _HEADER = _STACK.bytes("udp.dst_port"), _STACK.start("atp")
+_FROM, _TO, _TOS = _STACK.bytes("ipv4.src_addr"), _STACK.bytes("ipv4.dst_addr"), _STACK.at("ipv4.ecn")
+
+
+def bits(workers: Iterable[int]) -> int:
+    """A set of workers, which are counted from 0."""
+    return sum(1 << worker for worker in workers)
+
+
+@dataclass(frozen=True)
+class Packet:
+    """What workers send, or the server."""
+
+    job: int
+    epoch: int
+    message: int
+    sequence: int
+    workers: int
+    """The workers in the sum, as a set of bits."""
+    data: bytes
+    congested: int = 0
+    collision: int = 0
+
+    def pack(self) -> bytes:
+        """What follows the UDP header."""
+        fields = {name: getattr(self, name) for name in ATP.word.unpack(0) if name != "reserved"}
+        return ATP.word.pack(**fields, reserved=0).to_bytes(ATP.size) + self.data
+
+    def frame(self, ethernet: Ethernet, ip: IPv4, src_port: int = PORT) -> bytes:
+        """The frame with these headers; lengths and the IPv4 checksum are filled in, UDP has none."""
+        behind = self.pack()
+        udp = UDP(src_port, PORT, UDP.SIZE + len(behind))
+        ip = replace(ip, total_length=IPv4.SIZE + udp.length)
+        return ethernet.pack() + replace(ip, checksum=ip.right_checksum()).pack() + udp.pack() + behind
+
+    @classmethod
+    def parse(cls, frame: bytes, source: int, destination: int) -> Packet | None:
+        """The packet in a frame without a VLAN tag from one IPv4 address to another; None if there is none.
+
+        It is congested if the frame's IPv4 header says so, too.
+        """
+        found = (int.from_bytes(frame[part]) for part in (_PORT, _FROM, _TO))
+        if len(frame) < _STACK.size or tuple(found) != (PORT, source, destination):
+            return None
+        fields = ATP.word.unpack(int.from_bytes(frame[_HEADER : _STACK.size]))
+        del fields["reserved"]
+        if frame[_TOS] & ECN_CE == ECN_CE:
+            fields["congested"] = 1
+        return cls(**fields, data=frame[_STACK.size :])
+
+
+GRADIENTS: Final = frozenset({Message.GRADIENT, Message.RESEND, Message.FLOATS})
+"""What workers send."""
