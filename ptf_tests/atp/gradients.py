@@ -8,7 +8,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -105,12 +104,21 @@ class GradientTest(SwitchTest):
 
     def place(self, job: AtpJob, sequence: int) -> int:
         """The aggregator of a packet."""
-        return zlib.crc32(job.number.to_bytes() + sequence.to_bytes(4)) % self.spec.aggregators
+        return zlib.crc32(bytes((job.number, sequence % 256))) % self.spec.aggregators
+
+    def rival(self, job: AtpJob) -> int:
+        """The number of a job that shares places with another one."""
+        return next(
+            number
+            for number in range(256)
+            if number != job.number
+            and self.place(job, 0) in {self.place(self.job(number=number), sequence) for sequence in range(256)}
+        )
 
     def rivals(self, first: AtpJob, second: AtpJob, sequence: int = 0) -> int:
         """A sequence number of the second job that has the place of one of the first job."""
         wanted = self.place(first, sequence)
-        return next(n for n in count(sequence + 1) if self.place(second, n) == wanted)
+        return next(n for n in range(sequence + 1, sequence + 257) if self.place(second, n) == wanted)
 
     # --- packets ---
 

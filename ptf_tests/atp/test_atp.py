@@ -96,8 +96,8 @@ class CollisionsGoOn(GradientTest):
     """A packet whose place is taken, by its own job or by another one, goes on alone and changes nothing."""
 
     def runTest(self) -> None:
-        first, second = self.served(3), self.served(2, number=9)
-        vectors = self.vectors()
+        first, vectors = self.served(3), self.vectors()
+        second = self.served(2, number=self.rival(first.job))
         self.stays(first, 0, self.packet(first, [0], vectors[0]))
         for site in (first, second):
             packet = self.packet(site, [1], self.vectors()[1], self.rivals(first.job, site.job))

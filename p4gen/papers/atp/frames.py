@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from p4gen.layout import Stack
+from p4gen.papers.atp.control import AtpJob
 from p4gen.papers.atp.headers import ATP, PORT, Message
 from p4gen.rocev2 import layouts
 from p4gen.rocev2.codes import ECN_CE
@@ -41,6 +42,10 @@ class Packet:
         fields = {name: getattr(self, name) for name in ATP.word.unpack(0) if name != "reserved"}
         return ATP.word.pack(**fields, reserved=0).to_bytes(ATP.size) + self.data
 
+    def fits(self, job: AtpJob, lanes: int) -> bool:
+        """Whether it is one of a job, with so many elements."""
+        return (self.job, self.epoch, len(self.data)) == (job.number, job.epoch, 4 * lanes)
+
     def frame(self, ethernet: Ethernet, ip: IPv4, src_port: int = PORT) -> bytes:
         """The frame with these headers; lengths and the IPv4 checksum are filled in, UDP has none."""
         behind = self.pack()
@@ -49,20 +54,24 @@ class Packet:
         return ethernet.pack() + replace(ip, checksum=ip.right_checksum()).pack() + udp.pack() + behind
 
     @classmethod
-    def parse(cls, frame: bytes, source: int, destination: int) -> Packet | None:
-        """The packet in a frame without a VLAN tag from one IPv4 address to another; None if there is none.
-
-        It is congested if the frame's IPv4 header says so, too.
-        """
-        found = (int.from_bytes(frame[part]) for part in (_PORT, _FROM, _TO))
-        if len(frame) < _STACK.size or tuple(found) != (PORT, source, destination):
+    def parse(cls, frame: bytes, destination: int) -> tuple[int, Packet] | None:
+        """The packet in a frame without a VLAN tag to an IPv4 address, behind the address that it is from; None if
+        there is none. It is congested if the frame's IPv4 header says so, too."""
+        if len(frame) < _STACK.size or int.from_bytes(frame[_PORT]) != PORT:
+            return None
+        if int.from_bytes(frame[_TO]) != destination:
             return None
         fields = ATP.word.unpack(int.from_bytes(frame[_HEADER : _STACK.size]))
         del fields["reserved"]
         if frame[_TOS] & ECN_CE == ECN_CE:
             fields["congested"] = 1
-        return cls(**fields, data=frame[_STACK.size :])
+        return int.from_bytes(frame[_FROM]), cls(**fields, data=frame[_STACK.size :])
 
-
-GRADIENTS: Final = frozenset({Message.GRADIENT, Message.RESEND, Message.FLOATS})
-"""What workers send."""
+    @classmethod
+    def described(cls, frame: bytes) -> tuple[str, str] | None:
+        """As ``p4gen.net.collectives.kinds.Kinds.describe``."""
+        found = cls.parse(frame, int.from_bytes(frame[_TO]))
+        if found is None or found[1].message not in set(Message):
+            return None
+        packet, name = found[1], Message(found[1].message).name.lower().replace("_", " ")
+        return "DATA", f"{name} {packet.sequence} of workers {packet.workers:b}"

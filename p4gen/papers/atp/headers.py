@@ -11,6 +11,8 @@ from p4gen.rocev2 import layouts
 
 PORT: Final = 0xA7B0
 """The UDP port of workers and parameter servers: our own choice, as the authors' packets have no UDP header."""
+WINDOW: Final = 256
+"""The most packets that a worker has on the way: the hash has 8 bits of the sequence number."""
 
 
 class Message(IntEnum):
@@ -33,6 +35,8 @@ MESSAGES: Final = {
     Message.ASK: "the sum does not fit into int32: workers send floats",
 }
 """What each says, for programs and documents."""
+GRADIENTS: Final = frozenset({Message.GRADIENT, Message.RESEND, Message.FLOATS})
+"""What workers send."""
 ATP: Final = Header(
     "atp",
     "ATP's header: whose elements are behind it",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from p4gen.layout import Field, Word
-from p4gen.papers.atp.headers import MESSAGES, PORT, headers
+from p4gen.papers.atp.headers import MESSAGES, PORT, WINDOW, headers
 from p4gen.papers.atp.spec import MOST_WORKERS, AtpSpec
 from p4gen.program.common import Ipv4Checksum
 from p4gen.program.compose import Composition, ProgramParts
@@ -48,6 +48,7 @@ def _names(composition: Composition) -> dict[str, Any]:
         "messages": MESSAGES,
         "own_port": "ATP_PORT: parse_atp",
         "port": PORT,
+        "window": WINDOW,
     }
 
 

@@ -26,7 +26,7 @@ class AtpSpec(ProgramSpec):
     groups: Annotated[int, Field(ge=1, le=256, description="jobs that a switch serves at the same time")] = 4
     aggregators: Annotated[
         int, Field(ge=1, le=1 << 16, description="packets' sums that a switch holds at once, for all jobs together")
-    ] = 256
+    ] = 1024
     patience: Annotated[
         int,
         Field(

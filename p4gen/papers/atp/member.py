@@ -1,0 +1,143 @@
+"""A worker: it sends a gradient packet by packet, gets the server's results, and sends again what brings none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import ClassVar, Final
+
+import numpy as np
+
+from p4gen.host.collectives.workers import WorkerStats
+from p4gen.host.transport.clock import Clock
+from p4gen.papers.atp.control import AtpJob
+from p4gen.papers.atp.frames import Packet
+from p4gen.papers.atp.headers import GRADIENTS, Message
+from p4gen.papers.atp.numbers import FACTOR, Array, packed, unpacked, whole
+
+LATER: Final = 3
+"""So many results of later packets say that a result has been lost."""
+
+
+class AtpWorker:
+    """Worker ``number``, from 0, of a job.
+
+    At most a window of packets is on the way, counted from the first one without a result: ``window`` at first and at
+    most. It grows by a packet for each window of results, and is halved if one of them has met a long queue.
+    ``send`` sends a packet to the server; ``timeout`` is in ps.
+    """
+
+    STATE: ClassVar = (
+        "_gradient", "_result", "_base", "_next", "_waits", "_later", "_floats", "_timed", "_window", "_round",
+        "_congested", "stats",
+    )  # fmt: skip
+
+    def __init__(
+        self, job: AtpJob, number: int, lanes: int, clock: Clock, send: Callable[[Packet], None], timeout: int,
+        window: int,
+    ) -> None:  # fmt: skip
+        self._job, self._own, self._lanes, self._clock, self._send_packet = job, 1 << number, lanes, clock, send
+        self._timeout, self._most = timeout, window
+        self.on_sum: Callable[[Array], None] = lambda _: None
+        """Called with the sum of a gradient, once all of it has come."""
+        self.stats = WorkerStats()
+        self._gradient = self._result = np.zeros((0, lanes), np.float32)
+        self._base = self._next = 0
+        """The sequence numbers of the gradient's first packet, and of the next one to be sent."""
+        self._waits: dict[int, int] = {}
+        """When each packet without a result is sent again. Those sent last are the last ones."""
+        self._later: dict[int, int] = {}
+        """For each of them, the number of later packets' results: it is sent again at once, but only once."""
+        self._floats: set[int] = set()
+        """Those of them that the server wants as float32."""
+        self._timed = False
+        self._window, self._round, self._congested = window, 0, False
+
+    def add(self, gradient: Array) -> None:
+        """Begin with a gradient, float32, whose size is a multiple of a packet's lanes and not 0. The one before has
+        its sum."""
+        self._gradient, self._base = gradient.reshape(-1, self._lanes), self._next
+        self._result = np.zeros_like(self._gradient)
+        self._go_on()
+
+    def take(self, packet: Packet) -> bool:
+        """Take what has come from the job's server. Returns whether it is for this worker."""
+        if not packet.fits(self._job, self._lanes) or packet.message in GRADIENTS:
+            return False
+        if packet.sequence not in self._waits:
+            self.stats.strays += 1
+        elif packet.message == Message.ASK:
+            if packet.sequence not in self._floats:
+                self._floats.add(packet.sequence)
+                self._again(packet.sequence)
+        else:
+            self._end(packet)
+        return True
+
+    def waiting(self) -> Iterator[str]:
+        """What it waits for, a line a packet."""
+        for sequence in self._waits:
+            yield f"waits for the result of packet {sequence - self._base}"
+
+    def forget_times(self) -> None:
+        """Forget what has been counted; what is sent again, is so after the whole timeout."""
+        self.stats = WorkerStats()
+        self._waits = dict.fromkeys(self._waits, self._timeout)
+
+    def _end(self, packet: Packet) -> None:
+        floats = packet.message == Message.FLOAT_RESULT
+        row = unpacked(packet.data, floats=floats)
+        self._result[packet.sequence - self._base] = row if floats else row / FACTOR
+        self.stats.results += 1
+        for state in (self._waits, self._later):
+            del state[packet.sequence]
+        self._floats.discard(packet.sequence)
+        for sequence in [each for each in self._waits if each < packet.sequence]:
+            self._later[sequence] += 1
+            if self._later[sequence] == LATER:
+                self._again(sequence)
+        self._adjust(congested=bool(packet.congested))
+        self._go_on()
+        if not self._waits and self._next == self._base + len(self._gradient):
+            self.on_sum(self._result.reshape(-1))
+
+    def _first(self) -> int:
+        """The first packet without a result."""
+        return min(self._waits, default=self._next)
+
+    def _adjust(self, *, congested: bool) -> None:
+        """AIMD, once for each window of results."""
+        self._congested |= congested
+        if self._first() >= self._round:
+            self._window = max(1, self._window // 2) if self._congested else min(self._most, self._window + 1)
+            self._round, self._congested = self._next, False
+
+    def _go_on(self) -> None:
+        end = self._base + len(self._gradient)
+        while self._next < min(end, self._first() + self._window):
+            self.stats.sent += 1
+            self._later[self._next] = 0
+            self._next += 1
+            self._send(self._next - 1, Message.GRADIENT)
+
+    def _again(self, sequence: int) -> None:
+        self.stats.resent += 1
+        self._send(sequence, Message.FLOATS if sequence in self._floats else Message.RESEND)
+
+    def _send(self, sequence: int, message: Message) -> None:
+        due = self._clock.now + self._timeout
+        self._waits.pop(sequence, None)
+        self._waits[sequence] = due
+        row = self._gradient[sequence - self._base]
+        data = packed(row if message == Message.FLOATS else whole(row))
+        self._send_packet(Packet(self._job.number, self._job.epoch, message, sequence, self._own, data))
+        if not self._timed:
+            self._timed = True
+            self._clock.at(due, self._expire)
+
+    def _expire(self, _: object) -> None:
+        for sequence, due in list(self._waits.items()):
+            if due <= self._clock.now:
+                self._again(sequence)
+        self._timed = bool(self._waits)
+        if self._timed:
+            self._clock.at(next(iter(self._waits.values())), self._expire)
