@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from p4gen.errors import Diagnostic, InputError, Option
-from p4gen.host.collectives.workers import Worker
+from p4gen.host.collectives.workers import Vector, Worker, WorkerTask, exactly
 from p4gen.host.transport.clock import SECOND, US
 from p4gen.net.job import Job, Progress, Stuck
 from p4gen.net.order import RunOrder
@@ -20,52 +21,9 @@ from p4gen.net.world.network import Network
 from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.topology import TopologySpec
 
-Vector = npt.NDArray[Any]
 _SIZE: Final = 1 << 20
 _HEADERS: Final = 74
 """Bytes on the wire of a packet beside its elements."""
-
-
-class WorkerTask:
-    """A worker that adds the vectors of all calls, one after the other (``p4gen.net.job.Task``). ``number`` is its
-    place, from 0, among those whose vectors are added, which are ``group``."""
-
-    def __init__(self, run: SumRun, name: str, worker: Worker, number: int, group: int = 0) -> None:
-        self.name, self.worker, self.group, self.problem = name, worker, group, ""
-        self.ended = 0
-        """Sums that it has."""
-        self.ended_at = 0
-        self._run, self._number = run, number
-        worker.on_sum = self._take
-
-    @property
-    def done(self) -> bool:
-        """Whether it has all its sums."""
-        return self.ended == self._run.order.repeat
-
-    def start(self) -> None:
-        """Begin with the next vector, as soon as the network runs."""
-        loop = self._run.network.loop
-        loop.at(loop.now, self._begin)
-
-    def _begin(self, _: object) -> None:
-        self._run.wake()
-        self.worker.add(self._run.vectors(self.group, self.ended)[self._number])
-
-    def parts(self) -> dict[str, object]:
-        """The worker; a run is not frozen."""
-        return {"worker": self.worker}
-
-    def _take(self, total: Vector) -> None:
-        expected, wrong = self._run.compared(total, self._run.vectors(self.group, self.ended))
-        if wrong.any() and not self.problem:
-            at = int(np.flatnonzero(wrong)[0])
-            what = f"element {at} is {total[at]}, NumPy says {expected[at]}; {int(wrong.sum()):,} elements differ"
-            self.problem = f"{self.name}, call {self.ended + 1}: {what}"
-        self.ended += 1
-        self.ended_at = self._run.network.loop.now
-        if not self.done:
-            self.start()
 
 
 class SumRun(Job[WorkerTask, RunResult]):
@@ -84,9 +42,14 @@ class SumRun(Job[WorkerTask, RunResult]):
     def drawn(self, chance: np.random.Generator, shape: tuple[int, int]) -> Vector:
         """Random vectors, a row for each worker."""
 
-    @abstractmethod
     def compared(self, total: Vector, vectors: Sequence[Vector]) -> tuple[Vector, npt.NDArray[np.bool_]]:
         """NumPy's sum of vectors, and where a worker's is wrong."""
+        return exactly(total, vectors)
+
+    def task(self, name: str, number: int, worker: Worker, group: int = 0) -> WorkerTask:
+        """A task of the run."""
+        vectors, clock = partial(self.vectors, group), self.network.loop
+        return WorkerTask(name, number, worker, clock, self.order.repeat, vectors, self.compared, self.wake, group)
 
     def vectors(self, group: int, call: int) -> Sequence[Vector]:
         """The vectors of all workers of a group in a call, from 0; those of calls that all workers have ended are

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from p4gen.host.transport.clock import Clock
+
+Vector = npt.NDArray[Any]
+Compare = Callable[[Vector, Sequence[Vector]], tuple[Vector, npt.NDArray[np.bool_]]]
+"""Of a sum and the vectors of all workers: NumPy's sum, and where the other one is wrong."""
 
 
 @dataclass
@@ -32,3 +41,79 @@ class Worker(Protocol):
     def waiting(self) -> Iterator[str]:
         """What it waits for, a line each."""
         ...
+
+    def forget_times(self) -> None:
+        """Forget times that nothing depends on, and what is counted."""
+        ...
+
+
+def exactly(total: Vector, vectors: Sequence[Vector]) -> tuple[Vector, npt.NDArray[np.bool_]]:
+    """Compare a sum of integers, which wraps (``Compare``)."""
+    expected = np.array(np.sum(vectors, axis=0, dtype=total.dtype))
+    return expected, np.asarray(total != expected)
+
+
+class WorkerTask:
+    """A worker that adds a vector in each of ``calls``, one after the other, and compares each sum with NumPy's
+    (``p4gen.net.job.Task``, ``p4gen.verification.parts.hosts.SearchedTask``).
+
+    ``number`` is its place among those whose vectors are added, which are ``group``; ``vectors`` are those of all of
+    them, by call, from 0; ``begun`` is called when it begins with one.
+    """
+
+    STATE: ClassVar = ("ended", "ended_at", "problem")
+
+    def __init__(
+        self,
+        name: str,
+        number: int,
+        worker: Worker,
+        clock: Clock,
+        calls: int,
+        vectors: Callable[[int], Sequence[Vector]],
+        compare: Compare = exactly,
+        begun: Callable[[], None] = lambda: None,
+        group: int = 0,
+    ) -> None:
+        self.name, self.worker, self.group, self.problem = name, worker, group, ""
+        self.ended = self.ended_at = 0
+        """Sums that it has, and when it got the last one."""
+        self._number, self._clock, self._calls = number, clock, calls
+        self._vectors, self._compare, self._begun = vectors, compare, begun
+        worker.on_sum = self._take
+
+    @property
+    def done(self) -> bool:
+        """Whether it has all its sums."""
+        return self.ended == self._calls
+
+    def start(self) -> None:
+        """Begin with the next vector, as soon as the network runs."""
+        self._clock.at(self._clock.now, self._begin)
+
+    def parts(self) -> dict[str, object]:
+        """The task itself, and its worker."""
+        return {"task": self, "worker": self.worker}
+
+    def forget_times(self) -> None:
+        """Forget times, and what is counted."""
+        self.worker.forget_times()
+        self.ended_at = 0
+
+    def _begin(self, _: object) -> None:
+        self._begun()
+        self.worker.add(self._vectors(self.ended)[self._number])
+
+    def _take(self, total: Vector) -> None:
+        expected, wrong = self._compare(total, self._vectors(self.ended))
+        if wrong.any() and not self.problem:
+            at = int(np.flatnonzero(wrong)[0])
+            found, right = (
+                f"{each[at]:#x}" if each.dtype.kind in "iu" else str(each[at]) for each in (total, expected)
+            )
+            what = f"element {at} is {found}, NumPy's is {right}; {int(wrong.sum()):,} elements differ"
+            self.problem = f"{self.name}, call {self.ended + 1}: {what}"
+        self.ended += 1
+        self.ended_at = self._clock.now
+        if not self.done:
+            self.start()

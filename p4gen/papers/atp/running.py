@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from p4gen.host.collectives.workers import Vector, WorkerTask
 from p4gen.net.order import RunOrder
-from p4gen.net.sums import SumRun, Vector, WorkerTask, check, patience
+from p4gen.net.sums import SumRun, check, patience
 from p4gen.net.world.network import Network
 from p4gen.papers.atp.control import configuration
 from p4gen.papers.atp.frames import Packet
@@ -63,7 +64,7 @@ class AtpRun(SumRun):
             if server is not None:
                 self.servers.append(server)
             rank = self.order.topology.rank_hosts.index(host)
-            yield WorkerTask(self, f"rank {rank}{name}", worker, number, group)
+            yield self.task(f"rank {rank}{name}", number, worker, group)
 
     @override
     def drawn(self, chance: np.random.Generator, shape: tuple[int, int]) -> Vector:

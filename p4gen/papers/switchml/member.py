@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from p4gen.host.collectives.workers import WorkerStats
 from p4gen.host.transport.nic import Nic
 from p4gen.papers.switchml.control import MlJob
 from p4gen.papers.switchml.frames import Update
@@ -17,17 +17,6 @@ from p4gen.rocev2.headers import Ethernet, IPv4
 
 Vector = npt.NDArray[np.int32]
 _NOTHING: Final[Vector] = np.zeros(0, np.int32)
-
-
-@dataclass
-class WorkerStats:
-    """What a worker has counted."""
-
-    sent: int = 0
-    resent: int = 0
-    results: int = 0
-    strays: int = 0
-    """Results that it does not wait for: repeated ones, mostly."""
 
 
 class MlWorker:

@@ -8,7 +8,7 @@ fitted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import permutations
 from statistics import median
 from typing import Final, Literal
@@ -43,9 +43,9 @@ _1K: Final = 256
 """Lanes of packets of 256 bytes and 1 KiB."""
 _PACKETS: Final = 256
 """That a rank of EPIC may have outstanding: at 256 bytes 64 KiB, what the links hold of a round trip of 5 us."""
-COSTS: Final = {"EPIC": 3.18 * US, "SwitchML": 5.66 * US, "NCCL": 2150 * US}
-"""By library: ps that are added to each call, from Table 9's calls of 4 KiB (of NCCL, on a ring with 1 KiB)."""
-CALIBRATED: Final = (Row.EPIC, Row.SWITCHML, Row.RING_1K)
+COSTS: Final = {"EPIC": 3.18 * US, "SwitchML": 5.66 * US, "ATP": 11.24 * US, "NCCL": 2150 * US}
+"""By library: ps that are added to each call, from Table 9's calls of 4 KiB (``CALIBRATED``)."""
+CALIBRATED: Final = (Row.EPIC, Row.SWITCHML, Row.ATP_7, Row.RING_1K)
 ONLY_COPIED: Final = (Collective.BROADCAST, Collective.ALLGATHER)
 """Collectives in which EPIC's switch adds nothing. Tables 12 and 13 show more than packets of 256 bytes can carry, 75.7
 Gb/s: these calls had 1 KiB."""
@@ -61,11 +61,17 @@ class Solution:
     lanes: Literal[64, 256]
     algorithm: Algorithm | None = None
     """That hosts have of their own."""
+    family: str = ""
+    """Of its programs; "" is EPIC's."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Of its runs, where they are not the default."""
 
 
 SOLUTIONS: Final[Mapping[Row, Solution]] = {
     Row.EPIC: Solution("EPIC", _256),
-    Row.SWITCHML: Solution("SwitchML", _256),
+    Row.SWITCHML: Solution("SwitchML", _256, family="switchml"),
+    Row.ATP_7: Solution("ATP", _256, family="atp", options={"server": "local"}),
+    Row.ATP_8: Solution("ATP", _256, family="atp", options={"server": "worker"}),
     Row.RING_1K: Solution("NCCL", _1K, Algorithm.RING),
     Row.RING_256: Solution("NCCL", _256, Algorithm.RING),
     Row.TREE_1K: Solution("NCCL", _1K, Algorithm.TREE),
@@ -76,10 +82,12 @@ SOLUTIONS: Final[Mapping[Row, Solution]] = {
 def measured(row: Row, collective: Collective, size: int, seed: int, engine: EngineName) -> int:
     """The time of a call in ps, until each rank has its result. Raises ``FailedError`` if a result is wrong."""
     how, topology = SOLUTIONS[row], roomy(load_topology(NETWORK))
-    if row is Row.SWITCHML:
-        spec = load_spec(None, {"mode": "switchml", "lanes": how.lanes, "fan_in": len(topology.hosts)})
-        order = RunOrder(topology, spec, str(collective), size, seed=seed, engine=engine)
-        plain = family_of(spec).facet(Runs).make(order).run()
+    if how.family:
+        spec = load_spec(None, {"mode": how.family, "lanes": how.lanes, "fan_in": len(topology.hosts)})
+        runs = family_of(spec).facet(Runs)
+        given = {name: each.read(how.options.get(name, each.default)) for name, each in runs.options.items()}
+        order = RunOrder(topology, spec, str(collective), size, seed=seed, engine=engine, options=given)
+        plain = runs.make(order).run()
         if not plain.ok:
             raise FailedError(f"{row}, {collective} of {size} bytes: {'; '.join((*plain.errors, *plain.stuck))}")
         return plain.duration

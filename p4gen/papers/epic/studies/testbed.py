@@ -17,6 +17,10 @@ class Row(StrEnum):
 
     EPIC = "EPIC-II"
     SWITCHML = "SwitchML"
+    ATP_7 = "ATP 7-to-1"
+    """The parameter server's host hands its own gradients to it."""
+    ATP_8 = "ATP 8-to-1"
+    """It sends them to the switch, as the others do."""
     RING_1K = "NCCL-Ring-1KB"
     RING_256 = "NCCL-Ring-256B"
     TREE_1K = "NCCL-Tree-1KB"
@@ -41,6 +45,8 @@ TESTBED: Final[Mapping[Collective, Mapping[Row, Mapping[int, float]]]] = {
     Collective.ALLREDUCE: {
         Row.EPIC: _row(5.42, 16.84, 41.72, 59.46, 60.79, 62.65, 64.35, 61.70, 66.64, 65.29),
         Row.SWITCHML: _row(3.85, 13.10, 32.73, 52.34, 61.56, 64.39, 65.14, 65.37, 65.37, 65.38),
+        Row.ATP_7: _row(1.98, 7.21, 21.24, 41.34, 54.16, 58.71, 59.97, 60.29, 60.37, 60.37),
+        Row.ATP_8: _row(1.92, 6.47, 15.93, 25.07, 29.27, 30.54, 30.88, 30.96, 30.96, 30.94),
         Row.RING_1K: _row(0.015, 0.058, 0.243, 0.91, 3.47, 13.34, 29.06, 40.99, 46.33, 47.97),
         Row.RING_256: _row(0.015, 0.060, 0.251, 0.82, 3.71, 12.10, 26.55, 36.01, 39.73, 41.07),
         Row.TREE_1K: _row(0.015, 0.060, 0.244, 0.89, 3.17, 11.05, 24.85, 31.89, 33.51, 34.10),

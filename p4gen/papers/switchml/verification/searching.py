@@ -11,6 +11,7 @@ import numpy as np
 from typing_extensions import override
 
 from p4gen.errors import InputError
+from p4gen.host.collectives.workers import WorkerTask
 from p4gen.host.transport.clock import MS
 from p4gen.host.transport.nic import Nic
 from p4gen.model import Model
@@ -23,7 +24,6 @@ from p4gen.papers.switchml.frames import Update
 from p4gen.papers.switchml.member import MlWorker, Vector
 from p4gen.papers.switchml.placing import fitted, placed
 from p4gen.papers.switchml.spec import SwitchmlSpec
-from p4gen.papers.switchml.tasks import WorkerTask
 from p4gen.rocev2.headers import Ethernet, IPv4
 from p4gen.verification.parts.hosts import SearchedTask
 from p4gen.verification.world import Budget, Rules, Scope, World
@@ -98,7 +98,7 @@ class SumScope(Scope):
     def _tasks(self, job: MlJob, number: int, nic: Nic) -> Sequence[SearchedTask]:
         vectors = [self.vector(worker) for worker in range(len(job.workers))]
         worker = MlWorker(job, self.program.lanes, nic, MS)
-        return [WorkerTask(number, worker, nic.clock, 1, lambda _: vectors)]
+        return [WorkerTask(f"rank {number}", number, worker, nic.clock, 1, lambda _: vectors)]
 
 
 def sound(spec: SwitchmlSpec) -> SwitchmlSpec:
