@@ -60,7 +60,10 @@ class ArrayPlan(Plan):
 
 
 def samples(ranks: int, size: int) -> list[Asked]:
-    """Calls of all six collectives. Those with a root have the first and the last rank as root."""
+    """Calls of all six collectives. Those with a root have the first and the last rank as root; those whose arrays are
+    divided among the ranks have the next smaller size that can be, or an element of four bytes for each rank."""
+    unit = 4 * ranks
+    divided = max(size // unit, 1) * unit
     rooted: list[Asked] = [
         (each, size, {ROOT: str(root)}) for each in (Collective.REDUCE, Collective.BROADCAST) for root in (0, ranks - 1)
     ]
@@ -68,8 +71,8 @@ def samples(ranks: int, size: int) -> list[Asked]:
         (Collective.ALLREDUCE, size, {}),
         *rooted,
         (Collective.BARRIER, None, {}),
-        (Collective.REDUCE_SCATTER, size, {}),
-        (Collective.ALLGATHER, size, {}),
+        (Collective.REDUCE_SCATTER, divided, {}),
+        (Collective.ALLGATHER, divided, {}),
     ]
 
 

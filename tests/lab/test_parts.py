@@ -320,3 +320,10 @@ def test_what_others_have_on_the_machine_is_no_trace_of_a_lab(tmp_path: Path) ->
         assert Traces("nobody's", tmp_path).found() == [str(tmp_path / "left")]
     finally:
         subprocess.run(["ip", "netns", "del", name], check=True)
+
+
+@pytest.mark.parametrize("ranks", range(2, 12))
+def test_arrays_of_a_suite_can_be_divided_among_any_number_of_ranks(ranks: int) -> None:
+    spec = EpicSpec()
+    for asked in calls.members_of(spec).samples(spec, ranks, 1 << 16):
+        assert calls.CallOrder.of(spec, ranks, *asked).collective == asked[0]
