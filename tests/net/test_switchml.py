@@ -77,16 +77,6 @@ def test_what_others_send_to_a_worker_is_no_sum() -> None:
     assert run.tasks[1].worker.stats.strays == 1
 
 
-@pytest.mark.parametrize("fields", [{"flags": 1}, {"fragment_offset": 1}, {"protocol": 6}, {"version": 5}, {"ihl": 6}])
-def test_what_a_switch_routes_as_ordinary_traffic_is_no_sum(fields: dict[str, Any]) -> None:
-    """Anybody may have sent it, under the switch's address."""
-    ip, update = IPv4(1, 2), Update(0, 1, 0, 0, 0, bytes(128))
-    assert Update.parse(update.frame(Ethernet(3, 4), replace(ip, flags=2)), 1, 2) == update
-    assert Update.parse(update.frame(Ethernet(3, 4), replace(ip, **fields)), 1, 2) is None
-    frame = update.frame(Ethernet(3, 4), ip)
-    assert Update.parse(frame[:12] + b"\x86\xdd" + frame[14:], 1, 2) is None
-
-
 def test_a_run_that_cannot_end_says_what_workers_wait_for() -> None:
     result = MlRun(order(faults=Faults((Impairment("h0>s0", loss=1.0),)), timeout=20_000_000)).run()
     assert any("rank 3 waits for the sum of packet 0 in slot 0, version 0" in line for line in result.stuck)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from p4gen.layout import Stack
@@ -11,10 +11,11 @@ from p4gen.papers.atp.control import AtpJob
 from p4gen.papers.atp.headers import ATP, PORT, Message
 from p4gen.rocev2 import layouts
 from p4gen.rocev2.codes import ECN_CE
-from p4gen.rocev2.headers import UDP, Ethernet, IPv4
+from p4gen.rocev2.datagrams import datagram, is_datagram
+from p4gen.rocev2.headers import Ethernet, IPv4
 
 _STACK: Final = Stack(layouts.ETHERNET, layouts.IPV4, layouts.UDP, ATP)
-_PORT, _HEADER = _STACK.bytes("udp.dst_port"), _STACK.start("atp")
+_HEADER: Final = _STACK.start("atp")
 _FROM, _TO, _TOS = _STACK.bytes("ipv4.src_addr"), _STACK.bytes("ipv4.dst_addr"), _STACK.at("ipv4.ecn")
 
 
@@ -48,18 +49,13 @@ class Packet:
 
     def frame(self, ethernet: Ethernet, ip: IPv4, src_port: int = PORT) -> bytes:
         """The frame with these headers; lengths and the IPv4 checksum are filled in, UDP has none."""
-        behind = self.pack()
-        udp = UDP(src_port, PORT, UDP.SIZE + len(behind))
-        ip = replace(ip, total_length=IPv4.SIZE + udp.length)
-        return ethernet.pack() + replace(ip, checksum=ip.right_checksum()).pack() + udp.pack() + behind
+        return datagram(ethernet, ip, (src_port, PORT), self.pack())
 
     @classmethod
     def parse(cls, frame: bytes, destination: int) -> tuple[int, Packet] | None:
         """The packet in a frame without a VLAN tag to an IPv4 address, behind the address that it is from; None if
         there is none. It is congested if the frame's IPv4 header says so, too."""
-        if len(frame) < _STACK.size or int.from_bytes(frame[_PORT]) != PORT:
-            return None
-        if int.from_bytes(frame[_TO]) != destination:
+        if len(frame) < _STACK.size or not is_datagram(frame, PORT) or int.from_bytes(frame[_TO]) != destination:
             return None
         fields = ATP.word.unpack(int.from_bytes(frame[_HEADER : _STACK.size]))
         del fields["reserved"]

@@ -8,15 +8,12 @@ from typing import Final
 from p4gen.layout import Stack
 from p4gen.papers.switchml.headers import PORT, SWITCHML
 from p4gen.rocev2 import layouts
-from p4gen.rocev2.codes import ETHERTYPE_IPV4, PROTOCOL_UDP
-from p4gen.rocev2.headers import UDP, Ethernet, IPv4
+from p4gen.rocev2.datagrams import datagram, is_datagram
+from p4gen.rocev2.headers import Ethernet, IPv4
 
 _STACK: Final = Stack(layouts.ETHERNET, layouts.IPV4, layouts.UDP, SWITCHML)
-_PORT, _HEADER = _STACK.bytes("udp.dst_port"), _STACK.start("switchml")
+_HEADER: Final = _STACK.start("switchml")
 _FROM, _TO = _STACK.bytes("ipv4.src_addr"), _STACK.bytes("ipv4.dst_addr")
-_IP: Final = _STACK.start("ipv4")
-_OF_FRAGMENTS: Final = 0x3FFF
-"""The bits that whole datagrams do not have, of those after the identification."""
 
 
 @dataclass(frozen=True)
@@ -42,20 +39,13 @@ class Update:
 
     def frame(self, ethernet: Ethernet, ip: IPv4, src_port: int = PORT) -> bytes:
         """The frame with these headers; lengths and the IPv4 checksum are filled in, UDP has none."""
-        behind = self.pack()
-        udp = UDP(src_port, PORT, UDP.SIZE + len(behind))
-        ip = replace(ip, total_length=IPv4.SIZE + udp.length)
-        return ethernet.pack() + replace(ip, checksum=ip.right_checksum()).pack() + udp.pack() + behind
+        return datagram(ethernet, ip, (src_port, PORT), self.pack())
 
     @classmethod
     def parse(cls, frame: bytes, source: int, destination: int) -> Update | None:
         """The update in a frame without a VLAN tag from one IPv4 address to another; None if there is none."""
-        found = (int.from_bytes(frame[part]) for part in (_PORT, _FROM, _TO))
-        if len(frame) < _STACK.size or tuple(found) != (PORT, source, destination):
-            return None
-        # Whatever else a switch would route as ordinary traffic could come from anybody.
-        begins = frame[_IP - 2 : _IP + 1] == ETHERTYPE_IPV4.to_bytes(2) + b"\x45" and frame[_IP + 9] == PROTOCOL_UDP
-        if not begins or int.from_bytes(frame[_IP + 6 : _IP + 8]) & _OF_FRAGMENTS:
+        ends = int.from_bytes(frame[_FROM]), int.from_bytes(frame[_TO])
+        if len(frame) < _STACK.size or not is_datagram(frame, PORT) or ends != (source, destination):
             return None
         word = int.from_bytes(frame[_HEADER : _STACK.size])
         return cls(**SWITCHML.word.unpack(word), data=frame[_STACK.size :])
