@@ -190,7 +190,7 @@ _ASSUMPTIONS: Final = (
     "EPIC's phases of a ReduceScatter or an AllGather run at the same time, the paper's one after the other",
 )
 TESTBED_SCALES: Final = {
-    "paper": f"up to {LARGEST >> 20} MiB, larger calls extrapolated: two minutes",
+    "paper": f"up to {LARGEST >> 20} MiB, larger calls extrapolated: ten minutes for Table 9, a minute for others",
     "quick": f"up to {SMALL >> 20} MiB",
 }
 
