@@ -6,54 +6,39 @@ taken, met by others and freed all the time; hosts repeat themselves, come late,
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from typing_extensions import override
+
 from p4gen.difftest import noise
-from p4gen.difftest.events import Event, Packet, Replication, Request
+from p4gen.difftest.events import Packet
 from p4gen.difftest.family import Traffic
+from p4gen.difftest.jobs import JOBS, JobTraffic, next_epoch
 from p4gen.groups.config import routing
 from p4gen.groups.group import Route
-from p4gen.model.entries import Entry, Exact
+from p4gen.model.entries import Exact
 from p4gen.papers.atp import frames
 from p4gen.papers.atp.control import AtpJob, Copy, Entrance, Site, configuration
 from p4gen.papers.atp.headers import Message
 from p4gen.papers.atp.spec import AtpSpec
 from p4gen.rocev2.headers import Ethernet, IPv4, ipv4, ipv4_text
 
-_REQUEST_EVERY, _JOBS, _SEQUENCES, _REMEMBERED = 40, 3, 6, 30
+_SEQUENCES: Final = 6
+OWN: Final = ipv4("10.254.0.1")
+"""The switch's own address."""
 _FIRST: Final = (0, (1 << 32) - 3, (1 << 31) - 3)
 _LIMITS: Final = ((1 << 31) - 1, 1 << 31)
 
 
-class RandomTraffic:
-    """An endless source of events for a program of ``spec``."""
+class RandomTraffic(JobTraffic):
+    """The source for a program of ``spec``."""
 
     def __init__(self, spec: AtpSpec, seed: int) -> None:
         self._spec = spec
-        self._random = random.Random(seed)  # noqa: S311 - tests are to be repeated
-        self._sites = [self._site(number) for number in range(min(_JOBS, spec.groups))]
-        self._config = configuration(spec, self._sites, {ipv4("10.254.0.1"): 0x02FF})
+        self._sites = [self._site(number) for number in range(min(JOBS, spec.groups))]
         routes = [Route(f"{ipv4_text(site.job.server)}/32", number % 2) for number, site in enumerate(self._sites)]
-        self._entries = [*self._config.entries, *noise.routes(spec), *routing(routes, ())]
-        self._removed: list[Entry] = []
-        self._recent: list[Packet] = []
-
-    def setup(self) -> list[Event]:
-        """The initial configuration."""
-        groups = (Replication(group) for group in self._config.multicast_groups)
-        return [*(Request("insert", entry) for entry in self._entries), *groups]
-
-    def packets(self) -> Iterator[Event]:
-        """Endless packets, with requests between them."""
-        while True:
-            if self._random.randrange(_REQUEST_EVERY) == 0:
-                yield self._request()
-            packet = self._packet()
-            self._recent = [*self._recent[-_REMEMBERED:], packet]
-            yield packet
+        super().__init__(spec, seed, configuration(spec, self._sites, {OWN: 0x02FF}), routing(routes, ()))
 
     def _site(self, number: int) -> Site:
         """A job with three workers, of which two are in another rack."""
@@ -69,29 +54,19 @@ class RandomTraffic:
         copies = [Copy(port, 0x02FF, 0x0200 + port, ip) for ip, port, _ in ends[:2]]
         return Site(job, frames.bits(range(len(job.workers))), tuple(entrances), tuple(copies))
 
-    def _request(self) -> Event:
-        """An entry is removed or restored, or a job begins anew."""
-        rng = self._random
-        if self._removed and rng.random() < 0.6:
-            return Request("insert", self._removed.pop())
-        entry = rng.choice([entry for entry in self._entries if entry not in self._removed])
-        if entry.table != "jobs" or rng.random() < 0.2:
-            self._removed.append(entry)
-            return Request("delete", entry)
-        number = next(n for n, site in enumerate(self._sites) if entry.match == {"job": Exact(site.job.number)})
+    @override
+    def renewed(self, match: dict[str, Exact]) -> int:
+        number = next(n for n, site in enumerate(self._sites) if match == {"job": Exact(site.job.number)})
         site = self._sites[number]
-        epoch = site.job.epoch % 255 + 1
+        epoch = next_epoch(site.job.epoch)
         self._sites[number] = replace(site, job=replace(site.job, epoch=epoch))
-        anew = replace(entry, action=replace(entry.action, args={**entry.action.args, "epoch": epoch}))
-        self._entries[self._entries.index(entry)] = anew
-        return Request("modify", anew)
+        return epoch
 
-    def _packet(self) -> Packet:
-        rng, chance = self._random, self._random.random()
-        if self._recent and chance < 0.1:
-            return replace(rng.choice(self._recent), kind="repeated")
+    @override
+    def packet(self, chance: float) -> Packet:
+        rng = self.random
         if chance < 0.15:
-            return noise.foreign(rng, self._spec.ports, ipv4("10.254.0.1"))
+            return noise.foreign(rng, self._spec.ports, OWN)
         site = rng.choice(self._sites)
         job, sender = site.job, rng.choice(site.entrances)
         if sender.server:
@@ -133,7 +108,7 @@ class RandomTraffic:
 
     def _elements(self) -> bytes:
         """Random elements, with limits among them."""
-        rng = self._random
+        rng = self.random
         drawn = bytearray(rng.randbytes(self._spec.payload))
         for _ in range(rng.randrange(3)):
             at = 4 * rng.randrange(self._spec.lanes)

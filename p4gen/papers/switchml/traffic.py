@@ -6,54 +6,37 @@ themselves, come late, name wrong slots, and speak for others. What a worker has
 
 from __future__ import annotations
 
-import random
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from typing_extensions import override
+
 from p4gen.difftest import noise
-from p4gen.difftest.events import Event, Packet, Replication, Request
+from p4gen.difftest.events import Packet
 from p4gen.difftest.family import Traffic
-from p4gen.model.entries import Entry, Exact
+from p4gen.difftest.jobs import JOBS, JobTraffic, next_epoch
+from p4gen.model.entries import Exact
 from p4gen.papers.switchml.control import MlJob, Worker, configuration
 from p4gen.papers.switchml.frames import Update
 from p4gen.papers.switchml.spec import SwitchmlSpec
 from p4gen.rocev2.headers import Ethernet, IPv4
 
-_REQUEST_EVERY, _JOBS, _SLOTS, _REMEMBERED = 40, 3, 3, 30
+_SLOTS: Final = 3
 _FIRST: Final = (0, (1 << 32) - 3, (1 << 31) - 3)
 
 
-class RandomTraffic:
-    """An endless source of events for a program of ``spec``."""
+class RandomTraffic(JobTraffic):
+    """The source for a program of ``spec``."""
 
     def __init__(self, spec: SwitchmlSpec, seed: int) -> None:
         self._spec = spec
-        self._random = random.Random(seed)  # noqa: S311 - tests are to be repeated
         slots = min(_SLOTS, spec.slots)
-        count = min(_JOBS, spec.groups, spec.slots // slots)
+        count = min(JOBS, spec.groups, spec.slots // slots)
         self._jobs = [self._job(number, slots, 1) for number in range(count)]
         self._uses: Counter[tuple[int, int, int]] = Counter()
         """How often a worker has contributed to a slot of its job."""
-        self._config = configuration(spec, self._jobs)
-        self._entries = [*self._config.entries, *noise.routes(spec)]
-        self._removed: list[Entry] = []
-        self._recent: list[Packet] = []
-
-    def setup(self) -> list[Event]:
-        """The initial configuration."""
-        groups = (Replication(group) for group in self._config.multicast_groups)
-        return [*(Request("insert", entry) for entry in self._entries), *groups]
-
-    def packets(self) -> Iterator[Event]:
-        """Endless packets, with requests between them."""
-        while True:
-            if self._random.randrange(_REQUEST_EVERY) == 0:
-                yield self._request()
-            packet = self._packet()
-            self._recent = [*self._recent[-_REMEMBERED:], packet]
-            yield packet
+        super().__init__(spec, seed, configuration(spec, self._jobs))
 
     def _job(self, number: int, slots: int, epoch: int) -> MlJob:
         workers = tuple(
@@ -62,26 +45,16 @@ class RandomTraffic:
         )
         return MlJob(number, workers, number * slots, slots, 0x02FF + number, 0x0AFE0001 + number, epoch)
 
-    def _request(self) -> Event:
-        """An entry is removed or restored, or a job begins anew."""
-        rng = self._random
-        if self._removed and rng.random() < 0.6:
-            return Request("insert", self._removed.pop())
-        entry = rng.choice([entry for entry in self._entries if entry not in self._removed])
-        if entry.table != "jobs" or rng.random() < 0.2:
-            self._removed.append(entry)
-            return Request("delete", entry)
-        number = next(number for number, job in enumerate(self._jobs) if entry.match == {"job": Exact(job.number)})
-        epoch = self._jobs[number].epoch % 255 + 1
+    @override
+    def renewed(self, match: dict[str, Exact]) -> int:
+        number = next(number for number, job in enumerate(self._jobs) if match == {"job": Exact(job.number)})
+        epoch = next_epoch(self._jobs[number].epoch)
         self._jobs[number] = replace(self._jobs[number], epoch=epoch)
-        anew = replace(entry, action=replace(entry.action, args={**entry.action.args, "epoch": epoch}))
-        self._entries[self._entries.index(entry)] = anew
-        return Request("modify", anew)
+        return epoch
 
-    def _packet(self) -> Packet:
-        rng, chance = self._random, self._random.random()
-        if self._recent and chance < 0.1:
-            return replace(rng.choice(self._recent), kind="repeated")
+    @override
+    def packet(self, chance: float) -> Packet:
+        rng = self.random
         if chance < 0.15:
             return noise.foreign(rng, self._spec.ports, self._jobs[0].ip)
         job = rng.choice(self._jobs)

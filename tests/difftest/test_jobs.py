@@ -1,4 +1,4 @@
-"""ATP's random traffic reaches every reason to drop a packet, and copies results."""
+"""Random traffic of programs with jobs reaches every reason to drop a packet, and copies results."""
 
 from __future__ import annotations
 
@@ -7,16 +7,31 @@ import pytest
 from p4gen.difftest.events import Packet, Replication, Request
 from p4gen.difftest.family import traffic_of
 from p4gen.model import Model
-from p4gen.papers.atp.conformance import small
+from p4gen.papers.atp.conformance import small as atp
+from p4gen.papers.switchml.conformance import small as switchml
 from p4gen.program import compose
 from p4gen.program.compilation import compile_spec
+from p4gen.vocabulary import ProgramSpec
 
-FORGED = {"AnswerArp.not_ours"}
+ARP = {"AnswerArp.not_ours"}
 """Of ordinary traffic, which is alike for all families."""
 
 
-def test_every_reason_is_reached(pytestconfig: pytest.Config) -> None:
-    spec, seed = small(), pytestconfig.getoption("--seed")
+@pytest.mark.parametrize(
+    ("spec", "copies", "unreached"),
+    [
+        # Sums to the server, and two copies of a result.
+        (atp(), {0, 1, 2}, ARP),
+        # An answer to one worker, and sums to two and three.
+        (switchml(offsets="checked"), {0, 1, 2, 3}, ARP | {"Forward.ttl_expired"}),
+        (switchml(offsets="carried"), {0, 1, 2, 3}, ARP | {"Forward.ttl_expired"}),
+    ],
+    ids=lambda given: given.program if isinstance(given, ProgramSpec) else "",
+)
+def test_every_reason_is_reached(
+    spec: ProgramSpec, copies: set[int], unreached: set[str], pytestconfig: pytest.Config
+) -> None:
+    seed = pytestconfig.getoption("--seed")
     source = traffic_of(spec).source(spec, seed)
     switch = Model(compile_spec(spec).program)
     left, sent = 6000, set()
@@ -42,5 +57,5 @@ def test_every_reason_is_reached(pytestconfig: pytest.Config) -> None:
         for drop in compose(spec).drops
         if not drops[drop.module.gress][drop.index].packets
     }
-    assert missed <= FORGED, seed
-    assert sent == {0, 1, 2}, seed  # sums to the server, and two copies of a result
+    assert missed <= unreached, seed
+    assert sent == copies, seed
