@@ -19,7 +19,6 @@ from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.plan import Connection
 from p4gen.host.collectives.steps import NOTHING, Arrival, Plan, Span, Step, StepCollectives, landed
 from p4gen.host.transport.nic import VerbsNic
-from p4gen.host.transport.rc import VerbsPair
 from p4gen.vocabulary import Op, Overflow
 from p4gen.vocabulary.message import Collective
 
@@ -67,11 +66,6 @@ class Ring(StepCollectives):
             nic, (config.left, config.right, *config.star.values()), config.op, config.overflow, on_done
         )  # fmt: skip
         self.config = config
-
-    @property
-    def pair(self) -> VerbsPair:
-        """The connection on which data is sent."""
-        return self.pairs[_RIGHT]
 
     @override
     def all_reduce(self, values: Array, op: Op | None = None) -> Invocation:
