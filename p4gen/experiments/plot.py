@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 _COLOURS: Final = ("#1f5fa8", "#c0392b", "#2c8a4b", "#b8860b", "#6a3d9a", "#555555", "#17a2b8", "#e377c2", "#8c564b")
+_MANY: Final = 8
+"""Lines whose names would cover a picture; those of more are beside it."""
 _STYLE: Final = {
     "svg.hashsalt": "p4gen",
     "svg.fonttype": "none",
@@ -78,7 +80,11 @@ def _axes(to: Path | io.StringIO, title: str, x_name: str, y_name: str) -> Itera
         figure = Figure(figsize=(7.6, 4.2), layout="constrained")
         axes = figure.add_subplot(title=title, xlabel=x_name, ylabel=y_name)
         yield axes
-        axes.legend()
+        if len(axes.get_lines()) > _MANY:
+            figure.set_figwidth(10)
+            figure.legend(loc="outside right upper")
+        else:
+            axes.legend()
         if isinstance(to, Path):
             figure.savefig(to)
         else:
