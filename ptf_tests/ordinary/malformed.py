@@ -1,4 +1,4 @@
-"""RoCEv2 packets that are not as they should be."""
+"""RoCEv2 packets, and datagrams of other protocols, that are not as they should be."""
 
 from __future__ import annotations
 
@@ -36,6 +36,24 @@ def malformed(packet: RocePacket, other: str = "unknown") -> Iterator[tuple[byte
         yield packet.sealed(udp_length=packet.udp.length + by).to_bytes(), "bad_length"
     for more in OTHER_LENGTHS:
         yield replace(packet, payload=packet.payload + bytes(more)).sealed().to_bytes(), other
+
+
+def malformed_datagram(good: bytes) -> Iterator[tuple[bytes, str]]:
+    """The same for an untagged UDP datagram over IPv4 whose contents are longer than its headers: frames with other
+    lengths, or a wrong checksum."""
+    ip, behind = IPv4.unpack(good, 14), good[34:]
+    length = int.from_bytes(behind[4:6])
+    yield good[:-1], "truncated"
+    yield good[:-5], "truncated"
+    yield good[:60], "truncated"
+    yield good[:24] + bytes((good[24] ^ 1,)) + good[25:], "bad_ip_checksum"
+    yield good + bytes(1), "bad_length"
+    for by in (-4, 4):
+        yield good[:38] + (length + by).to_bytes(2) + good[40:], "bad_length"
+    short, long = (good[:14] + _longer(ip, by).pack() + behind for by in (-4, 4))
+    yield long + bytes(4), "bad_length"
+    yield short[:-4], "truncated"
+    yield long, "truncated"
 
 
 def _longer(ip: IPv4 | IPv6, by: int) -> IPv4 | IPv6:
