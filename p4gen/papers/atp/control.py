@@ -9,6 +9,8 @@ from p4gen.errors import InputError
 from p4gen.groups import addresses
 from p4gen.groups.entrances import port_problems
 from p4gen.groups.group import SwitchConfig
+from p4gen.groups.jobs import NumberedJob
+from p4gen.groups.jobs import problems as job_problems
 from p4gen.model.entries import Action, Entry, Exact, MulticastGroup, Replica
 from p4gen.papers.atp.spec import AtpSpec
 
@@ -77,20 +79,10 @@ def configuration(spec: AtpSpec, sites: Sequence[Site], gateways: Mapping[int, i
 
 def problems(spec: AtpSpec, sites: Sequence[Site]) -> Iterator[str]:
     """Why a program cannot serve these jobs together, a line each."""
-    if len(sites) > spec.groups:
-        yield f"{len(sites)} jobs; the program has {spec.groups}"
-    if len({site.job.number for site in sites}) < len(sites):
-        yield "two jobs have the same number"
+    named = [NumberedJob(site.job.number, site.job.epoch, site.job.workers) for site in sites]
+    yield from job_problems(named, spec.groups, spec.fan_in)
     for site in sites:
         job, at = site.job, f"job {site.job.number}"
-        if not 0 <= job.number <= 255:
-            yield f"{at}: its number is not in 0 to 255"
-        if not 1 <= job.epoch <= 255:
-            yield f"{at}: epoch {job.epoch} is not in 1 to 255"
-        if not 1 <= len(job.workers) <= spec.fan_in:
-            yield f"{at}: {len(job.workers)} workers; the program has 1 to {spec.fan_in}"
-        if len(set(job.workers)) < len(job.workers):
-            yield f"{at}: two workers have the same address"
         if not site.expected or site.expected >> len(job.workers):
             yield f"{at}: {site.expected:#x} is no set of its workers"
         ports = {entrance.port for entrance in site.entrances} | {copy.port for copy in site.copies}

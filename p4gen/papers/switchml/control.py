@@ -10,6 +10,8 @@ from p4gen.groups import addresses
 from p4gen.groups.entrances import port_problems
 from p4gen.groups.family import GroupEntries
 from p4gen.groups.group import GroupContext, SwitchConfig
+from p4gen.groups.jobs import NumberedJob
+from p4gen.groups.jobs import problems as job_problems
 from p4gen.host.collectives.plan import ChannelKey
 from p4gen.model.entries import Action, Entry, Exact, MulticastGroup, Replica
 from p4gen.papers.switchml.spec import SwitchmlSpec
@@ -62,27 +64,17 @@ def configuration(spec: SwitchmlSpec, jobs: Sequence[MlJob], gateways: Mapping[i
 
 def problems(spec: SwitchmlSpec, jobs: Sequence[MlJob]) -> Iterator[str]:
     """Why a program cannot serve these jobs together, a line each."""
-    if len(jobs) > spec.groups:
-        yield f"{len(jobs)} jobs; the program has {spec.groups}"
-    if len({job.number for job in jobs}) < len(jobs):
-        yield "two jobs have the same number"
+    named = [NumberedJob(job.number, job.epoch, [worker.ip for worker in job.workers]) for job in jobs]
+    yield from job_problems(named, spec.groups, spec.fan_in)
     taken: set[int] = set()
     for job in jobs:
         at = f"job {job.number}"
         slots = range(job.base, job.base + job.slots)
-        if not 0 <= job.number <= 255:
-            yield f"{at}: its number is not in 0 to 255"
-        if not 1 <= job.epoch <= 255:
-            yield f"{at}: epoch {job.epoch} is not in 1 to 255"
-        if not 1 <= len(job.workers) <= spec.fan_in:
-            yield f"{at}: {len(job.workers)} workers; the program has 1 to {spec.fan_in}"
         if not slots or slots[0] < 0 or slots[-1] >= spec.slots:
             yield f"{at}: slots from {job.base} up to {job.base + job.slots}; the program has {spec.slots}"
         elif not taken.isdisjoint(slots):
             yield f"{at}: another job has some of its slots"
         taken.update(slots)
-        if len({worker.ip for worker in job.workers}) < len(job.workers):
-            yield f"{at}: two workers have the same address"
         for number, worker in enumerate(job.workers, start=1):
             yield from (f"{at}: worker {number}: {problem}" for problem in port_problems(spec, (worker.port,)))
 
