@@ -11,18 +11,17 @@ import floats
 import halves
 import numpy as np
 import numpy.typing as npt
+from folds import Rows
 from halves import Case
 from mode_iii import REDUCE_TO_CHILD, ROOT, Flow, ModeIIITest, ack_of, data_of, to
 
-from p4gen.host.collectives.arrays import array_type
 from p4gen.vocabulary import DType, Op, Reliability
 
 FLOATS = (DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16)
 HALVES = (DType.FLOAT16, DType.BFLOAT16)
-NAN = {DType.FLOAT32: floats.NAN, DType.FLOAT16: halves.FLOAT16.nan, DType.BFLOAT16: halves.BFLOAT16.nan}
 
 
-class Folds(ModeIIITest):
+class Folds(Rows, ModeIIITest):
     """Contributions to a root in the order of ranks, which arrive in any order."""
 
     reliability = tuple(Reliability)
@@ -51,10 +50,6 @@ class Folds(ModeIIITest):
             return [((a, b), result) for a, b, result in binary32]
         return list(getattr(self.halves, name))
 
-    def values(self, bits: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Elements of these bits."""
-        return bits.astype(f"u{self.spec.dtype.number_format.bytes}").view(array_type(self.spec.dtype))
-
     def fold(self, flow: Flow, offset: int, rows: npt.NDArray[Any], result: npt.NDArray[Any]) -> None:
         """A packet of each source, a row of bits each, in any order of arrival."""
         psn = self.psn(offset)
@@ -80,20 +75,6 @@ class Folds(ModeIIITest):
                 self.fold(flow, offset, rows, result)
                 packets += 1
         return packets
-
-    def folded(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """NumPy's sum in binary32 in the order of rows, rounded once; bits."""
-        with np.errstate(all="ignore"):
-            wide = [self.values(row).astype(np.float32) for row in rows]
-            total = wide[0]
-            for each in wide[1:]:
-                total = total + each
-            bits = total.astype(array_type(self.spec.dtype)).view(f"u{self.spec.dtype.number_format.bytes}")
-        return np.where(np.isnan(total), NAN[self.spec.dtype], bits)
-
-    def drawn(self, rows: int) -> npt.NDArray[Any]:
-        """Bits of any numbers."""
-        return self.np_random.integers(0, 1 << self.spec.dtype.number_format.bits, (rows, self.spec.elements))
 
 
 class FoldOrderIsRankOrder(Folds):

@@ -179,6 +179,7 @@ SIZES: tuple[Fields, ...] = (
     {"lanes": 256},
     {"lanes": 256, "mode": "III", "op": "dynamic"},
     {"lanes": 256, "mode": "I", "fan_in": 8, "pipelines": 2},
+    {"lanes": 16, "fold": "ordered", "dtype": "float16", "pipelines": 2},
     {"lanes": 16, "icrc": "ignore"},
     {"lanes": 16, "icrc": "ignore", "mode": "III", "pipelines": 2},
     *(

@@ -36,6 +36,7 @@ def test_a_node_needs_what_the_paper_says() -> None:
         SPEC,
         EpicSpec(mode=Mode.I, op=Op.MAX, fold=Fold.ARRIVAL),
         EpicSpec(mode=Mode.I, pipelines=2),
+        EpicSpec(mode=Mode.II, fold=Fold.ORDERED),
         EpicSpec(mode=Mode.III, fold=Fold.ORDERED),
     ],
 )
@@ -45,10 +46,10 @@ def test_the_registers_hold_what_is_reported(spec: EpicSpec) -> None:
         register for module in composition.modules for register in module.keeps if register.name.startswith("lane_*")
     ]
     bits = sum(register.bits for register in lanes)
-    assert bits == 8 * spec.pipelines * spec.bank_slots // (2 * spec.slots_per_group) * buffers(spec).kept
+    assert bits == 8 * spec.pipelines * spec.bank_slots // (spec.pipes * spec.slots_per_group) * buffers(spec).kept
     found = generate(composition.spec).manifest["memory"]
     assert found["group"]["kept"] == buffers(spec).kept
-    assert found["paper"]["mode_i"] == (spec.fan_in + 1) * buffers(spec).window
+    assert found["paper"]["mode_i"] == (spec.fan_in + 1) * 2 * buffers(spec).hop
 
 
 def test_a_build_says_so() -> None:
@@ -62,6 +63,12 @@ def test_reproducible_sums_of_mode_iii_take_what_the_paper_says() -> None:
     own = buffers(EpicSpec(mode=Mode.III, fold=Fold.ORDERED, lanes=64, window=16, message=4))
     assert own.needed == formulas(own.window // 2, 2, 8).mode_iii_reproducible
     assert own.kept == 524_288
+
+
+def test_reproducible_sums_of_mode_ii_take_what_the_paper_says_but_for_results() -> None:
+    own = buffers(EpicSpec(fold=Fold.ORDERED, lanes=64, window=16, message=4))
+    assert own.needed == own.kept == 8 * own.window
+    assert own.needed + own.window == formulas(own.hop, 2, 8).mode_ii_reproducible
 
 
 def test_other_modes_say_nothing_of_it() -> None:

@@ -1,4 +1,4 @@
-"""Sums of stored floating-point numbers in Modes I and III are those of the tree's nodes in rank order, bit by bit."""
+"""Sums of stored floating-point numbers are those of the tree's nodes in rank order, bit by bit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .runs import star, tiny
 
 TROUBLE = Faults((Impairment(loss=0.05, reorder=0.02, duplicate=0.01),))
 SIZE = 600
-RUNS = {Mode.I: 4, Mode.III: 2}
+RUNS = {Mode.I: 4, Mode.II: 2, Mode.III: 2}
 EVERY_RUN = 50
 """Each with other losses, duplicates and packets that overtake others; all of them with ``--full``."""
 TREE = TopologySpec.model_validate(

@@ -47,39 +47,45 @@ class Buffers:
     """The buffers of a program that stores contributions, in bytes of payload for a group."""
 
     window: int
-    """N slots of U bytes: the paper's 2BL, in Mode I a window of one hop."""
+    """N slots of U bytes: the paper's 2BL, in Mode I a window of one hop; in Mode II its 4(H - 1)BL, two windows of the
+    path."""
     needed: int
-    """A window for each edge, and one for what comes down."""
+    """A window for each edge, and in Modes I and III one for what comes down."""
     kept: int
-    """What the registers hold: each of the two pipes has a window for each edge, for any edge may lead to the root."""
+    """What the registers hold: each of the two pipes has a window for each edge, for any edge may lead to the root.
+    Mode II has one pipe."""
+    hop: int
+    """BL: the bytes that a link carries in the latency of a hop, for which the window lasts."""
 
     @property
     def hop_ps(self) -> int:
         """The latency of a hop, in ps, for which the window lasts at ``BANDWIDTH``."""
-        return self.window // 2 * 8 * 10**12 // BANDWIDTH
+        return self.hop * 8 * 10**12 // BANDWIDTH
 
 
 def buffers(spec: EpicSpec) -> Buffers:
     """Those of a program that stores contributions."""
     window = spec.slots_per_group * spec.payload_bytes
     stores = spec.fan_in if spec.folds else 1
-    return Buffers(window, (stores + 1) * window, spec.pipes * stores * window)
+    down = 1 if spec.mode.augmented else 0
+    hops = 2 if spec.mode.augmented else 4 * (TIERS - 1)
+    return Buffers(window, (stores + down) * window, spec.pipes * stores * window, window // hops)
 
 
 def figures(spec: EpicSpec) -> dict[str, Any]:
     """For the manifest: the program's bytes, and the paper's for the same window and edges."""
     own = buffers(spec)
-    return {"group": asdict(own), "tiers": TIERS, "paper": asdict(formulas(own.window // 2, TIERS, spec.fan_in))}
+    return {"group": asdict(own), "tiers": TIERS, "paper": asdict(formulas(own.hop, TIERS, spec.fan_in))}
 
 
 def report(spec: EpicSpec) -> str:
     """The program's buffers beside the paper's formulas, as sentences."""
     own, degree = buffers(spec), spec.fan_in
-    paper = formulas(own.window // 2, TIERS, degree)
+    paper = formulas(own.hop, TIERS, degree)
     return (
         f"buffers of a group: {own.kept:,} bytes; a node uses {own.needed:,} of them, {own.needed // own.window}"
         f" windows of {own.window:,} bytes ({BANDWIDTH // 10**9} Gb/s for {own.hop_ps / 1e6:.2f} us a hop)\n"
-        f"EPIC F.3 for 2BL = {own.window:,} bytes, D = {degree}, H = {TIERS}: mode I {paper.mode_i:,} bytes, II"
+        f"EPIC F.3 for 2BL = {2 * own.hop:,} bytes, D = {degree}, H = {TIERS}: mode I {paper.mode_i:,} bytes, II"
         f" {paper.mode_ii:,} (reproducible {paper.mode_ii_reproducible:,}), III {paper.mode_iii:,} (reproducible"
         f" {paper.mode_iii_reproducible:,})"
     )

@@ -103,10 +103,10 @@ class EpicSpec(CollectiveSpec):
 
     @classmethod
     def fields_for(cls, given: Mapping[str, str]) -> Collection[str]:
-        """Mode II neither answers packets nor stores contributions."""
+        """Mode II does not answer packets."""
         found = super().fields_for(given)
         augmented = given.get("mode", Mode.II) != Mode.II
-        return [name for name in found if augmented or name not in ("congestion", "fold")]
+        return [name for name in found if augmented or name != "congestion"]
 
     family: Annotated[
         Literal["epic"],
@@ -136,8 +136,8 @@ class EpicSpec(CollectiveSpec):
     fold: Annotated[
         Fold | None,
         Field(
-            description="modes I and III: contributions are stored and reduced in the order of ranks (ordered, mode "
-            "I's default), or reduced as they arrive (arrival, mode III's; in mode I sums that wrap, min, max, of "
+            description="contributions are stored and reduced in the order of ranks (ordered, mode I's default), or "
+            "reduced as they arrive (arrival, that of modes II and III; in mode I for sums that wrap, min, max, of "
             "integers)"
         ),
     ] = None
@@ -168,10 +168,13 @@ class EpicSpec(CollectiveSpec):
     def _fan_in_of_arch(cls, values: Any) -> Any:
         """Where a pass takes the minimum of a register for each edge, or a buffer is for an edge, a group has fewer
         edges by default; and fewer lanes, where answers and cursors take stages beside them."""
-        if not isinstance(values, dict) or str(values.get("mode")) not in (Mode.I, Mode.III):
+        if not isinstance(values, dict):
             return values
-        if str(values["mode"]) == Mode.I or str(values.get("fold")) == Fold.ORDERED:
+        mode = str(values.get("mode"))
+        if mode == Mode.I or str(values.get("fold")) == Fold.ORDERED:
             return {"fan_in": NARROW_FAN_IN, **values}
+        if mode != Mode.III:
+            return values
         arch = architectures().get(values.get("arch", DEFAULT_ARCH))
         narrow = arch is not None and Feature.WIDE_STATE not in arch.features
         return {"fan_in": NARROW_FAN_IN, "lanes": NARROW_LANES, **values} if narrow else values
@@ -193,10 +196,6 @@ class EpicSpec(CollectiveSpec):
 
     @model_validator(mode="after")
     def _stores_fit(self) -> EpicSpec:
-        if not self.mode.augmented:
-            if self.fold is not None:
-                raise SpecConflictError("fold", "is for modes I and III; mode II reduces in the order of arrival")
-            return self
         if not self.mode.stores and not self.folds:
             return self
         which, wide = f"mode {self.mode}", Feature.WIDE_STATE in self.architecture.features
@@ -227,9 +226,11 @@ class EpicSpec(CollectiveSpec):
                     f"ordered accesses a register for each edge of each lane in a pass; {self.arch} has no room for it",
                 )
         if self.op is Op.DYNAMIC:
-            raise SpecConflictError("op", f"dynamic is for modes II and III; in {which} the program has its op")
+            raise SpecConflictError(
+                "op", f"dynamic is for fold arrival of modes II and III; in {which} the program has its op"
+            )
         if self.variant is not None:
-            raise SpecConflictError("variant", f"{self.variant} is a wrong design of mode III with fold arrival")
+            raise SpecConflictError("variant", f"{self.variant} is a wrong design of mode {'III' if self.mode.augmented else 'II'} with fold arrival")
         if self.folds and self.fan_in * self.lanes > MOST_STORES:
             raise SpecConflictError(
                 "fan_in",

@@ -6,11 +6,11 @@ has no internal edges.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from p4gen.papers.epic.conformance.small import small
-from p4gen.papers.epic.spec import EpicSpec
+from p4gen.papers.epic.spec import EpicSpec, Fold
 from p4gen.papers.epic.tofino import static
 from p4gen.papers.epic.tofino.limits import problems
 from p4gen.ptf.family import SuiteRun
@@ -37,7 +37,10 @@ ICRC = {
 }
 """The scenarios that run on a variant with this setting."""
 PIPES = ("test_static_pipes",)
-FOLD = ("test_static_fold",)
+PAYLOAD_PIPES = ("test_static_fold",)
+FOLDS = ("test_folds", "test_reliability")
+STORES = ("test_folds", "test_arithmetic", "test_reliability", "test_reduce", "test_tree", "test_patterns")
+"""Of contributions that are stored, and folded in the order of ranks."""
 SEVERAL_PIPES = 72
 """Ports of a program that has some in a second pipe."""
 
@@ -66,10 +69,22 @@ def mode_ii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
         runs += [SuiteRun(width, ARITHMETIC) for width in widths]
         runs.append(SuiteRun(made(lanes=8, ports=SEVERAL_PIPES, name=f"modeii_pipes_{spec.arch}"), PIPES))
         if spec.payload_pipes == 1:
-            runs.append(SuiteRun(made(lanes=8, payload_pipes=4), FOLD))
+            runs.append(SuiteRun(made(lanes=8, payload_pipes=4), PAYLOAD_PIPES))
         # What has no program of this form cannot be tested on one.
         runs = [run for run in runs if run.spec is spec or not any(problems(run.spec))]
+    else:
+        runs += _ordered(made)
     return tuple(runs)
+
+
+def _ordered(made: Callable[..., EpicSpec]) -> list[SuiteRun[EpicSpec]]:
+    """Contributions that are stored, and folded in the order of ranks."""
+    ordered = partial(made, lanes=8, fold=Fold.ORDERED)
+    return [
+        SuiteRun(ordered(), STORES),
+        SuiteRun(ordered(pipelines=2), ("test_pipelines",)),
+        *(SuiteRun(ordered(dtype=dtype), FOLDS) for dtype in (DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16)),
+    ]
 
 
 def _arithmetics() -> Iterator[tuple[Op, DType, Overflow | None]]:
