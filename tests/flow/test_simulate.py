@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -115,6 +116,49 @@ def test_a_failed_switch_takes_its_links_and_a_repaired_one_gives_them_back() ->
     # From 5 s on both groups are on one spine. The moved one begins again: 5 s shared for the other's rest, then alone.
     hurt = run("spatial", jobs, failures=(Failure("spine1", spine, 5.0, 30.0),))
     assert hurt.mean_jct == pytest.approx(5 + 2 * 5 + 5)
+
+
+@pytest.mark.parametrize(("policy", "factor"), [("ring", 2 * 3 / 4), ("spatial", 1.0)])
+def test_groups_of_different_gpus_do_not_share_a_servers_scale_up_network(policy: str, factor: float) -> None:
+    job = parallel_job("j", 4, 2, 0.0, G, 0, 1)  # two groups of four in a server of eight
+    for aggregates in (True, False):
+        fabric = replace(LEAF, scale_up=8, scale_up_bandwidth=100e9, scale_up_inc=aggregates)
+        assert run(policy, [job], fabric).mean_jct == pytest.approx(factor if aggregates else 2 * 3 / 4)
+        # In the paper's reading a server's network moves 2, and 1 if it aggregates; a ring cannot use that.
+        paper = 1.0 if aggregates and policy == "spatial" else 2.0
+        assert run(policy, [job], fabric, paper=True).mean_jct == pytest.approx(paper)
+
+
+@pytest.mark.parametrize(("policy", "seconds"), [("ring", 2 * 7 / 8), ("spatial", 2.0)])
+def test_sharded_jobs_scatter_and_gather(policy: str, seconds: float) -> None:
+    """Each call of a ring moves (K - 1)/K; a switch's fills one direction of a rank's link."""
+    assert run(policy, [parallel_job("j", 1, 8, 0.0, 0, G, 1, sharded=True)], LEAF).mean_jct == pytest.approx(seconds)
+
+
+def test_a_stage_in_the_middle_of_a_pipeline_exchanges_with_both_neighbours() -> None:
+    """Its link carries twice the volume. Nothing is added, so no switch is asked."""
+    result = run("spatial", [parallel_job("j", 1, 1, 0.0, 0, 0, 1, pp=3, pp_volume=G)], LEAF)
+    assert result.mean_jct == pytest.approx(2.0)
+    assert result.outcomes[0].calls == 0
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_experts_exchange_what_an_alltoall_does(policy: str) -> None:
+    """Each of K ranks sends (K - 1)/K of its data and gets as much, under any policy."""
+    job = parallel_job("j", 1, 8, 0.0, 0, 0, 1, ep=4, ep_volume=G)
+    assert run(policy, [job], LEAF).mean_jct == pytest.approx(3 / 4)
+
+
+def test_a_pipeline_is_full_but_for_its_beginning_and_end() -> None:
+    """Eight stages take 48 + 7 turns for the 48 sequences of a group of stages."""
+    job, model = training_job("j", MODELS["gpt-3-175b"]), MODELS["gpt-3-175b"]
+    (tensor, between, gradients) = job.phases
+    alone = 6 * 175e9 * 2048 * 1536 / (1024 * 125e12)
+    assert tensor.compute == pytest.approx(alone * 55 / 48)
+    assert between.volume == 48 * 2048 * model.hidden * 2
+    assert tensor.volume == pytest.approx(4 * 96 / 8 * between.volume * 55 / 48)
+    assert gradients.volume == 175e9 * 2 / 32
+    assert [len(phase.groups) for phase in job.phases] == [256, 7 * 128, 32]
 
 
 def test_a_job_that_the_fabric_cannot_hold_is_refused() -> None:

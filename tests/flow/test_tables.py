@@ -7,7 +7,7 @@ import pytest
 from p4gen.experiments.experiment import Order, Report, Value
 from p4gen.papers.epic.experiments.sharing import SHARING, UNITS
 
-SINGLE = [name for name in SHARING if name not in ("table-44", "table-45")]
+SINGLE = [name for name in SHARING if name not in ("table-44", "table-45", "figure-24")]
 MISPRINT = "misprint in the paper"
 
 
@@ -23,9 +23,11 @@ def ours(report: Report) -> dict[tuple[Value, Value], float]:
 def test_cells_are_the_papers_to_the_last_digit(name: str) -> None:
     report = table(name)
     misprinted = [row for row in report.rows if row[4] == MISPRINT]
-    assert len(report.rows) == 16
+    inside = 4 if name == "table-6" else 0  # rows of a scale-up network that aggregates
+    assert len(report.rows) == 16 + inside
     assert len(misprinted) == (4 if name == "table-42" else 0)
-    (check,) = report.checks
+    check = report.checks[0]
+    assert len(report.checks) == (2 if inside else 1)
     assert check.text == f"{16 - len(misprinted)} cells are the paper's to the last digit"
     assert report.ok
 
@@ -61,6 +63,16 @@ def test_a_mix_of_jobs_has_all_its_cells_and_distributions() -> None:
     }  # fmt: skip
     assert report.checks == ()
     assert set(report.files) == {"-8-GPUs-without-scale-up.svg", "-8-GPUs-with-scale-up.svg"}
+
+
+def test_a_scale_up_network_that_aggregates_makes_no_job_longer() -> None:
+    report = table("figure-24", "few")
+    assert report.ok
+    for policy, without, aggregating, _ in report.rows:
+        assert isinstance(without, float)
+        assert isinstance(aggregating, float)
+        assert aggregating == without if policy == "ring" else 0.9 * without < aggregating < without
+    assert set(report.files) == {".svg"}
 
 
 def test_mixes_of_jobs_are_within_the_tolerances(request: pytest.FixtureRequest) -> None:

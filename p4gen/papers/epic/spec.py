@@ -230,7 +230,10 @@ class EpicSpec(CollectiveSpec):
                 "op", f"dynamic is for fold arrival of modes II and III; in {which} the program has its op"
             )
         if self.variant is not None:
-            raise SpecConflictError("variant", f"{self.variant} is a wrong design of mode {'III' if self.mode.augmented else 'II'} with fold arrival")
+            raise SpecConflictError(
+                "variant",
+                f"{self.variant} is a wrong design of mode {'III' if self.mode.augmented else 'II'} with fold arrival",
+            )
         if self.folds and self.fan_in * self.lanes > MOST_STORES:
             raise SpecConflictError(
                 "fan_in",

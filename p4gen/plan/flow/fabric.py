@@ -57,8 +57,8 @@ class FatTree:
     """A fat tree: in each pod all leaves are connected to all spines; spine s of each pod to the cores of number s.
 
     A host is a GPU with its own link. Hosts, leaves, spines and cores are numbered from 0; so are links and switches,
-    in the order hosts' links, leaf to spine, spine to core, scale-up, and leaves, spines, cores. A link is one capacity
-    for both directions: a collective loads both alike.
+    in the order hosts' links, leaf to spine, spine to core, those of GPUs inside servers, and leaves, spines, cores. A
+    link is one capacity for both directions: a collective loads both alike.
     """
 
     pods: int
@@ -76,6 +76,8 @@ class FatTree:
     """GPUs of a server that its scale-up network connects; 0 for none."""
     scale_up_bandwidth: float = 8e12
     """Bit/s of a GPU in the scale-up network."""
+    scale_up_inc: bool = False
+    """Whether the scale-up network aggregates, under every policy under which switches do."""
 
     @cached_property
     def gpus(self) -> int:
@@ -89,7 +91,7 @@ class FatTree:
         up = self.gpus
         core = up + self.pods * self.leaves * self.spines
         inside = core + self.pods * self.spines * self.cores
-        return up, core, inside, inside + (-(-self.gpus // self.scale_up) if self.scale_up else 0)
+        return up, core, inside, inside + (self.gpus if self.scale_up else 0)
 
     @cached_property
     def capacity(self) -> NDArray[np.float64]:
@@ -116,7 +118,7 @@ class FatTree:
         if self.scale_up:
             servers = {host // self.scale_up: host for host in reversed(group)}
             if len(servers) == 1:
-                return Trees((inside + next(iter(servers)),), none, none)
+                return Trees(tuple(inside + host for host in group), none, none)
             group = sorted(servers.values())  # one link for each server; inside it the scale-up network
         own = tuple(group)
         leaves = np.unique(np.array(group) // self.hosts)
@@ -188,8 +190,10 @@ class FatTree:
 FABRICS: Final = {
     "epic-128": FatTree(pods=4, leaves=4, spines=4, cores=4, hosts=8),
     "epic-128-scale-up": FatTree(pods=4, leaves=4, spines=4, cores=4, hosts=8, scale_up=8),
+    "epic-128-scale-up-inc": FatTree(pods=4, leaves=4, spines=4, cores=4, hosts=8, scale_up=8, scale_up_inc=True),
     "epic-2048": FatTree(pods=8, leaves=16, spines=16, cores=8, hosts=16),
     "epic-2048-scale-up": FatTree(pods=8, leaves=16, spines=16, cores=8, hosts=16, scale_up=8),
+    "epic-2048-scale-up-inc": FatTree(pods=8, leaves=16, spines=16, cores=8, hosts=16, scale_up=8, scale_up_inc=True),
     "epic-2048-half-core": FatTree(pods=8, leaves=16, spines=16, cores=4, hosts=16),
 }
 """EPIC's fabrics (§L.2)."""

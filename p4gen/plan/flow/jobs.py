@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import combinations
 from typing import Final
 
 
@@ -43,16 +46,27 @@ class Group:
     ranks: tuple[int, ...]
 
 
+class Call(Enum):
+    """What the groups of a phase do."""
+
+    ALLREDUCE = auto()
+    HALF = auto()
+    """A ReduceScatter or an AllGather."""
+    EXCHANGE = auto()
+    """Two ranks send to each other."""
+
+
 @dataclass(frozen=True)
 class Phase:
-    """Computation of all GPUs, then an AllReduce of each of the groups at the same time; either may be empty."""
+    """Computation of all GPUs, then a call of each of the groups at the same time; either may be empty."""
 
     compute: float
     """Seconds."""
     groups: tuple[int, ...] = ()
     """Indices of the job's groups."""
     volume: float = 0.0
-    """Bytes that each rank of a group contributes."""
+    """Bytes that each rank of a group contributes, gets, or sends."""
+    call: Call = Call.ALLREDUCE
 
 
 @dataclass(frozen=True)
@@ -84,6 +98,19 @@ def grid(tp: int, dp: int, pp: int = 1) -> tuple[tuple[Group, ...], tuple[Group,
     return tuple(inner) if tp > 1 else (), tuple(outer) if dp > 1 else ()
 
 
+def stages(ranks: int, pp: int) -> Iterator[Group]:
+    """Pairs of each rank of a pipeline's stages, of ``ranks`` each, and its successor in the next stage."""
+    for first in range((pp - 1) * ranks):
+        yield Group(f"pp{first // ranks}.{first % ranks}", (first, first + ranks))
+
+
+def experts(gpus: int, ep: int) -> Iterator[Group]:
+    """All pairs of each ``ep`` neighbours: an AlltoAll of theirs is an exchange of each pair."""
+    for first in range(0, gpus - ep + 1, ep):
+        for one, other in combinations(range(first, first + ep), 2):
+            yield Group(f"ep{first // ep}.{one - first}.{other - first}", (one, other))
+
+
 def parallel_job(
     name: str,
     tp: int,
@@ -94,15 +121,33 @@ def parallel_job(
     iterations: int,
     *,
     pp: int = 1,
+    pp_volume: float = 0.0,
+    ep: int = 1,
+    ep_volume: float = 0.0,
+    sharded: bool = False,
     start: float = 0.0,
 ) -> Job:
-    """A job whose iterations compute, then reduce in the TP groups, then in the DP groups. ``compute`` is in seconds,
-    volumes are in bytes of a rank; all are per iteration."""
+    """A job whose iterations compute, reduce in the TP groups, exchange what experts get and give, exchange what
+    neighbours in the pipeline do, and reduce in the DP groups; ``sharded``: in these a ReduceScatter of gradients, then
+    an AllGather of parameters. ``compute`` is in seconds, volumes are in bytes of a rank; all are per iteration."""
     inner, outer = grid(tp, dp, pp)
-    phases = [Phase(compute, tuple(range(len(inner))), tp_volume)]
-    if outer:
-        phases.append(Phase(0.0, tuple(range(len(inner), len(inner) + len(outer))), dp_volume))
-    return Job(name, tp * dp * pp, (*inner, *outer), tuple(phases), iterations, start)
+    dp_calls = (Call.HALF, Call.HALF) if sharded else (Call.ALLREDUCE,)
+    calls = [
+        (inner, tp_volume, Call.ALLREDUCE),
+        (tuple(experts(tp * dp * pp, ep)), ep_volume / ep, Call.EXCHANGE),
+        (tuple(stages(tp * dp, pp)), pp_volume, Call.EXCHANGE),
+        *((outer, dp_volume, call) for call in dp_calls),
+    ]
+    groups: list[Group] = []
+    phases: list[Phase] = []
+    for members, volume, call in calls:
+        if members and volume:
+            if members[0] not in groups:
+                groups += members
+            first = groups.index(members[0])
+            phases.append(Phase(0.0 if phases else compute, tuple(range(first, first + len(members))), volume, call))
+    phases = phases or [Phase(compute)]
+    return Job(name, tp * dp * pp, tuple(groups), tuple(phases), iterations, start)
 
 
 def training_job(
@@ -121,11 +166,17 @@ def training_job(
 
     An iteration of N parameters on G GPUs computes for 6·N·s·batch/(G·flops) seconds (s tokens of a sequence). Each TP
     group reduces activations four times a layer: 4·(layers/pp)·(batch/dp)·s·hidden elements; each DP group its
-    gradients: N/(tp·pp) elements. The data between pipeline stages is small beside it, and left out.
+    gradients: N/(tp·pp) elements. Neighbours in a pipeline exchange the activations of batch/dp sequences and their
+    gradients. A pipeline of pp stages takes batch/dp + pp - 1 turns for batch/dp sequences: computation and the calls
+    of TP groups are as much longer.
     """
     tp, dp, pp = tp or model.tp, dp or model.dp, pp or model.pp
     batch, flops = batch or model.batch, flops or model.flops
+    sequences = batch / dp
+    turns = (sequences + pp - 1) / sequences
     compute = 6 * model.parameters * model.tokens * batch / (tp * dp * pp * flops)
-    activations = 4 * model.layers / pp * (batch / dp) * model.tokens * model.hidden * model.bytes
+    between = sequences * model.tokens * model.hidden * model.bytes
+    activations = 4 * model.layers / pp * between
     gradients = model.parameters * model.bytes / (tp * pp)
-    return parallel_job(name, tp, dp, compute, activations, gradients, iterations, pp=pp, start=start)
+    volumes = turns * compute, turns * activations, gradients
+    return parallel_job(name, tp, dp, *volumes, iterations, pp=pp, pp_volume=between, start=start)

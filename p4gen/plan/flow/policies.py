@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from p4gen.plan.flow.fabric import FatTree, Tree
+from p4gen.plan.flow.jobs import Call
 
 
 @dataclass(frozen=True)
@@ -64,20 +65,24 @@ class Grants:
 
 @dataclass(frozen=True)
 class Volume:
-    """The data that a collective moves over each link of its tree, as a multiple of a rank's contribution.
+    """The data that a call moves over each link of its tree, as a multiple of a rank's contribution.
 
-    ``paper``: 2 with aggregation in switches, 4 with rings: both directions of a link share its capacity, and rings are
-    long. Otherwise each direction has its own: 1, and 2·(K - 1)/K in a ring of K.
+    ``paper``: an AllReduce moves 2 with aggregation in switches, 4 with rings: both directions of a link share its
+    capacity, and rings are long. Otherwise each direction has its own: 1, and 2·(K - 1)/K in a ring of K. Half of a
+    ring's are a ReduceScatter's and an AllGather's, which fill one direction in switches, too.
     """
 
     paper: bool = True
 
-    def factor(self, ranks: int, granted: bool) -> float:
+    def factor(self, call: Call, ranks: int, granted: bool) -> float:
         """The multiple for a group."""
-        if self.paper:
-            return 2.0 if granted else 4.0
-        return 1.0 if granted else 2.0 * (ranks - 1) / ranks
+        both = 2.0 if self.paper else 1.0
+        if granted or call is Call.EXCHANGE:
+            return both
+        ring = 2.0 if self.paper else 2.0 * (ranks - 1) / ranks
+        return both * ring / (2.0 if call is Call.HALF else 1.0)
 
-    def inside(self, ranks: int) -> float:
-        """The multiple within a server's scale-up network: 2 under all policies in the paper (docs/policies.md)."""
-        return 2.0 if self.paper else 2.0 * (ranks - 1) / ranks
+    def inside(self, call: Call, ranks: int, granted: bool) -> float:
+        """The multiple within a server's scale-up network, each of whose directions has its own capacity in the paper,
+        too: an AllReduce's is 2 there, and 1 if the network aggregates (docs/policies.md)."""
+        return self.factor(call, ranks, granted) / (2.0 if self.paper else 1.0)

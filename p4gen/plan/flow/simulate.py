@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from p4gen.errors import FailedError, InputError
 from p4gen.plan.flow.fabric import FatTree, Tree
 from p4gen.plan.flow.fairness import FairRates
-from p4gen.plan.flow.jobs import Job
+from p4gen.plan.flow.jobs import Call, Job, Phase
 from p4gen.plan.flow.placing import Places, Placing, Routes
 from p4gen.plan.flow.policies import Grants, Policy, Volume
 
@@ -266,22 +266,26 @@ class Simulation:
         if phase.volume <= 0:
             return False
         for group in phase.groups:
-            self._fresh.append(self._flow(running, group, phase.volume))
+            self._fresh.append(self._flow(running, group, phase))
         running.open += len(phase.groups)
         return bool(phase.groups)
 
-    def _flow(self, running: _Running, group: int, volume: float) -> _Flow:
-        """Begin a collective of a group, in switches if the policy grants them."""
+    def _flow(self, running: _Running, group: int, phase: Phase) -> _Flow:
+        """Begin a call of a group, in switches if it is a collective and the policy grants them."""
         tree, ranks = running.trees[group], len(running.job.groups[group].ranks)
-        factors = self._setting.volume
+        setting, number = self._setting, next(self._sequence)
         if not tree.switches:
-            return _Flow(running, group, factors.inside(ranks) * volume, False, next(self._sequence))
-        up = not (self._cut and self._down[tree.at].any())
-        granted = running.held[group] or (up and self._grants.take(tree))
-        running.held[group] = granted and self._setting.policy.for_life
-        running.calls += 1
-        running.granted += granted
-        return _Flow(running, group, factors.factor(ranks, granted) * volume, granted, next(self._sequence))
+            aggregated = setting.policy.inc and setting.fabric.scale_up_inc
+            factor = setting.volume.inside(phase.call, ranks, aggregated)
+            return _Flow(running, group, factor * phase.volume, False, number)
+        granted = False
+        if phase.call is not Call.EXCHANGE:
+            up = not (self._cut and self._down[tree.at].any())
+            granted = running.held[group] or (up and self._grants.take(tree))
+            running.held[group] = granted and setting.policy.for_life
+            running.calls += 1
+            running.granted += granted
+        return _Flow(running, group, setting.volume.factor(phase.call, ranks, granted) * phase.volume, granted, number)
 
     def _end_job(self, running: _Running) -> None:
         for tree, held in zip(running.trees, running.held, strict=True):
@@ -342,5 +346,5 @@ class Simulation:
             return
         phase = running.job.phases[(running.step - 1) % len(running.job.phases)]
         self._remove(at)
-        self._fresh.append(self._flow(running, group, phase.volume))
+        self._fresh.append(self._flow(running, group, phase))
         self._moved += 1

@@ -50,6 +50,7 @@ class FabricFields(_Strict):
     bandwidth: Bandwidth = 100_000_000_000
     scale_up: Annotated[int, Field(ge=0, le=4096)] = 0
     scale_up_bandwidth: Bandwidth = 8_000_000_000_000
+    scale_up_inc: bool = False
 
     @model_validator(mode="after")
     def _fits(self) -> FabricFields:
@@ -57,11 +58,17 @@ class FabricFields(_Strict):
             raise ValueError(f"a fabric has {MAX_GPUS:,} GPUs at most")
         if self.scale_up and self.hosts % self.scale_up:
             raise ValueError(f"servers of {self.scale_up} GPUs do not divide a leaf's {self.hosts}")
+        if self.scale_up_inc and not self.scale_up:
+            raise ValueError("scale_up_inc goes with scale_up")
         return self
 
     def fabric(self) -> FatTree:
         """The fabric with these numbers of switches and hosts."""
         return FatTree(**self.model_dump())
+
+
+_OWN: Final = ("tp_volume", "dp_volume", "pp_volume", "ep", "ep_volume", "sharded")
+"""Fields of a job without a model."""
 
 
 def _fabric(value: Any) -> Any:
@@ -87,13 +94,17 @@ class JobFields(_Strict):
     compute: Seconds | None = None
     tp_volume: Bytes = 0
     dp_volume: Bytes = 0
+    pp_volume: Bytes = 0
+    ep: Count = 1
+    ep_volume: Bytes = 0
+    sharded: bool = False
     iterations: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     start: Seconds = 0.0
     count: Annotated[int, Field(ge=1, le=MAX_JOBS)] = 1
 
     @model_validator(mode="after")
     def _fits(self) -> JobFields:
-        own = {"compute", "tp_volume", "dp_volume"} & self.model_fields_set
+        own = {"compute", *_OWN} & self.model_fields_set
         trained = {"batch", "flops"} & self.model_fields_set
         if self.model is not None:
             if self.model not in MODELS:
@@ -102,6 +113,8 @@ class JobFields(_Strict):
                 raise ValueError(f"{', '.join(sorted(own))} and model exclude each other")
         elif self.compute is None:
             raise ValueError("a job has a model, or compute with tp_volume and dp_volume")
+        elif (gpus := (self.tp or 1) * (self.dp or 1) * (self.pp or 1)) % self.ep:
+            raise ValueError(f"groups of {self.ep} experts do not divide its {gpus} GPUs")
         elif trained:
             raise ValueError(f"{', '.join(sorted(trained))} belong to a model")
         return self
@@ -121,9 +134,21 @@ class JobFields(_Strict):
                 start=self.start,
             )
         else:
-            tp, dp, pp = self.tp or 1, self.dp or 1, self.pp or 1
-            volumes = self.compute or 0.0, float(self.tp_volume), float(self.dp_volume)
-            job = parallel_job(self.name, tp, dp, *volumes, self.iterations, pp=pp, start=self.start)
+            job = parallel_job(
+                self.name,
+                self.tp or 1,
+                self.dp or 1,
+                self.compute or 0.0,
+                self.tp_volume,
+                self.dp_volume,
+                self.iterations,
+                pp=self.pp or 1,
+                pp_volume=self.pp_volume,
+                ep=self.ep,
+                ep_volume=self.ep_volume,
+                sharded=self.sharded,
+                start=self.start,
+            )
         for number in range(self.count):
             yield job if self.count == 1 else replace(job, name=f"{self.name}.{number}")
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from p4gen.experiments.experiment import Experiments
 from p4gen.papers.epic.experiments.emulation import EMULATION
+from p4gen.papers.epic.experiments.iterations import ITERATIONS
 from p4gen.papers.epic.experiments.latency import LATENCY
 from p4gen.papers.epic.experiments.modes import COMPARISON, LOSS_LAW
 from p4gen.papers.epic.experiments.overlap import OVERLAP
@@ -25,6 +26,7 @@ FACET: Final = Experiments(
         **TRAINING,
         "table-19": EMULATION,
         **THROUGHPUT,
+        "table-34": ITERATIONS,
         "figure-10": COMPARISON,
         "figure-14": OVERLAP,
         "loss-law": LOSS_LAW,

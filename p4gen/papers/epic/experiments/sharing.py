@@ -79,6 +79,8 @@ _EIGHT: Final = {
     "temporal": (56.0, 40.9),
 }
 """Table 45, in seconds: without and with scale-up."""
+_INSIDE: Final = 0.0079
+"""§7.3: by how much aggregation in the scale-up network shortens a job of Table 6's last column at most."""
 _HOW: Final = {"without scale-up": 36, "with scale-up": 40}
 """Table 6 has two columns of each of these."""
 
@@ -119,14 +121,36 @@ def _single(order: Order, columns: Mapping[str, tuple[int, int]]) -> Report:
             wrong.append(f"; {policy}, {column}: {ours:.6g}, the paper's {printed}")
         rows.append((policy, column, ours, float(printed), "misprint in the paper" if misprint else None))
     text = f"{len(rows) - misprints} cells are the paper's to the last digit"
+    checks = [Check(text + "".join(wrong), not wrong)]
+    if columns == _COLUMNS[6]:
+        more, gains = _inside(order, found)
+        rows += more
+        checks.append(Check(f"aggregation in the scale-up network gains 0 to {_INSIDE:.2%}, as in §7.3", gains))
     return Report(
         ("policy", "column", "ours, s", "paper, s", "note"),
         tuple(rows),
-        (Check(text + "".join(wrong), not wrong),) if comparable else (),
+        tuple(checks) if comparable else (),
         ("three iterations of a job on 128 GPUs: TP 8, DP 16, batch 128",)
         + (() if comparable else ("exact volumes: no cell is expected to have the paper's value",)),
         {},
     )
+
+
+def _inside(order: Order, found: Mapping[str, float]) -> tuple[list[tuple[Value, ...]], bool]:
+    """Table 6's last column with aggregation in the scale-up network, too, and whether the gains are the paper's."""
+    model, fabric, _ = _SINGLE[_HOW["with scale-up"]]
+    *_, (column, (_, units)) = _COLUMNS[6].items()
+    cells = {
+        policy: Cell(f"{policy}/inside", single_job, (model, f"{fabric}-inc", policy, units, order.scale == "paper"))
+        for policy in POLICIES
+    }
+    ours = order.run(list(cells.values()))
+    gains = {policy: 1 - ours[cell.name] / found[f"{policy}/{column}"] for policy, cell in cells.items()}
+    rows: list[tuple[Value, ...]] = [
+        (policy, f"{column} that aggregates", ours[cell.name], None, f"{gains[policy]:.2%} less")
+        for policy, cell in cells.items()
+    ]
+    return rows, all(0 <= gain <= _INSIDE for gain in gains.values())
 
 
 # --- mixes of jobs ---
@@ -259,6 +283,23 @@ def _table_45(order: Order) -> Report:
     return _reported(order, judged, series)
 
 
+def _figure_24(order: Order) -> Report:
+    found = _mixes(order, {each: ("trace2", f"epic-2048-{each}") for each in ("scale-up", "scale-up-inc")})
+    times = {policy: (found["scale-up", policy].of(8), found["scale-up-inc", policy].of(8)) for policy in POLICIES}
+    longest = {policy: max(b / a for a, b in zip(*both, strict=True)) for policy, both in times.items()}
+    series = {policy: aggregating for policy, (_, aggregating) in times.items()}
+    return Report(
+        ("policy", "mean as in Figure 23, s", "mean, s", "most of a job's times / Figure 23's"),
+        tuple((policy, *(float(np.mean(each)) for each in both), longest[policy]) for policy, both in times.items()),
+        tuple(
+            Check(f"{policy}: no job of 8 GPUs takes longer than without: {most:.4f}", most <= 1 + 1e-9)
+            for policy, most in longest.items()
+        ),
+        ("the paper prints no numbers of it",),
+        {".svg": cdf_svg("8 GPUs, aggregating scale-up", "job completion time, s", "share of jobs", series)},
+    )
+
+
 _SCALES: Final = {"paper": "seconds", "exact": "with the exact volumes of collectives in place of the paper's"}
 _MIXES: Final = {"paper": "all jobs, some minutes", "few": f"the first {FEW} jobs, which say nothing of the paper's"}
 _COLUMNS: Final[Mapping[int, Mapping[str, tuple[int, int]]]] = {
@@ -276,5 +317,6 @@ SHARING: Final = {
     **{f"table-{number}": _of(columns) for number, columns in _COLUMNS.items()},
     "table-44": Experiment(_MIXES, _table_44),
     "table-45": Experiment(_MIXES, _table_45),
+    "figure-24": Experiment(_MIXES, _figure_24),
 }
 """The experiments of this module by name."""
