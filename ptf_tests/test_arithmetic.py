@@ -31,12 +31,11 @@ class Arithmetic(ModeIITest):
 
     def fitting(self) -> list[reductions.Numbers]:
         """What the program computes, or may be announced to it, of the op and dtype that this is about."""
-        return [n for n in self.spec.choices if self.op in (None, n.op) and self.dtype in (None, n.dtype)]
+        fitting = (n for n in self.spec.choices if self.op in (None, n.op) and self.dtype in (None, n.dtype))
+        return [n for n in fitting if self.saturating is None or n.dtype.number_format.integer]
 
     def unfit(self) -> str | None:
         spec = self.spec
-        if self.saturating is not None and not spec.dtype.number_format.integer:
-            return f"elements are {spec.dtype}"
         if self.fitting() and self.saturating in (None, spec.saturating):
             return None
         what = "has op dynamic" if spec.op is Op.DYNAMIC else f"is a {spec.op} of {spec.dtype}"

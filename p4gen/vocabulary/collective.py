@@ -76,7 +76,7 @@ class CollectiveSpec(ServingSpec):
     ] = 64
     dtype: Annotated[
         DType,
-        Field(description="type of an element; op dynamic serves all integers"),
+        Field(description="type of an element; op dynamic serves all integers, and with float32 these numbers, too"),
     ] = DType.INT32
     op: Annotated[
         Op,
@@ -125,11 +125,15 @@ class CollectiveSpec(ServingSpec):
         if self.overflow is not None and not self.op.overflows:
             fitting = " or ".join(op for op in Op if op.overflows)
             raise SpecConflictError("overflow", f"goes with op {fitting}; {self.op} cannot overflow")
-        if self.overflow is not None and not self.dtype.number_format.integer:
+        if self.overflow is not None and self.numbers is not None and not self.dtype.number_format.integer:
             raise SpecConflictError("overflow", f"is for integers; a sum of {self.dtype} that overflows is infinite")
         if self.numbers is None:
-            if "dtype" in self.model_fields_set and self.dtype is not DType.INT32:
-                raise SpecConflictError("dtype", "goes with a fixed op; with op dynamic the control message chooses it")
+            form = self.dtype.number_format
+            if self.dtype is not DType.INT32 and (form.integer or form.wide or form.lane_bits != DYNAMIC_BITS):
+                raise SpecConflictError(
+                    "dtype",
+                    "goes with a fixed op; with op dynamic the control message chooses it, of integers and float32",
+                )
         elif self.dtype not in self.op.reduction.dtypes:
             fitting = " or ".join(self.op.reduction.dtypes)
             raise SpecConflictError("dtype", f"op {self.op} is defined for {fitting}")
@@ -224,18 +228,20 @@ class CollectiveSpec(ServingSpec):
 
     @property
     def choices(self) -> tuple[Numbers, ...]:
-        """All ops and dtypes of the program; with op dynamic those of integers."""
+        """All ops and dtypes of the program; with op dynamic those of integers, and of ``dtype``."""
         if self.numbers is not None:
             return (self.numbers,)
         forms = ((each, each.dtype.number_format) for each in all_numbers())
-        return tuple(each for each, form in forms if form.integer and form.bits == self.lane_bits)
+        return tuple(
+            each for each, form in forms if form.bits == self.lane_bits and (form.integer or each.dtype is self.dtype)
+        )
 
     @property
     def saturating(self) -> bool:
-        """Whether results that overflow saturate."""
+        """Whether results of integers that overflow saturate."""
         match self.overflow:
             case None | Overflow.SATURATE:
-                return self.op.overflows and self.dtype.number_format.integer
+                return any(n.op.overflows and n.dtype.number_format.integer for n in self.choices)
             case Overflow.WRAP:
                 return False
             case other:
@@ -244,7 +250,7 @@ class CollectiveSpec(ServingSpec):
     @property
     def counts_overflows(self) -> bool:
         """Whether packets are counted in which a result leaves the range of its dtype, and does not wrap around."""
-        return self.op.overflows and self.overflow is not Overflow.WRAP
+        return self.saturating or any(n.op.overflows and not n.dtype.number_format.integer for n in self.choices)
 
     @property
     def loss_recovery(self) -> Reliability:

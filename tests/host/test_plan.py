@@ -414,6 +414,9 @@ def test_with_op_dynamic_each_call_chooses() -> None:
         desk.rank.all_reduce(np.zeros(2, np.int32), Op.DYNAMIC)
     with pytest.raises(InputError, match="float32"):
         desk.rank.all_reduce(np.zeros(2, np.float32))
+    desk = Desk(group(rank=1, op=Op.DYNAMIC, dtype=DType.FLOAT32))
+    desk.rank.all_reduce(np.zeros(2, np.float32), Op.MAX)
+    assert desk.sent()[0] == said(Collective.ALLREDUCE, 1, op=Op.MAX, dtype=DType.FLOAT32)
 
 
 @pytest.mark.parametrize(("overflow", "total"), [(None, 2**31 - 1), (Overflow.WRAP, 0x7FFFFFFF + 0x01010101 - 2**32)])

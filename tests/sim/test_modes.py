@@ -64,7 +64,7 @@ PROGRAMS = [
     tiny(mode=Mode.I, dtype=DType.UINT32, congestion=Congestion.NONE),
     tiny(mode=Mode.II),
     tiny(mode=Mode.II, reliability=Reliability.GBN, pipelines=2),
-    tiny(mode=Mode.II, op=Op.DYNAMIC),
+    tiny(mode=Mode.II, op=Op.DYNAMIC, dtype=DType.FLOAT32),
     tiny(mode=Mode.III, pipelines=2),
     tiny(mode=Mode.III, congestion=Congestion.NONE, op=Op.DYNAMIC),
     tiny(mode=Mode.III, reliability=Reliability.SR),
@@ -86,7 +86,7 @@ def calls(draw: st.DrawFn, spec: EpicSpec, ranks: int) -> Call:
         0 if collective is Collective.BARRIER else 4 * elements,
         draw(st.integers(0, ranks - 1)),
         draw(st.sampled_from([Op.SUM, Op.MIN, Op.MAX])) if dynamic else None,
-        draw(st.sampled_from([d for d in DType if d.number_format.integer])) if dynamic else None,
+        draw(st.sampled_from(sorted({numbers.dtype for numbers in spec.choices}))) if dynamic else None,
     )
 
 

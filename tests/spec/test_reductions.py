@@ -18,10 +18,10 @@ import pytest
 from p4gen.host.collectives.arrays import wrong_elements
 from p4gen.host.collectives.control import Control
 from p4gen.papers.epic.spec import EpicSpec
-from p4gen.vocabulary import DType, Op
+from p4gen.vocabulary import DType, Op, Overflow
 from p4gen.vocabulary.formats import NUMBERS_LAYOUT, NumberFormat, integer
 from p4gen.vocabulary.message import Collective
-from p4gen.vocabulary.reductions import Reduction, all_numbers, numbers_of, single_ops
+from p4gen.vocabulary.reductions import Numbers, Reduction, all_numbers, numbers_of, single_ops
 
 ROOT = Path(__file__).parents[2]
 
@@ -80,6 +80,11 @@ def test_dynamic_is_no_single_reduction() -> None:
     assert EpicSpec(op=Op.DYNAMIC).numbers is None
     integers = tuple(each for each in all_numbers() if each.dtype.number_format.integer)
     assert EpicSpec(op=Op.DYNAMIC).choices == integers
+    more = EpicSpec(op=Op.DYNAMIC, dtype=DType.FLOAT32)
+    assert set(more.choices) == {*integers, *(Numbers(op, DType.FLOAT32) for op in single_ops())}
+    assert (more.saturating, more.counts_overflows, more.reproducible) == (True, True, False)
+    wraps = more.model_copy(update={"overflow": Overflow.WRAP})
+    assert (wraps.saturating, wraps.counts_overflows) == (False, True)  # infinite sums are counted
 
 
 def test_rendering_needs_no_numpy() -> None:

@@ -45,8 +45,8 @@ class Call:
         """Operation and number format. Raises ``InputError`` when the program does not support them."""
         if spec.op is Op.DYNAMIC:
             dtype = self.dtype or spec.dtype
-            if not dtype.number_format.integer:
-                raise InputError(f"programs with op dynamic work on integers, not on {dtype}")
+            if dtype not in {numbers.dtype for numbers in spec.choices}:
+                raise InputError(f"the program with op dynamic works on integers and its own dtype, not on {dtype}")
             return self.op or Op.SUM, dtype
         if self.op not in (None, spec.op) or self.dtype not in (None, spec.dtype):
             raise InputError(f"the program does {spec.op} of {spec.dtype}; others need --op dynamic")

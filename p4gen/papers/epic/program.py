@@ -178,8 +178,9 @@ def _steps(spec: EpicSpec) -> list[_Step]:
     by_text: dict[tuple[str, str | None, str | None], list[Numbers]] = {}
     for choice in spec.choices:
         reduction, dtype = choice.op.reduction, choice.dtype
-        saturated = reduction.saturating(dtype) if reduction.saturating and spec.saturating else None
-        infinite = spec.counts_overflows and not dtype.number_format.integer
+        integer = dtype.number_format.integer
+        saturated = reduction.saturating(dtype) if reduction.saturating and spec.saturating and integer else None
+        infinite = spec.counts_overflows and reduction.overflows and not integer
         overflowed = f"{dtype.function('overflowed')}(held, element, result)" if infinite else None
         by_text.setdefault((reduction.combined(dtype), saturated, overflowed), []).append(choice)
     return [_Step(tuple(choices), *text) for text, choices in by_text.items()]
@@ -187,7 +188,7 @@ def _steps(spec: EpicSpec) -> list[_Step]:
 
 def _floats(spec: EpicSpec) -> tuple[str, ...]:
     """The P4 functions of ``shared/floats.p4.j2`` and ``shared/halves.p4.j2`` that the program calls."""
-    folds = (Fold(choice, counts=spec.counts_overflows) for choice in spec.choices)
+    folds = (Fold(choice, counts=spec.counts_overflows and choice.op.overflows) for choice in spec.choices)
     return tuple(function for fold in folds for function in fold.functions)
 
 
@@ -208,7 +209,7 @@ def _slots_note(spec: EpicSpec) -> str:
 
 def _reduction(spec: EpicSpec) -> str:
     if spec.numbers is None:
-        return "any reduction"
+        return "any reduction" if spec.dtype.number_format.integer else f"any reduction, of {spec.dtype}, too"
     found = f"{spec.op.reduction.noun} of {spec.dtype}"
     if spec.folds:
         found += " in the order of ranks"

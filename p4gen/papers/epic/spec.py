@@ -346,7 +346,7 @@ class EpicSpec(CollectiveSpec):
             return self.name
         wrap = "wrap" if self.overflow is Overflow.WRAP else ""
         parts = [f"mode{self.mode.value.lower()}", f"{wrap}{self.op}"]
-        if self.op is not Op.DYNAMIC:
+        if self.op is not Op.DYNAMIC or not self.dtype.number_format.integer:
             parts.append(str(self.dtype))
         parts.append(f"x{self.lanes}")
         if self.folds is not self.mode.stores:
@@ -385,7 +385,7 @@ class EpicSpec(CollectiveSpec):
     def _resolved_overflow(self) -> str | None:
         if not self.op.overflows:
             return None
-        return "saturate" if self.saturating else "wrap" if self.dtype.number_format.integer else "infinity"
+        return "saturate" if self.saturating else "wrap" if self.overflow is Overflow.WRAP else "infinity"
 
     def resolved(self) -> dict[str, Any]:
         """All fields with their defaults resolved, as the manifest records them."""

@@ -54,6 +54,7 @@ def mode_ii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
             runs.append(SuiteRun(made(op=op, dtype=dtype, overflow=overflow), ARITHMETIC))
     if spec.op is not Op.DYNAMIC:
         runs.append(SuiteRun(made(op=Op.DYNAMIC), ("test_dynamic", *ARITHMETIC)))
+        runs.append(SuiteRun(made(op=Op.DYNAMIC, dtype=DType.FLOAT32, lanes=8), ("test_dynamic", *ARITHMETIC)))
     lanes = {"lanes": 8} if static(spec) else {}  # Tofino has no more stages for more
     runs += [SuiteRun(made(icrc=icrc, **lanes), tests) for icrc, tests in ICRC.items() if icrc is not spec.icrc]
     if not spec.loss_recovery.in_order:

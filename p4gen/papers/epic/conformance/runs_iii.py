@@ -64,6 +64,7 @@ def mode_iii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
         SuiteRun(_long(made, Reliability.SACK), ("test_iii_selective", *HOLES)),
         SuiteRun(made(lanes=8, reliability=Reliability.SR), (*MODULES, *WHOLE_RANGE)),
         SuiteRun(made(op=Op.DYNAMIC), ("test_iii_collectives",)),
+        SuiteRun(made(op=Op.DYNAMIC, dtype=DType.FLOAT32, lanes=8), ("test_iii_collectives", *FLOATS)),
         SuiteRun(made(lanes=8, congestion="none"), (RANGE,)),
         SuiteRun(made(icrc=Icrc.IGNORE), ("test_iii_order.Contributions", "test_iii_order.GapIsReportedOnce")),
         SuiteRun(made(icrc=Icrc.SET), ("test_iii_order.Contributions", "test_iii_order.GapIsReportedOnce")),
