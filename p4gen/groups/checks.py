@@ -27,9 +27,9 @@ def problems(spec: ServingSpec, groups: Sequence[GroupContext]) -> Iterator[str]
         yield from (f"{name}: {reason}" for edge in group.edges for reason in _of_edge(spec, group, edge))
         yield from (f"{name}: {reason}" for reason in _of_patterns(spec, group))
         yield from (f"{name}: {reason}" for reason in _of_slots(spec, group))
-    ports, room = sum(len(edge.entrances) for group in groups for edge in group.edges), 2 * spec.groups * spec.fan_in
-    if ports > room:
-        yield f"packets come in by {ports} ports of endpoints; the program has room for {room}"
+    ports = sum(len(edge.entrances) for group in groups for edge in group.edges)
+    if ports > spec.entrances:
+        yield f"packets come in by {ports} ports of endpoints; the program has room for {spec.entrances}"
     yield from _dangling(groups)
     yield from _overlaps(spec, groups)
     edges = [edge for group in groups for edge in group.edges]

@@ -58,7 +58,8 @@ class Edge:
     first_sent: int = field(default=0, metadata={"later": True})
     """The PSN of the first packet that leaves by it."""
     ranks: int = field(default=0, repr=False, metadata={"later": True})
-    """The ranks behind it, as a bitmap; of programs that address ranks' memory (``spec.uses_memory``)."""
+    """The ranks behind it, as a bitmap; of programs that address ranks' memory (``spec.uses_memory``), or whose groups
+    have a server (``spec.has_server``)."""
     memory: Memory | None = field(default=None, repr=False, metadata={"later": True})
     """The same programs': what the rank at the other end has offered."""
     more_ports: tuple[int, ...] = field(default=(), repr=False, metadata={"later": True})
@@ -122,6 +123,8 @@ class GroupContext:
     first_psn: int = 0
     """The PSN that every flow begins with, both ways, where switches end connections (``spec.terminates``). With
     ``spec.own_psns`` it is the number of a flow's first packet, the same for all edges, whatever its PSN is."""
+    hosts: tuple[int, ...] = field(default=(), repr=False, metadata={"later": True})
+    """The addresses of all ranks, in order, where the group has a server (``spec.has_server``)."""
 
     @property
     def source_mask(self) -> int:

@@ -90,6 +90,17 @@ class ServingSpec(ProgramSpec):
         """Whether a group has a single switch that does more than forward."""
         return False
 
+    @property
+    def has_server(self) -> bool:
+        """Whether a group's last rank has a server on its host. The tree leads to that rank's switch, packets go
+        from host to host, and their headers name context and epoch, which are the same at all switches."""
+        return False
+
+    @property
+    def entrances(self) -> int:
+        """The most ports by which packets of endpoints come in, counted for each endpoint."""
+        return 2 * self.groups * self.fan_in
+
 
 class MemorySpec(ServingSpec):
     """A program whose switches address the memory of ranks: each of its contexts has state of its own."""

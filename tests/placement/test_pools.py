@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -165,6 +166,30 @@ def test_first_fit_first_and_elsewhere_when_its_epochs_are_used() -> None:
     with pytest.raises(NoRoomError, match="s0: all 255 epochs of its free resources have been used") as caught:
         SwitchPool("s0", LIMITS, history).take(need)
     assert caught.value.epochs == {"s0"}
+
+
+def test_contexts_and_epochs_that_packets_name_are_the_same_everywhere() -> None:
+    """Each time another epoch: of a switch that was loaded again nobody knows which one late packets name."""
+    need, history, seen = Need(0, 2, 8, True, False), History(), []
+
+    def pools(next_tree: int) -> Pools:
+        found = Pools(
+            dict.fromkeys(("s0", "s1"), replace(LIMITS, contexts=2)), (), {"s0": history}, next_tree=next_tree
+        )
+        found.switch("s1").hold(Taken(0, (1, 2), 0, None, 1), need)
+        return found
+
+    for number in range(len(EPOCHS)):
+        found = pools(number).together({"s0": need, "s1": need})
+        assert [(taken.context, taken.base) for taken in found.values()] == [(1, 0), (1, 8)]
+        assert found["s0"].epoch == found["s1"].epoch
+        seen.append(found["s0"].epoch)
+        for held in found["s0"].held("s0", need):
+            history.add(held)
+    assert seen == list(EPOCHS)
+    with pytest.raises(NoRoomError, match="s0, s1: no context is free at all of them") as caught:
+        pools(0).together({"s0": need, "s1": need})
+    assert caught.value.epochs == {"s0", "s1"}
 
 
 def test_reasons() -> None:

@@ -96,6 +96,33 @@ def test_below_the_root_the_parents_pipeline_leads() -> None:
     assert (led.role, led.parent, led.edges[2].far) == (Role.INTERMEDIATE, 2, ("s0", 0))
 
 
+def test_a_server_is_at_the_root_and_racks_are_right_below() -> None:
+    topology = load_topology("leaf-spine")
+    tree = build_tree(topology, ("h0", "h2", "h1", "h5", "h4"), server=True)
+    assert [(node.key.switch, [edge.path for edge in node.edges]) for node in tree.nodes] == [
+        ("leaf2", [("leaf2", "spine0", "leaf0"), ("leaf2", "spine0", "leaf1"), ("leaf2", "h5"), ("leaf2", "h4")]),
+        ("leaf0", [("leaf0", "h0"), ("leaf0", "h1"), ("leaf0", "spine0", "leaf2")]),
+        ("leaf1", [("leaf1", "h2"), ("leaf1", "spine0", "leaf2")]),
+    ]
+    down = dict.fromkeys((link.name for link in topology.links if "spine0" in link.ends), "it is down")
+    other = build_tree(topology, ("h0", "h4"), server=True, down=down)
+    assert other.root.edges[0].path == ("leaf2", "spine1", "leaf0")
+    with pytest.raises(
+        InputError, match="leaf0 is not the switch of h4, the last rank, which has the server: leaf2 is"
+    ):
+        build_tree(topology, ("h0", "h4"), "leaf0", server=True)
+
+
+def test_no_rack_sends_through_another_one() -> None:
+    links = [["a", "b"], ["b", "c"], ["h0", "a"], ["h1", "b"], ["h2", "c"]]
+    topology = TopologySpec.model_validate(
+        {"name": "row", "switches": ["a", "b", "c"], "hosts": ["h0", "h1", "h2"], "links": links}
+    )
+    with pytest.raises(InputError, match="b has ranks, and those of a send through it"):
+        build_tree(topology, ("h0", "h1", "h2"), server=True)
+    assert build_tree(topology, ("h0", "h2"), server=True).root.edges[0].path == ("c", "b", "a")
+
+
 @pytest.mark.parametrize(
     ("ranks", "root", "reason"),
     [

@@ -87,7 +87,9 @@ def place(
     chosen: list[IncTree] = []
     for number, request in enumerate(requests):
         try:
-            chosen.append(trees.get(number) or _tree(topology, request, spec.pipelines, spec.ports))
+            chosen.append(
+                trees.get(number) or _tree(topology, request, spec.pipelines, spec.ports, server=spec.has_server)
+            )
         except InputError as error:
             problems += [f"group {number}: {diagnostic.message}" for diagnostic in error.diagnostics]
         problems += [f"group {number}: {reason}" for reason in request.problems()]
@@ -155,7 +157,9 @@ def contexts_needed(
     return max((taken | addresses).values(), default=0)
 
 
-def _tree(topology: TopologySpec, request: GroupRequest, pipelines: int, ports: int) -> IncTree:
+def _tree(
+    topology: TopologySpec, request: GroupRequest, pipelines: int, ports: int, *, server: bool = False
+) -> IncTree:
     return build_tree(
         topology,
         request.ranks,
@@ -163,4 +167,5 @@ def _tree(topology: TopologySpec, request: GroupRequest, pipelines: int, ports: 
         pipelines=pipelines,
         ports=ports,
         every_switch=request.every_switch,
+        server=server,
     )

@@ -112,7 +112,8 @@ def request_of(spec: GroupSpec | GroupRequest, roots: int) -> GroupRequest:
 
 @dataclass(frozen=True)
 class RankEnd:
-    """A rank's end of a channel: its own QP, and the endpoint that it sends to; or the first of several in a row."""
+    """A rank's end of a channel: its own QP, and the endpoint that it sends to; or the first of several in a row. Where
+    the last rank has a server (``spec.has_server``), the others send to its host, and it sends to rank 0's."""
 
     qp: int
     peer: Peer

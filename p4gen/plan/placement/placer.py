@@ -150,6 +150,7 @@ class Placer:
         pairs = self._pairs(tree)
         qps = self._pools.pairs.ranks(tree.ranks, pairs)
         mac, ip = self._names.mac, self._names.ip
+        server = self._specs[tree.root.key.switch].has_server
 
         def local(node: TreeNode, index: int) -> Endpoint:
             switch = node.key.switch
@@ -167,8 +168,10 @@ class Placer:
             edge_id, own_qp = taken[node.key].edge_ids[index], local(node, index).qp
             program = self._specs[node.key.switch]
             own_psns = program.own_psns
-            ranks = sum(1 << rank for rank in seen.ranks) if program.uses_memory else 0
-            memory = request.memories[ranks.bit_length() - 1] if ranks and seen.far is None else None
+            ranks = sum(1 << rank for rank in seen.ranks) if program.uses_memory or program.has_server else 0
+            memory = (
+                request.memories[ranks.bit_length() - 1] if request.memories and ranks and seen.far is None else None
+            )
             return Edge(
                 edge_id,
                 program.architecture.front_port(seen.port or 0),
@@ -181,6 +184,7 @@ class Placer:
                 first_sent=stream_psn(own_qp, to_qp, request.first_psn) if own_psns else 0,
                 ranks=ranks,
                 memory=memory,
+                more_ports=self._more_ports(node, index) if program.has_server else (),
             )
 
         contexts = {}
@@ -196,12 +200,14 @@ class Placer:
                 node.key.pipeline,
                 got.base_down,
                 0 if self._specs[node.key.switch].own_psns else request.first_psn,
+                tuple(ip[host] for host in tree.ranks) if server else (),
             )
         ends = []
         for rank, host in enumerate(tree.ranks):
             at = local(*tree.first_hop(rank))
             port = 0xD000 + (qps[rank] - HOST_QP) % UDP_PORTS
-            peer = Peer(mac[switch_of(self._topology, host)], at.ip, at.qp, udp_src_port=port)
+            to = ip[tree.ranks[-1 if rank < len(tree.ranks) - 1 else 0]] if server else at.ip
+            peer = Peer(mac[switch_of(self._topology, host)], to, at.qp, udp_src_port=port)
             ends.append(RankEnd(qps[rank], peer, pairs))
         return Channel(serves, tuple(ends), contexts)
 
@@ -209,7 +215,20 @@ class Placer:
         """The number of queue pairs in a row that a rank has for each channel."""
         return max(self._specs[node.key.switch].queue_pairs for node in tree.nodes)
 
+    def _more_ports(self, node: TreeNode, index: int) -> tuple[int, ...]:
+        """The other ports by which packets of an edge to another switch may come in: routes choose among paths."""
+        edge, switch = node.edges[index], node.key.switch
+        if edge.far is None:
+            return ()
+        links, front = self._topology.ports[switch], self._specs[switch].architecture.front_port
+        ports = (port for port, link in enumerate(links) if link.other(switch) in self._topology.switches)
+        return tuple(front(port) for port in ports if port != edge.port)
+
     def _take(self, request: GroupRequest, tree: IncTree, serves: Serves) -> dict[NodeKey, Taken]:
+        if self._specs[tree.root.key.switch].has_server:
+            needs = {node.key.switch: self._need(request, node, serves) for node in tree.nodes}
+            found = self._pools.together(needs, request.epoch)
+            return {node.key: found[node.key.switch] for node in tree.nodes}
         taken: dict[NodeKey, Taken] = {}
         lacking: list[NoRoomError] = []
         for node in tree.nodes:

@@ -248,12 +248,19 @@ class Search:
         return found
 
     def _tree(self, candidate: Candidate) -> IncTree:
-        return candidate.tree or build_tree(
-            self.view.topology,
-            self._spec.ranks,
-            candidate.root,
+        """A candidate's tree; where the group has a server, the only one that leads there."""
+        view, ranks = self.view, self._spec.ranks
+        program = view.specs.get(switch_of(view.topology, ranks[-1]))
+        server = program is not None and program.has_server
+        if candidate.tree is not None and not server:
+            return candidate.tree
+        return build_tree(
+            view.topology,
+            ranks,
+            self._spec.root if server else candidate.root,
             ports_per_pipeline=self._per_pipeline,
             down=self._down,
+            server=server,
         )
 
     def failure(self) -> NoPlaceError:
@@ -325,6 +332,8 @@ def _unfit(trees: Sequence[IncTree], view: View, request: GroupRequest) -> Itera
             theirs = specs[first].alike.get(what, "none")
             if mine != theirs:
                 yield f"{name} has {what} {mine}, {first} has {theirs}; the switches of a tree need the same"
+    if len(trees) > 1 and any(specs[name].has_server for name in names):
+        yield "a group with a server has one tree"
     alone = next((name for name in names if specs[name].single_switch), None)
     if alone is not None and len(names) > 1:
         yield f"{len(names)} switches between the ranks; programs of {specs[alone].family} serve groups around one"

@@ -103,6 +103,8 @@ class Need:
     slots: int
     up: bool
     down: bool
+    context: int | None = None
+    """Which one; None for the first that is free."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ class SwitchPool:
     def take(self, need: Need, epoch: int | None = None) -> Taken:
         """Take the first free resources, with ``epoch`` if given, else with the least epoch that is clean there. Where
         there is none, take the first ones that are free and clean. Raises ``NoRoomError``."""
-        taken = self._fit(need, None)
+        taken = self.fit(need, None)
         if epoch is not None:
             taken = replace(taken, epoch=epoch)
         else:
@@ -158,14 +160,18 @@ class SwitchPool:
                     break
             else:
                 taken = self._elsewhere(need)
+        self.hold(taken, need)
+        return taken
+
+    def hold(self, taken: Taken, need: Need) -> None:
+        """Take resources that ``fit`` has found."""
         for held in taken.held(self.switch, need):
             self._hold(held)
-        return taken
 
     def _elsewhere(self, need: Need) -> Taken:
         for number in EPOCHS:
             try:
-                return self._fit(need, number)
+                return self.fit(need, number)
             except NoRoomError:
                 continue
         raise NoRoomError(
@@ -178,14 +184,15 @@ class SwitchPool:
         spans = {Kind.CONTEXT: self._contexts, Kind.EDGE: self._edges}.get(held.kind, self._slots[held.pipeline])
         spans.add(held.first, held.end)
 
-    def _fit(self, need: Need, epoch: int | None) -> Taken:
-        """First fit, among resources that have not seen ``epoch`` if it is given."""
+    def fit(self, need: Need, epoch: int | None) -> Taken:
+        """First fit, among resources that have not seen ``epoch`` if it is given. Raises ``NoRoomError``."""
 
         def seen(kind: Kind) -> Spans:
             return Spans() if epoch is None else self._history.seen(kind, need.pipeline, epoch)
 
         limits = self.limits
-        context = next(gaps(0, limits.contexts, self._contexts, seen(Kind.CONTEXT)), None)
+        span = (0, limits.contexts) if need.context is None else (need.context, need.context + 1)
+        context = next(gaps(*span, self._contexts, seen(Kind.CONTEXT)), None)
         if context is None:
             raise NoRoomError(f"{self.switch}: no context is free; its program has {limits.contexts} (groups)")
         edges: list[int] = []
@@ -265,6 +272,28 @@ class Pools:
             history = self._histories.get(name, History())
             self._pools[name] = SwitchPool(name, limits, history, self._live[name])
         return self._pools[name]
+
+    def together(self, needs: Mapping[str, Need], epoch: int | None = None) -> dict[str, Taken]:
+        """Take the resources of several switches, with the same context and epoch at all of them: ``epoch`` if it is
+        given, else one that is clean everywhere. Later searches begin with another one, as late packets may name the
+        first, even if a switch has been loaded again. Raises ``NoRoomError``."""
+        pools = {switch: self.switch(switch) for switch in needs}
+        for switch, need in needs.items():
+            pools[switch].fit(need, None)  # says what is lacking there
+        turn = self.next_tree % len(EPOCHS)
+        epochs = (*EPOCHS[turn:], *EPOCHS[:turn]) if epoch is None else (epoch,)
+        contexts = range(min(pool.limits.contexts for pool in pools.values()))
+        for context, number in ((context, number) for context in contexts for number in epochs):
+            try:
+                found = {switch: pools[switch].fit(replace(needs[switch], context=context), number) for switch in needs}
+            except NoRoomError:
+                continue
+            for switch, taken in found.items():
+                pools[switch].hold(taken, needs[switch])
+            return found
+        raise NoRoomError(
+            f"{', '.join(pools)}: no context is free at all of them, in an epoch that it has not had", epochs=pools
+        )
 
     def addresses(self, switch: str, count: int) -> None:
         """Check that a switch has room for ``count`` more addresses: it has one for each context. Raises

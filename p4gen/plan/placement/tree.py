@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -142,26 +143,36 @@ def build_tree(
     every_switch: bool = False,
     ports_per_pipeline: Mapping[str, int] | None = None,
     down: Mapping[str, str] = NOTHING_DOWN,
+    server: bool = False,
 ) -> IncTree:
     """The IncTree of ``ranks`` (hosts) below ``root``; by default the topology's root, or the switch nearest to them.
 
     When all ranks are behind one port of ``root``, the tree's root is the first switch below it where they part.
     With ``every_switch`` all switches on the paths are nodes. ``ports`` and ``pipelines`` are those of the program;
     where switches run different ones, ``ports_per_pipe`` has what they come to. ``down`` has the links that are not to
-    be used, by name, each with the reason. Raises ``InputError`` with every reason why there is no such tree.
+    be used, by name, each with the reason. With a ``server`` the last rank's switch is the root, those of the other
+    ranks are right below it, and there are no other nodes. Raises ``InputError`` with every reason why there is no such
+    tree.
     """
     problems = list(tree_problems(topology, ranks, root))
     if problems:
         raise InputError(*problems)
-    top = root or topology.root or nearest(topology, ranks, down)
+    if server:
+        (top,) = (link.other(ranks[-1]) for link in topology.ports[ranks[-1]])
+        if root not in (None, top):
+            raise InputError(f"{root} is not the switch of {ranks[-1]}, the last rank, which has the server: {top} is")
+    else:
+        top = root or topology.root or nearest(topology, ranks, down)
     away = topology.distances(top, down)
     lost = [host for host in ranks if host not in away]
     if lost:
         raise InputError(*(no_path(topology, host, top, down) for host in lost))
+    per_pipeline = ports_per_pipeline or dict.fromkeys(topology.switches, ports // pipelines)
+    if server:
+        return tree_along(topology, ranks, top, _racks(topology, ranks, top, down), per_pipeline)
     below = _children(topology, ranks, top, down)
     while len(below[top]) == 1 and below[top][0] in below:
         top = below[top][0]
-    per_pipeline = ports_per_pipeline or dict.fromkeys(topology.switches, ports // pipelines)
     return tree_along(topology, ranks, top, _spans(below, top, every_switch), per_pipeline)
 
 
@@ -246,17 +257,40 @@ def _children(topology: TopologySpec, ranks: Sequence[str], root: str, down: Map
     away = topology.distances(root, down)
     found: dict[str, list[str]] = {root: []}
     for host in ranks:
-        node = host
-        while node != root:
-            above = next(
-                link.other(node)
-                for link in topology.ports[node]
-                if link.name not in down and away[link.other(node)] < away[node]
-            )
+        for node, above in pairwise(_way(topology, host, away, down)):
             siblings = found.setdefault(above, [])
             if node not in siblings:
                 siblings.append(node)
-            node = above
+    return found
+
+
+def _way(topology: TopologySpec, host: str, away: Mapping[str, int], down: Mapping[str, str]) -> tuple[str, ...]:
+    """A shortest path from a host to the node from which distances are measured."""
+    way = [host]
+    while away[way[-1]]:
+        neighbours = (link.other(way[-1]) for link in topology.ports[way[-1]] if link.name not in down)
+        way.append(next(node for node in neighbours if away[node] < away[way[-1]]))
+    return tuple(way)
+
+
+def _racks(
+    topology: TopologySpec, ranks: Sequence[str], root: str, down: Mapping[str, str]
+) -> dict[str, list[tuple[str, ...]]]:
+    """The paths from the root to its own ranks and to the switches of others, and from those to theirs. Raises
+    ``InputError`` if packets from one of them to the root may pass another one."""
+    away = topology.distances(root, down)
+    found: dict[str, list[tuple[str, ...]]] = {root: []}
+    for host in ranks:
+        _, rack, *above = _way(topology, host, away, down)
+        if rack not in found:
+            found[rack] = []
+            found[root].append((*reversed(above), rack))
+        found[rack].append((rack, host))
+    for rack in found:
+        near = topology.distances(rack, down)
+        for other in found.keys() - {rack, root}:
+            if near[other] + away[other] == away[rack]:
+                raise InputError(f"{other} has ranks, and those of {rack} send through it")
     return found
 
 
