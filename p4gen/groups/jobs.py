@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from p4gen.groups.group import GroupContext
+from p4gen.host.collectives.plan import ChannelKey
+from p4gen.model.entries import Entry, Exact
+from p4gen.vocabulary import ProgramSpec
+
 
 @dataclass(frozen=True)
 class NumberedJob:
@@ -32,3 +37,15 @@ def problems(jobs: Sequence[NumberedJob], most: int, most_workers: int) -> Itera
             yield f"{at}: {len(job.workers)} workers; the program has 1 to {most_workers}"
         if len(set(job.workers)) < len(job.workers):
             yield f"{at}: two workers have the same address"
+
+
+def holds(_: ProgramSpec, entries: Sequence[Entry], group: GroupContext) -> bool:
+    """``GroupEntries.holds`` of programs for which a group is the job of its context's number."""
+    mine = {"job": Exact(group.context)}
+    return any(entry.match == mine and entry.action.args.get("epoch") == group.epoch for entry in entries)
+
+
+def refusals(_: ProgramSpec, channels: Sequence[Sequence[ChannelKey]]) -> Iterator[str]:
+    """``GroupEntries.refusals`` of such programs."""
+    if len(channels) > 1:
+        yield "a group is one job, in which all collectives are made of AllReduce: sync refined would do"

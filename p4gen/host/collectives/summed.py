@@ -59,10 +59,19 @@ class _Call(Invocation):
 
 
 class SummedCollectives(Collectives):
-    """A rank of a group whose program adds, with ``adder``; it gives ``on_end`` every call that has ended."""
+    """A rank of a group whose program adds, with ``adder``; it gives ``on_end`` every call that has ended, and calls
+    ``on_destroy`` at its own end."""
 
-    def __init__(self, config: GroupConfig, clock: Clock, adder: Adder, on_end: Callable[[Invocation], None]) -> None:
+    def __init__(
+        self,
+        config: GroupConfig,
+        clock: Clock,
+        adder: Adder,
+        on_end: Callable[[Invocation], None],
+        on_destroy: Callable[[], None],
+    ) -> None:
         self._config, self._clock, self._adder, self._on_end = config, clock, adder, on_end
+        self._on_destroy = on_destroy
         self._type = array_type(config.dtype)
         self._calls: deque[_Call] = deque()
         """Calls that have not ended, in order; the first one is under way."""
@@ -112,6 +121,7 @@ class SummedCollectives(Collectives):
     @override
     def destroy(self) -> None:
         self._adder.close()
+        self._on_destroy()
         for call in self._calls:
             call.end(self._clock.now, error="the rank has left")
 

@@ -10,9 +10,8 @@ from p4gen.groups import addresses
 from p4gen.groups.entrances import port_problems
 from p4gen.groups.family import GroupEntries
 from p4gen.groups.group import GroupContext, SwitchConfig
-from p4gen.groups.jobs import NumberedJob
+from p4gen.groups.jobs import NumberedJob, holds, refusals
 from p4gen.groups.jobs import problems as job_problems
-from p4gen.host.collectives.plan import ChannelKey
 from p4gen.model.entries import Action, Entry, Exact, MulticastGroup, Replica
 from p4gen.papers.switchml.spec import SwitchmlSpec
 
@@ -86,16 +85,6 @@ def job_of(group: GroupContext) -> MlJob:
     return MlJob(group.context, workers, group.base, group.slots, near.mac, near.ip, group.epoch)
 
 
-def _holds(_: SwitchmlSpec, entries: Sequence[Entry], group: GroupContext) -> bool:
-    mine = {"job": Exact(group.context)}
-    return any(entry.match == mine and entry.action.args.get("epoch") == group.epoch for entry in entries)
-
-
-def _refusals(_: SwitchmlSpec, channels: Sequence[Sequence[ChannelKey]]) -> Iterator[str]:
-    if len(channels) > 1:
-        yield "a group is one job, in which all collectives are made of AllReduce: sync refined would do"
-
-
 def _entries(job: MlJob, group: int) -> Iterator[Entry]:
     members = {"epoch": job.epoch, "base": job.base, "slots": job.slots, "members": len(job.workers), "group": group}
     yield Entry("jobs", {"job": Exact(job.number)}, Action("set_job", members))
@@ -110,6 +99,6 @@ def _entries(job: MlJob, group: int) -> Iterator[Entry]:
 FACET: GroupEntries[SwitchmlSpec] = GroupEntries(
     configuration=lambda spec, groups, gateways: configuration(spec, list(map(job_of, groups)), gateways),
     last_edge_id=lambda spec: spec.groups * spec.fan_in,
-    holds=_holds,
-    refusals=_refusals,
+    holds=holds,
+    refusals=refusals,
 )
