@@ -240,8 +240,8 @@ class LabRequest:
             calls_by_size(spec, wanted, len(hosts))
         if wanted.what != "scenario":
             return
-        if wanted.others and not spec.takes_part:
-            raise click.UsageError("--ranks several times goes with programs that take part in collectives")
+        if wanted.others and (spec.uses_memory or not spec.serves_groups):
+            raise click.UsageError("--ranks several times goes with programs whose groups offer no memory")
         for each in (hosts, *wanted.others):
             CallOrder.wanted(spec, wanted, len(each))
         if self.options["size"] and wanted.collective not in members_of(spec).sized:
