@@ -45,7 +45,9 @@ def losses(text: str) -> list[float]:
 
 
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("program", [("II", *SMALL), ("III", *SMALL), ("switchml",)], ids=lambda program: program[0])
+@pytest.mark.parametrize(
+    "program", [("II", *SMALL), ("III", *SMALL), ("switchml",), ("atp",)], ids=lambda program: program[0]
+)
 def test_every_call_is_right(machine: Traces, tmp_path: Path, program: tuple[str, ...]) -> None:
     """Whatever the program lacks is made of what it has."""
     found = run(tmp_path, "star-4", "--mode", *program, program=HERE / "torch_programs" / "collectives.py")
@@ -73,10 +75,11 @@ def test_training_is_gloos_while_links_fail(machine: Traces, tmp_path: Path, par
     assert ours[-1] < ours[0]
 
 
-def test_training_on_switchml_is_gloos(machine: Traces, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["switchml", "atp"])
+def test_training_on_sums_is_gloos(machine: Traces, tmp_path: Path, mode: str) -> None:
     """Gradients are blocks with a common exponent, as in SwitchML's paper."""
     program, options = ROOT / "examples" / "train_ddp.py", "--steps 4"
-    ours = losses(run(tmp_path, "star-4", "--mode", "switchml", program=program, options=options))
+    ours = losses(run(tmp_path, "star-4", "--mode", mode, program=program, options=options))
     gloos = losses(run(tmp_path, "star-4", "--mode", "II", program=program, options=f"{options} --backend gloo"))
     assert len(gloos) == 4
     assert ours == pytest.approx(gloos, rel=1e-4)

@@ -51,7 +51,7 @@ def marking(name: str) -> TopologySpec:
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_sums_are_right(trouble: str, server: str, pytestconfig: pytest.Config) -> None:
     seed = pytestconfig.getoption("--seed")
-    run = AtpRun(order(options={"server": server}, faults=TROUBLES[trouble], seed=seed))
+    run = AtpRun(order(spec={"server": server}, faults=TROUBLES[trouble], seed=seed))
     result = run.run()
     assert (result.stuck, result.errors) == ((), ()), seed
     assert result.sent - result.resent == run.arrived() == 4 * 3 * 32
@@ -67,7 +67,7 @@ def test_sums_are_right(trouble: str, server: str, pytestconfig: pytest.Config) 
 def test_racks_and_jobs_with_too_few_aggregators(topology: str, server: str, pytestconfig: pytest.Config) -> None:
     """Two jobs whose servers are in different racks share two aggregators a switch."""
     seed = pytestconfig.getoption("--seed")
-    asked = order(topology, {"aggregators": 2}, {"server": server}, faults=DISORDER, concurrent=2, size=2048, seed=seed)
+    asked = order(topology, {"aggregators": 2, "server": server}, faults=DISORDER, concurrent=2, size=2048, seed=seed)
     run = AtpRun(asked)
     result = run.run()
     assert (result.stuck, result.errors) == ((), ()), seed
@@ -113,8 +113,8 @@ def test_a_run_that_cannot_end_says_what_workers_wait_for() -> None:
         (order(size=100), "it has to be a positive multiple of 128"),
         (order(faults=Faults((Impairment(corrupt=0.1),))), "no packets may be corrupted"),
         (order(dcqcn=DcqcnConfig()), "no queue pairs"),
-        (order(spec={"fan_in": 2}), "3 workers; the program has 1 to 2"),
-        (order(spec={"groups": 1}, concurrent=2), "2 jobs; the program has 1"),
+        (order(spec={"fan_in": 2}), "4 edges; the program takes 1 to 2"),
+        (order(spec={"groups": 1}, concurrent=2), "2 contexts are needed; the program has 1"),
         (order(spec={"ports": 3}), "s0 has 4 links; the program has 3 ports"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,8 @@ from p4gen.host.transport.clock import Clock
 Vector = npt.NDArray[Any]
 Compare = Callable[[Vector, Sequence[Vector]], tuple[Vector, npt.NDArray[np.bool_]]]
 """Of a sum and the vectors of all workers: NumPy's sum, and where the other one is wrong."""
+
+_BACKED_OFF: Final = 64
 
 
 @dataclass
@@ -27,7 +29,41 @@ class WorkerStats:
     """Results that it does not wait for: repeated ones, mostly."""
 
 
-class Worker(Protocol):
+@dataclass
+class Patience:
+    """How long a worker waits for a result before it sends again, in ps: RFC 6298, from ``least`` to 64 times that."""
+
+    least: int
+    now: int = 0
+    _smoothed: int = 0
+    _deviation: int = 0
+
+    def __post_init__(self) -> None:
+        self.now = self.least
+
+    def measured(self, round_trip: int) -> None:
+        """The result has come of what was sent only once."""
+        if self._smoothed:
+            self._deviation += (abs(round_trip - self._smoothed) - self._deviation) // 4
+            self._smoothed += (round_trip - self._smoothed) // 8
+        else:
+            self._smoothed, self._deviation = round_trip, round_trip // 2
+        self.now = min(max(self.least, self._smoothed + 4 * self._deviation), _BACKED_OFF * self.least)
+
+    def expired(self) -> None:
+        """No result has come in time."""
+        self.now = min(2 * self.now, _BACKED_OFF * self.least)
+
+
+class Part(Protocol):
+    """An application of a host that has state."""
+
+    def forget_times(self) -> None:
+        """Forget times that nothing depends on, and what is counted."""
+        ...
+
+
+class Worker(Part, Protocol):
     """A host's application that adds vectors with others."""
 
     stats: WorkerStats
@@ -42,10 +78,6 @@ class Worker(Protocol):
         """What it waits for, a line each."""
         ...
 
-    def forget_times(self) -> None:
-        """Forget times that nothing depends on, and what is counted."""
-        ...
-
 
 def exactly(total: Vector, vectors: Sequence[Vector]) -> tuple[Vector, npt.NDArray[np.bool_]]:
     """Compare a sum of integers, which wraps (``Compare``)."""
@@ -58,7 +90,7 @@ class WorkerTask:
     (``p4gen.net.job.Task``, ``p4gen.verification.parts.hosts.SearchedTask``).
 
     ``number`` is its place among those whose vectors are added, which are ``group``; ``vectors`` are those of all of
-    them, by call, from 0; ``begun`` is called when it begins with one.
+    them, by call, from 0; ``begun`` is called when it begins with one; ``server`` is what else the host does for sums.
     """
 
     STATE: ClassVar = ("ended", "ended_at", "problem")
@@ -74,12 +106,14 @@ class WorkerTask:
         compare: Compare = exactly,
         begun: Callable[[], None] = lambda: None,
         group: int = 0,
+        server: Part | None = None,
     ) -> None:
         self.name, self.worker, self.group, self.problem = name, worker, group, ""
         self.ended = self.ended_at = 0
         """Sums that it has, and when it got the last one."""
         self._number, self._clock, self._calls = number, clock, calls
         self._vectors, self._compare, self._begun = vectors, compare, begun
+        self._parts: dict[str, Part] = {"worker": worker} | ({} if server is None else {"server": server})
         worker.on_sum = self._take
 
     @property
@@ -92,12 +126,13 @@ class WorkerTask:
         self._clock.at(self._clock.now, self._begin)
 
     def parts(self) -> dict[str, object]:
-        """The task itself, and its worker."""
-        return {"task": self, "worker": self.worker}
+        """The task itself, and what the host does for it."""
+        return {"task": self, **self._parts}
 
     def forget_times(self) -> None:
         """Forget times, and what is counted."""
-        self.worker.forget_times()
+        for part in self._parts.values():
+            part.forget_times()
         self.ended_at = 0
 
     def _begin(self, _: object) -> None:

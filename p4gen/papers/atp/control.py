@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from p4gen.errors import InputError
 from p4gen.groups import addresses
 from p4gen.groups.entrances import port_problems
-from p4gen.groups.group import SwitchConfig
-from p4gen.groups.jobs import NumberedJob
+from p4gen.groups.family import GroupEntries
+from p4gen.groups.group import GroupContext, SwitchConfig
+from p4gen.groups.jobs import NumberedJob, holds, refusals
 from p4gen.groups.jobs import problems as job_problems
 from p4gen.model.entries import Action, Entry, Exact, MulticastGroup, Replica
 from p4gen.papers.atp.spec import AtpSpec
@@ -70,7 +71,8 @@ def configuration(spec: AtpSpec, sites: Sequence[Site], gateways: Mapping[int, i
     if found:
         raise InputError(*found)
     entries, groups = [*addresses.neighbours(gateways or {})], []
-    for number, site in enumerate(sites, start=1):
+    for site in sites:
+        number = 1 + site.job.number  # whatever other jobs come and go
         entries += _entries(site, number)
         copies = (Replica(copy.port, of) for of, copy in enumerate(site.copies, start=1))
         groups.append(MulticastGroup(number, tuple(copies)))
@@ -90,6 +92,32 @@ def problems(spec: AtpSpec, sites: Sequence[Site]) -> Iterator[str]:
             yield from (f"{at}: {problem}" for problem in port_problems(spec, (port,)))
 
 
+def site_of(spec: AtpSpec, group: GroupContext) -> Site:
+    """A group at a switch as a job, whose number is that of the context."""
+    last, up = len(group.hosts) - 1, group.patterns[0].toward
+    workers = group.hosts if spec.server == "worker" else group.hosts[:last]
+    job = AtpJob(group.context, workers, group.hosts[last], group.epoch)
+    expected, entrances, copies = 0, [], []
+    for number, edge in enumerate(group.edges):
+        if number == up:
+            entrances += [Entrance(job.server, port, server=True) for port in edge.entrances]
+            continue
+        behind = edge.ranks & (1 << len(workers)) - 1
+        expected |= behind
+        ranks = [rank for rank in range(len(group.hosts)) if edge.ranks >> rank & 1]
+        entrances += [
+            Entrance(group.hosts[rank], port, behind, server=rank == last) for rank in ranks for port in edge.entrances
+        ]
+        if behind:
+            copies.append(Copy(edge.port, edge.local.mac, edge.remote.mac, group.hosts[ranks[0]]))
+    return Site(job, expected, tuple(entrances), tuple(copies))
+
+
+def _problems(_: AtpSpec, group: GroupContext) -> Iterator[str]:
+    if len(group.hosts) < 2:
+        yield "a job has a worker and a server, so two ranks at least"
+
+
 def _entries(site: Site, group: int) -> Iterator[Entry]:
     job, key = site.job, Exact(site.job.number)
     served = {"epoch": job.epoch, "expected": site.expected, "group": group}
@@ -102,3 +130,14 @@ def _entries(site: Site, group: int) -> Iterator[Entry]:
     for number, copy in enumerate(site.copies, start=1):
         ends = {"src_mac": copy.src_mac, "dst_mac": copy.dst_mac, "address": copy.ip}
         yield Entry("copies", {"job": key, "copy": Exact(number)}, Action("set_addresses", ends))
+
+
+FACET: GroupEntries[AtpSpec] = GroupEntries(
+    configuration=lambda spec, groups, gateways: configuration(
+        spec, [site_of(spec, each) for each in groups], gateways
+    ),
+    last_edge_id=lambda spec: spec.groups * spec.hosts,
+    holds=holds,
+    refusals=refusals,
+    problems=_problems,
+)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from p4gen.layout import Stack
-from p4gen.papers.atp.control import AtpJob
 from p4gen.papers.atp.headers import ATP, PORT, Message
 from p4gen.rocev2 import layouts
 from p4gen.rocev2.codes import ECN_CE
@@ -17,6 +16,10 @@ from p4gen.rocev2.headers import Ethernet, IPv4
 _STACK: Final = Stack(layouts.ETHERNET, layouts.IPV4, layouts.UDP, ATP)
 _HEADER: Final = _STACK.start("atp")
 _FROM, _TO, _TOS = _STACK.bytes("ipv4.src_addr"), _STACK.bytes("ipv4.dst_addr"), _STACK.at("ipv4.ecn")
+
+
+JobKey = tuple[int, int]
+"""A job's number and epoch, which all its packets have."""
 
 
 def bits(workers: Iterable[int]) -> int:
@@ -43,9 +46,9 @@ class Packet:
         fields = {name: getattr(self, name) for name in ATP.word.unpack(0) if name != "reserved"}
         return ATP.word.pack(**fields, reserved=0).to_bytes(ATP.size) + self.data
 
-    def fits(self, job: AtpJob, lanes: int) -> bool:
+    def fits(self, job: JobKey, lanes: int) -> bool:
         """Whether it is one of a job, with so many elements."""
-        return (self.job, self.epoch, len(self.data)) == (job.number, job.epoch, 4 * lanes)
+        return ((self.job, self.epoch), len(self.data)) == (job, 4 * lanes)
 
     def frame(self, ethernet: Ethernet, ip: IPv4, src_port: int = PORT) -> bytes:
         """The frame with these headers; lengths and the IPv4 checksum are filled in, UDP has none."""

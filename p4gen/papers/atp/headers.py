@@ -11,8 +11,6 @@ from p4gen.rocev2 import layouts
 
 PORT: Final = 0xA7B0
 """The UDP port of workers and parameter servers: our own choice, as the authors' packets have no UDP header."""
-WINDOW: Final = 256
-"""The most packets that a worker has on the way: the hash has 8 bits of the sequence number."""
 
 
 class Message(IntEnum):

@@ -2,54 +2,65 @@
 
 from __future__ import annotations
 
+from typing_extensions import override
+
 from p4gen.host.transport.nic import Nic
-from p4gen.papers.atp.frames import Packet
+from p4gen.host.transport.verbs import Peer
+from p4gen.papers.atp.frames import JobKey, Packet
 from p4gen.papers.atp.member import AtpWorker
-from p4gen.papers.atp.placing import PlacedJob
 from p4gen.papers.atp.server import AtpServer
-from p4gen.plan.placement.plain import PlainPlacement
+from p4gen.papers.atp.spec import AtpSpec
 from p4gen.rocev2.codes import ECN_ECT0
 from p4gen.rocev2.headers import Ethernet, IPv4
 
 
-def members(
-    placed: PlacedJob, number: int, plain: PlainPlacement, nic: Nic, lanes: int, timeout: int, window: int
-) -> tuple[AtpWorker, AtpServer | None]:
-    """Worker ``number``, from 0, of a job, and the server if it is on the same host. ``timeout`` is in ps."""
-    job, clock, workers = placed.job, nic.clock, {plain.ip[host] for host in placed.hosts}
-    has_server = placed.hosts[number] == placed.server
-    beside = has_server and number >= len(job.workers)  # no switch is between the worker and the server
-    ethernet = Ethernet(plain.gateway[placed.hosts[number]], nic.mac)
+class AtpMember(AtpWorker):
+    """Rank ``number``, from 0, of a job of ``size`` ranks: a worker, and the server if it is the last one. ``peer`` is
+    the server's host, for the last rank that of another one. ``timeout`` is in ps, ``floats`` as for ``AtpServer``."""
 
-    def send(packet: Packet, to: int) -> None:
-        nic.send(packet.frame(ethernet, IPv4(nic.ip, to, tos=ECN_ECT0)))
+    def __init__(
+        self, spec: AtpSpec, job: JobKey, number: int, size: int, peer: Peer, nic: Nic, timeout: int, window: int, *,
+        floats: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(job, number, spec.lanes, nic.clock, self._to_server, timeout, window)
+        through = size if spec.server == "worker" else size - 1
+        self._nic, self._peer, self._ethernet = nic, peer.ip, Ethernet(peer.mac, nic.mac)
+        self._beside = number >= through
+        """Whether no switch is between this worker and the server."""
+        self.server: AtpServer | None = None
+        if number == size - 1:
+            self.server = AtpServer(job, size, through, spec.lanes, self._to_all, window, floats=floats)
+        self._server_ip = nic.ip if self.server else peer.ip
+        nic.datagrams.append(self._receive)
 
-    def give(packet: Packet) -> None:
-        """Hand over a packet on the same host."""
-        if not worker.take(packet):
-            server.take(packet)
+    @override
+    def close(self) -> None:
+        """Take no frames, too."""
+        super().close()
+        self._nic.datagrams.remove(self._receive)
 
-    def to_server(packet: Packet) -> None:
-        if beside:
-            clock.at(clock.now, give, packet)
-        else:
-            send(packet, job.server)
-
-    def to_all(packet: Packet) -> None:
-        send(packet, job.workers[0])  # switches copy it
-        if beside:
-            clock.at(clock.now, give, packet)
-
-    worker = AtpWorker(job, number, lanes, clock, to_server, timeout, window)
-    server = AtpServer(job, len(placed.hosts), lanes, to_all, window)
-
-    def receive(frame: bytes) -> bool:
-        source, packet = Packet.parse(frame, nic.ip) or (0, None)
-        if packet is None:
-            return False
-        return (source == job.server and worker.take(packet)) or (
-            has_server and source in workers and server.take(packet)
+    def _receive(self, frame: bytes) -> bool:
+        source, packet = Packet.parse(frame, self._nic.ip) or (0, None)
+        return packet is not None and (
+            (source == self._server_ip and self.take(packet)) or (self.server is not None and self.server.take(packet))
         )
 
-    nic.datagrams.append(receive)
-    return worker, server if has_server else None
+    def _to_server(self, packet: Packet) -> None:
+        if self._beside:
+            self._clock.at(self._clock.now, self._give, packet)
+        else:
+            self._put(packet, self._server_ip)
+
+    def _to_all(self, packet: Packet) -> None:
+        self._put(packet, self._peer)  # switches copy it
+        if self._beside:
+            self._clock.at(self._clock.now, self._give, packet)
+
+    def _put(self, packet: Packet, to: int) -> None:
+        self._nic.send(packet.frame(self._ethernet, IPv4(self._nic.ip, to, tos=ECN_ECT0)))
+
+    def _give(self, packet: Packet) -> None:
+        """Hand over a packet on the same host."""
+        if not self.take(packet):
+            assert self.server is not None
+            self.server.take(packet)

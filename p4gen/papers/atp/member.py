@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import ClassVar, Final
 
 import numpy as np
 
-from p4gen.host.collectives.workers import WorkerStats
+from p4gen.host.collectives.workers import Patience, WorkerStats
 from p4gen.host.transport.clock import Clock
-from p4gen.papers.atp.control import AtpJob
-from p4gen.papers.atp.frames import Packet
+from p4gen.papers.atp.frames import JobKey, Packet
 from p4gen.papers.atp.headers import GRADIENTS, Message
 from p4gen.papers.atp.numbers import FACTOR, Array, packed, unpacked, whole
 
@@ -27,16 +27,16 @@ class AtpWorker:
     """
 
     STATE: ClassVar = (
-        "_gradient", "_result", "_base", "_next", "_waits", "_later", "_floats", "_timed", "_window", "_round",
-        "_congested", "stats",
+        "_gradient", "_result", "_base", "_next", "_waits", "_sent", "_later", "_floats", "_expires", "_window",
+        "_round", "_congested", "_patience", "stats",
     )  # fmt: skip
 
     def __init__(
-        self, job: AtpJob, number: int, lanes: int, clock: Clock, send: Callable[[Packet], None], timeout: int,
+        self, job: JobKey, number: int, lanes: int, clock: Clock, send: Callable[[Packet], None], timeout: int,
         window: int,
     ) -> None:  # fmt: skip
         self._job, self._own, self._lanes, self._clock, self._send_packet = job, 1 << number, lanes, clock, send
-        self._timeout, self._most = timeout, window
+        self._patience, self._most = Patience(timeout), window
         self.on_sum: Callable[[Array], None] = lambda _: None
         """Called with the sum of a gradient, once all of it has come."""
         self.stats = WorkerStats()
@@ -45,16 +45,19 @@ class AtpWorker:
         """The sequence numbers of the gradient's first packet, and of the next one to be sent."""
         self._waits: dict[int, int] = {}
         """When each packet without a result is sent again. Those sent last are the last ones."""
+        self._sent: dict[int, int] = {}
+        """When each of them was sent, if only once."""
         self._later: dict[int, int] = {}
         """For each of them, the number of later packets' results: it is sent again at once, but only once."""
         self._floats: set[int] = set()
         """Those of them that the server wants as float32."""
-        self._timed = False
+        self._expires: int | None = None
+        """When the timer expires, if it runs."""
         self._window, self._round, self._congested = window, 0, False
 
     def add(self, gradient: Array) -> None:
-        """Begin with a gradient, float32, whose size is a multiple of a packet's lanes and not 0. The one before has
-        its sum."""
+        """Begin with a gradient, float32 or int32, whose size is a multiple of a packet's lanes and not 0. The one
+        before has its sum."""
         self._gradient, self._base = gradient.reshape(-1, self._lanes), self._next
         self._result = np.zeros_like(self._gradient)
         self._go_on()
@@ -73,6 +76,20 @@ class AtpWorker:
             self._end(packet)
         return True
 
+    @property
+    def progress(self) -> float:
+        """The fraction of the gradient whose sums have come, from 0 to 1."""
+        return (self._next - self._base - len(self._waits)) / max(1, len(self._gradient))
+
+    def counts(self) -> Counter[str]:
+        """What it has counted, as queue pairs have it."""
+        stats = self.stats
+        return Counter(sent=stats.sent + stats.resent, resent=stats.resent, timeouts=stats.resent)
+
+    def close(self) -> None:
+        """Send nothing any more."""
+        self._waits.clear()
+
     def waiting(self) -> Iterator[str]:
         """What it waits for, a line a packet."""
         for sequence in self._waits:
@@ -81,13 +98,19 @@ class AtpWorker:
     def forget_times(self) -> None:
         """Forget what has been counted; what is sent again, is so after the whole timeout."""
         self.stats = WorkerStats()
-        self._waits = dict.fromkeys(self._waits, self._timeout)
+        self._patience = Patience(self._patience.least)
+        self._waits = dict.fromkeys(self._waits, self._patience.now)
+        self._expires = None if self._expires is None else self._patience.now
+        self._sent = dict.fromkeys(self._sent, 0)
 
     def _end(self, packet: Packet) -> None:
         floats = packet.message == Message.FLOAT_RESULT
         row = unpacked(packet.data, floats=floats)
-        self._result[packet.sequence - self._base] = row if floats else row / FACTOR
+        scaled = not floats and self._result.dtype == np.float32
+        self._result[packet.sequence - self._base] = row / FACTOR if scaled else row
         self.stats.results += 1
+        if packet.sequence in self._sent:
+            self._patience.measured(self._clock.now - self._sent.pop(packet.sequence))
         for state in (self._waits, self._later):
             del state[packet.sequence]
         self._floats.discard(packet.sequence)
@@ -116,28 +139,37 @@ class AtpWorker:
         while self._next < min(end, self._first() + self._window):
             self.stats.sent += 1
             self._later[self._next] = 0
+            self._sent[self._next] = self._clock.now
             self._next += 1
             self._send(self._next - 1, Message.GRADIENT)
 
     def _again(self, sequence: int) -> None:
         self.stats.resent += 1
+        self._sent.pop(sequence, None)
         self._send(sequence, Message.FLOATS if sequence in self._floats else Message.RESEND)
 
     def _send(self, sequence: int, message: Message) -> None:
-        due = self._clock.now + self._timeout
+        due = self._clock.now + self._patience.now
         self._waits.pop(sequence, None)
         self._waits[sequence] = due
         row = self._gradient[sequence - self._base]
         data = packed(row if message == Message.FLOATS else whole(row))
-        self._send_packet(Packet(self._job.number, self._job.epoch, message, sequence, self._own, data))
-        if not self._timed:
-            self._timed = True
+        self._send_packet(Packet(*self._job, message, sequence, self._own, data))
+        self._set_timer(due)
+
+    def _set_timer(self, due: int) -> None:
+        if self._expires is None or due < self._expires:
+            self._expires = due
             self._clock.at(due, self._expire)
 
     def _expire(self, _: object) -> None:
-        for sequence, due in list(self._waits.items()):
-            if due <= self._clock.now:
-                self._again(sequence)
-        self._timed = bool(self._waits)
-        if self._timed:
-            self._clock.at(next(iter(self._waits.values())), self._expire)
+        if self._expires is None or self._clock.now < self._expires:
+            return  # it has been set to another time
+        self._expires = None
+        overdue = [sequence for sequence, due in self._waits.items() if due <= self._clock.now]
+        if overdue:
+            self._patience.expired()
+        for sequence in overdue:
+            self._again(sequence)
+        if self._waits:
+            self._set_timer(min(self._waits.values()))

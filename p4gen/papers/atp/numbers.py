@@ -1,4 +1,5 @@
-"""Gradients as elements of packets: float32 times a factor, as int32 that switches add, or as float32 themselves."""
+"""Gradients as elements of packets: int32 that switches add, which float32 are multiplied by a factor for, or float32
+themselves."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ Array = npt.NDArray[Any]
 
 
 def whole(numbers: Array) -> Array:
-    """Numbers as int32: the nearest to their product with the factor, within the limits."""
+    """Numbers as int32: of float32 the nearest to their product with the factor, within the limits."""
+    if np.issubdtype(numbers.dtype, np.integer):
+        return numbers
     return np.clip(np.rint(np.multiply(numbers, FACTOR, dtype=np.float64)), LEAST, GREATEST).astype(np.int32)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from p4gen.layout import Field, Word
-from p4gen.papers.atp.headers import MESSAGES, PORT, WINDOW, headers
-from p4gen.papers.atp.spec import MOST_WORKERS, AtpSpec
+from p4gen.papers.atp.headers import MESSAGES, PORT, headers
+from p4gen.papers.atp.spec import MOST_WORKERS, WINDOW, AtpSpec
 from p4gen.program.common import Ipv4Checksum
 from p4gen.program.compose import Composition, ProgramParts
 

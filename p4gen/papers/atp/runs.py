@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from p4gen.inputs import quote
 from p4gen.net.runs import FamilyOption, Runs
-from p4gen.papers.atp.headers import WINDOW
-from p4gen.papers.atp.spec import AtpSpec
+from p4gen.papers.atp.spec import WINDOW, AtpSpec
 from p4gen.vocabulary import units
 from p4gen.vocabulary.message import Collective
 
@@ -30,12 +29,7 @@ def _packets(text: str) -> int:
 
 
 OPTIONS = {
-    "server": FamilyOption(
-        "the last rank has the parameter server on its host, and hands its gradients to it (local, 7-to-1 of 8 ranks) "
-        "or sends them as the others do (worker, 8-to-1)",
-        "local", str, ("local", "worker"),
-    ),
     "in_flight": FamilyOption("the most packets that a worker has on the way", str(WINDOW), _packets),
     "large": FamilyOption("share of packets whose sums do not fit into int32, such as 1%", "0%", units.share),
-}  # fmt: skip
+}
 FACET: Runs[AtpSpec] = Runs((str(Collective.ALLREDUCE),), _job, OPTIONS, frozenset({"concurrent"}))

@@ -8,10 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from p4gen.papers.atp.control import AtpJob
-from p4gen.papers.atp.frames import Packet
+from p4gen.papers.atp.frames import JobKey, Packet
 from p4gen.papers.atp.headers import GRADIENTS, Message
-from p4gen.papers.atp.numbers import Array, packed, saturated, unpacked
+from p4gen.papers.atp.numbers import GREATEST, LEAST, Array, packed, saturated, unpacked
 
 
 @dataclass
@@ -43,14 +42,17 @@ class Sum:
 
 
 class AtpServer:
-    """The server of a job with so many workers, to all of which ``send`` sends a packet; ``window`` is their largest
-    window."""
+    """The server of a job with so many workers, as many of which send ``through`` switches. ``send`` sends a packet to
+    all; ``window`` is their largest window. Sums that do not fit into int32 are made of ``floats``, or saturate."""
 
     STATE: ClassVar = ("_sums", "_results", "_newest", "stats")
 
-    def __init__(self, job: AtpJob, workers: int, lanes: int, send: Callable[[Packet], None], window: int) -> None:
-        self._job, self._everyone, self._through = job, (1 << workers) - 1, (1 << len(job.workers)) - 1
-        self._lanes, self._send, self._window = lanes, send, window
+    def __init__(
+        self, job: JobKey, workers: int, through: int, lanes: int, send: Callable[[Packet], None], window: int, *,
+        floats: bool,
+    ) -> None:  # fmt: skip
+        self._job, self._everyone, self._through = job, (1 << workers) - 1, (1 << through) - 1
+        self._lanes, self._send, self._window, self._floats = lanes, send, window, floats
         self._sums: dict[int, Sum] = {}
         self._results: dict[int, Packet] = {}
         """Those that a worker may still lack."""
@@ -94,7 +96,7 @@ class AtpServer:
         else:
             self.stats.useless += 1
             return
-        if not held.floats and (saturated(data) or saturated(held.data)):
+        if self._floats and not held.floats and (saturated(data) or saturated(held.data)):
             self._sums[packet.sequence] = Sum(np.zeros(self._lanes, np.float64), congested=held.congested, floats=True)
             self._ask(packet.sequence)
         elif held.workers == self._everyone:
@@ -102,7 +104,9 @@ class AtpServer:
 
     def _complete(self, sequence: int, held: Sum) -> None:
         message = Message.FLOAT_RESULT if held.floats else Message.RESULT
-        elements = held.data.astype(np.float32 if held.floats else np.int32)
+        elements = np.clip(held.data, LEAST, GREATEST).astype(np.int32)
+        if held.floats:
+            elements = held.data.astype(np.float32)
         result = self._packet(message, sequence, packed(elements), held.congested)
         del self._sums[sequence]
         self._newest = max(self._newest, sequence)
@@ -115,5 +119,4 @@ class AtpServer:
         self._send(self._packet(Message.ASK, sequence, bytes(4 * self._lanes), 0))
 
     def _packet(self, message: Message, sequence: int, data: bytes, congested: int) -> Packet:
-        job = self._job
-        return Packet(job.number, job.epoch, message, sequence, self._everyone, data, congested)
+        return Packet(*self._job, message, sequence, self._everyone, data, congested)

@@ -109,7 +109,7 @@ class RandomTraffic(JobTraffic):
     def _elements(self) -> bytes:
         """Random elements, with limits among them."""
         rng = self.random
-        drawn = bytearray(rng.randbytes(self._spec.payload))
+        drawn = bytearray(rng.randbytes(self._spec.payload_bytes))
         for _ in range(rng.randrange(3)):
             at = 4 * rng.randrange(self._spec.lanes)
             drawn[at : at + 4] = rng.choice(_LIMITS).to_bytes(4)

@@ -22,7 +22,15 @@ def _forged(frames: Iterable[bytes]) -> tuple[bytes, ...]:
 
 FACET: Verification[AtpSpec] = Verification(
     forged=_forged,
-    small=lambda _: {"lanes": 32, "fan_in": 4, "groups": 1, "aggregators": 1, "patience": 1, "ports": 8},
+    small=lambda _: {
+        "lanes": 32,
+        "fan_in": 4,
+        "groups": 1,
+        "aggregators": 1,
+        "patience": 1,
+        "ports": 8,
+        "server": "worker",
+    },
     scopes=OwnScopes(
         TOPOLOGY,
         _scope,

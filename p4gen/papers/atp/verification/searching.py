@@ -5,27 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 from typing_extensions import override
 
 from p4gen.errors import InputError
-from p4gen.groups.group import SwitchConfig
+from p4gen.host.collectives.workers import WorkerTask
 from p4gen.host.transport.clock import MS
 from p4gen.host.transport.nic import Nic
 from p4gen.net.world.faults import Faults
 from p4gen.net.world.network import Network
 from p4gen.p4.compile import program_from
-from p4gen.papers.atp.control import configuration
 from p4gen.papers.atp.frames import Packet
-from p4gen.papers.atp.hosts import members
-from p4gen.papers.atp.member import AtpWorker
 from p4gen.papers.atp.numbers import FACTOR, Array
-from p4gen.papers.atp.placing import PlacedJob, placed_job, sites
-from p4gen.papers.atp.server import AtpServer
+from p4gen.papers.atp.placing import member, placed
 from p4gen.papers.atp.spec import AtpSpec
-from p4gen.plan.placement.plain import PlainPlacement, place_plain
+from p4gen.plan.placement.placed import PlacedGroup
 from p4gen.verification.parts.hosts import SearchedTask
 from p4gen.verification.world import Budget, Rules, Scope, World
 from p4gen.vocabulary.topology import TopologySpec, load_topology
@@ -42,39 +38,6 @@ MOST_WORKERS, MOST_PACKETS = 4, 15
 """An element has five bits of its own for each worker, and a packet another number in them: float32 has 24."""
 
 
-class AddingWorker:
-    """A worker that adds a gradient, or a server (``p4gen.verification.parts.hosts.SearchedTask``)."""
-
-    STATE: ClassVar = ("done", "problem")
-
-    def __init__(self, scope: GradientScope, number: int, worker: AtpWorker, server: AtpServer | None) -> None:
-        self.name, self.done, self.problem = f"worker {number}", False, ""
-        self._parts = {"worker": worker} | ({} if server is None else {"server": server})
-        self._worker, self._gradient, self._expected = worker, scope.gradient(number), scope.total()
-        worker.on_sum = self._end
-
-    def start(self) -> None:
-        """Send the first packets."""
-        self._worker.add(self._gradient)
-
-    def parts(self) -> dict[str, object]:
-        """The task itself, its worker, and the server if it is here."""
-        return {"task": self, **self._parts}
-
-    def forget_times(self) -> None:
-        """Forget times, and what is counted."""
-        for part in self._parts.values():
-            part.forget_times()
-
-    def _end(self, total: Array) -> None:
-        self.done = True
-        wrong = np.flatnonzero(total != self._expected)
-        if wrong.size:
-            at = int(wrong[0])
-            found, right = int(total[at] * FACTOR), int(self._expected[at] * FACTOR)
-            self.problem = f"{self.name}: element {at} is {found:#x}, NumPy says {right:#x}"
-
-
 @dataclass(frozen=True)
 class GradientScope(Scope):
     """The workers of all hosts add a gradient of ``packets`` packets, all of which may be on the way at once."""
@@ -86,11 +49,6 @@ class GradientScope(Scope):
         """A worker's numbers, which tell workers and packets apart in every sum."""
         whole = np.arange(1, self.packets + 1, dtype=np.int64) << 5 * worker
         return np.repeat((whole / FACTOR).astype(np.float32), self.program.lanes)
-
-    def total(self) -> Array:
-        """The sum of all workers' numbers."""
-        gradients = [self.gradient(worker) for worker in range(len(self.topology.rank_hosts))]
-        return np.array(np.sum(gradients, axis=0, dtype=np.float32))
 
     @override
     def sound(self) -> GradientScope | None:
@@ -106,34 +64,29 @@ class GradientScope(Scope):
         ranks = topology.rank_hosts
         if len(ranks) > MOST_WORKERS or self.packets > MOST_PACKETS:
             raise InputError(f"a search of ATP has {MOST_WORKERS} workers and {MOST_PACKETS} packets at most")
-        plain = place_plain(topology, dict.fromkeys(topology.switches, spec), ())
-        text = self.text(spec)
-        program = program_from(text, f"{spec.program}.p4")
-        programs = dict.fromkeys(topology.switches, program)
-        network = Network(topology, plain, programs, Faults(), 1, self.engine, payload=spec.payload)
+        placement, text = placed(topology, spec), self.text(spec)
+        programs = dict.fromkeys(topology.switches, program_from(text, f"{spec.program}.p4"))
+        network = Network(topology, placement, programs, Faults(), 1, self.engine, payload=spec.payload_bytes)
         network.kinds.describe = Packet.described
-        placed = placed_job(topology, plain, 1, sends=True, server=len(ranks) - 1)
-        configs = dict(plain.switches)
-        for switch, here in sites(topology, plain, [placed]).items():
-            held = configuration(spec, here)
-            held.install(network.switches[switch])
-            configs[switch] = SwitchConfig((*configs[switch].entries, *held.entries), held.multicast_groups)
+        (group,) = placement.groups
         return World(
             network,
             dict.fromkeys(topology.switches, spec),
-            plain.mac,
-            plain.ip,
-            {host: partial(self._tasks, placed, plain, number) for number, host in enumerate(ranks)},
+            placement.mac,
+            placement.ip,
+            {host: partial(self._tasks, group, number) for number, host in enumerate(ranks)},
             Rules(no_drops=True),
             0,
-            configs,
+            placement.switches,
             dict.fromkeys(topology.switches, text),
             unlike=ranks[-1:],
         )
 
-    def _tasks(self, placed: PlacedJob, plain: PlainPlacement, number: int, nic: Nic) -> Sequence[SearchedTask]:
-        worker, server = members(placed, number, plain, nic, self.program.lanes, MS, self.packets)
-        return [AddingWorker(self, number, worker, server)]
+    def _tasks(self, group: PlacedGroup, number: int, nic: Nic) -> Sequence[SearchedTask]:
+        worker = member(self.program, group, number, nic, MS, self.packets)
+        vectors = [self.gradient(each) for each in range(len(group.tree.ranks))]
+        name = f"worker {number}"
+        return [WorkerTask(name, number, worker, nic.clock, 1, lambda _: vectors, server=worker.server)]
 
 
 def ladder(spec: AtpSpec) -> Iterator[tuple[str, GradientScope]]:
