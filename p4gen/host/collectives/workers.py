@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol
@@ -77,6 +79,87 @@ class Worker(Part, Protocol):
     def waiting(self) -> Iterator[str]:
         """What it waits for, a line each."""
         ...
+
+
+class Resending:
+    """What workers have in common that send a packet again which has brought no result when a timer of ``timeout`` ps,
+    or of the round trips, expires. Packets are known by their numbers."""
+
+    STATE: ClassVar[tuple[str, ...]] = ("_waits", "_sent", "_expires", "_patience", "stats")
+
+    def __init__(self, clock: Clock, timeout: int) -> None:
+        self._clock, self._patience = clock, Patience(timeout)
+        self._waits: dict[int, int] = {}
+        """When each packet without a result is sent again. Those sent last are the last ones."""
+        self._sent: dict[int, int] = {}
+        """When each of them was sent, if only once."""
+        self._expires: int | None = None
+        """When the timer expires, if it runs."""
+        self.stats = WorkerStats()
+
+    @abstractmethod
+    def _send(self, number: int) -> None:
+        """Send a packet, perhaps again: ``_sent`` says so."""
+
+    def counts(self) -> Counter[str]:
+        """What it has counted, as queue pairs have it."""
+        stats = self.stats
+        return Counter(sent=stats.sent + stats.resent, resent=stats.resent, timeouts=stats.resent)
+
+    def close(self) -> None:
+        """Send nothing any more."""
+        self._waits.clear()
+
+    def forget_times(self) -> None:
+        """Forget what has been counted; what is sent again, is so after the whole timeout."""
+        self.stats = WorkerStats()
+        self._patience = Patience(self._patience.least)
+        self._waits = dict.fromkeys(self._waits, self._patience.now)
+        self._expires = None if self._expires is None else self._patience.now
+        self._sent = dict.fromkeys(self._sent, 0)
+
+    def _begin(self, number: int) -> None:
+        """Send a packet for the first time."""
+        self.stats.sent += 1
+        self._sent[number] = self._clock.now
+        self._wait(number)
+
+    def _again(self, number: int) -> None:
+        """Send a packet again."""
+        self.stats.resent += 1
+        self._sent.pop(number, None)
+        del self._waits[number]
+        self._wait(number)
+
+    def _end(self, number: int) -> None:
+        """The result has come."""
+        self.stats.results += 1
+        del self._waits[number]
+        if number in self._sent:
+            self._patience.measured(self._clock.now - self._sent.pop(number))
+
+    def _wait(self, number: int) -> None:
+        due = self._clock.now + self._patience.now
+        self._waits[number] = due
+        self._send(number)
+        self._set_timer(due)
+
+    def _set_timer(self, due: int) -> None:
+        if self._expires is None or due < self._expires:
+            self._expires = due
+            self._clock.at(due, self._expire)
+
+    def _expire(self, _: object) -> None:
+        if self._expires is None or self._clock.now < self._expires:
+            return  # it has been set to another time
+        self._expires = None
+        overdue = [number for number, due in self._waits.items() if due <= self._clock.now]
+        if overdue:
+            self._patience.expired()
+        for number in overdue:
+            self._again(number)
+        if self._waits:
+            self._set_timer(min(self._waits.values()))
 
 
 def exactly(total: Vector, vectors: Sequence[Vector]) -> tuple[Vector, npt.NDArray[np.bool_]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import ClassVar, Final
 
 import numpy as np
+from typing_extensions import override
 
-from p4gen.host.collectives.workers import Patience, WorkerStats
+from p4gen.host.collectives.workers import Resending
 from p4gen.host.transport.clock import Clock
 from p4gen.papers.atp.frames import JobKey, Packet
 from p4gen.papers.atp.headers import GRADIENTS, Message
@@ -18,7 +18,7 @@ LATER: Final = 3
 """So many results of later packets say that a result has been lost."""
 
 
-class AtpWorker:
+class AtpWorker(Resending):
     """Worker ``number``, from 0, of a job.
 
     At most a window of packets is on the way, counted from the first one without a result: ``window`` at first and at
@@ -27,32 +27,25 @@ class AtpWorker:
     """
 
     STATE: ClassVar = (
-        "_gradient", "_result", "_base", "_next", "_waits", "_sent", "_later", "_floats", "_expires", "_window",
-        "_round", "_congested", "_patience", "stats",
+        *Resending.STATE, "_gradient", "_result", "_base", "_next", "_later", "_floats", "_window", "_round",
+        "_congested",
     )  # fmt: skip
 
     def __init__(
         self, job: JobKey, number: int, lanes: int, clock: Clock, send: Callable[[Packet], None], timeout: int,
         window: int,
     ) -> None:  # fmt: skip
-        self._job, self._own, self._lanes, self._clock, self._send_packet = job, 1 << number, lanes, clock, send
-        self._patience, self._most = Patience(timeout), window
+        super().__init__(clock, timeout)
+        self._job, self._own, self._lanes, self._send_packet, self._most = job, 1 << number, lanes, send, window
         self.on_sum: Callable[[Array], None] = lambda _: None
         """Called with the sum of a gradient, once all of it has come."""
-        self.stats = WorkerStats()
         self._gradient = self._result = np.zeros((0, lanes), np.float32)
         self._base = self._next = 0
         """The sequence numbers of the gradient's first packet, and of the next one to be sent."""
-        self._waits: dict[int, int] = {}
-        """When each packet without a result is sent again. Those sent last are the last ones."""
-        self._sent: dict[int, int] = {}
-        """When each of them was sent, if only once."""
         self._later: dict[int, int] = {}
-        """For each of them, the number of later packets' results: it is sent again at once, but only once."""
+        """For each packet without a result, the number of later ones' results: it is sent again at once, but once."""
         self._floats: set[int] = set()
         """Those of them that the server wants as float32."""
-        self._expires: int | None = None
-        """When the timer expires, if it runs."""
         self._window, self._round, self._congested = window, 0, False
 
     def add(self, gradient: Array) -> None:
@@ -73,7 +66,7 @@ class AtpWorker:
                 self._floats.add(packet.sequence)
                 self._again(packet.sequence)
         else:
-            self._end(packet)
+            self._take_result(packet)
         return True
 
     @property
@@ -81,38 +74,18 @@ class AtpWorker:
         """The fraction of the gradient whose sums have come, from 0 to 1."""
         return (self._next - self._base - len(self._waits)) / max(1, len(self._gradient))
 
-    def counts(self) -> Counter[str]:
-        """What it has counted, as queue pairs have it."""
-        stats = self.stats
-        return Counter(sent=stats.sent + stats.resent, resent=stats.resent, timeouts=stats.resent)
-
-    def close(self) -> None:
-        """Send nothing any more."""
-        self._waits.clear()
-
     def waiting(self) -> Iterator[str]:
         """What it waits for, a line a packet."""
         for sequence in self._waits:
             yield f"waits for the result of packet {sequence - self._base}"
 
-    def forget_times(self) -> None:
-        """Forget what has been counted; what is sent again, is so after the whole timeout."""
-        self.stats = WorkerStats()
-        self._patience = Patience(self._patience.least)
-        self._waits = dict.fromkeys(self._waits, self._patience.now)
-        self._expires = None if self._expires is None else self._patience.now
-        self._sent = dict.fromkeys(self._sent, 0)
-
-    def _end(self, packet: Packet) -> None:
+    def _take_result(self, packet: Packet) -> None:
         floats = packet.message == Message.FLOAT_RESULT
         row = unpacked(packet.data, floats=floats)
         scaled = not floats and self._result.dtype == np.float32
         self._result[packet.sequence - self._base] = row / FACTOR if scaled else row
-        self.stats.results += 1
-        if packet.sequence in self._sent:
-            self._patience.measured(self._clock.now - self._sent.pop(packet.sequence))
-        for state in (self._waits, self._later):
-            del state[packet.sequence]
+        self._end(packet.sequence)
+        del self._later[packet.sequence]
         self._floats.discard(packet.sequence)
         for sequence in [each for each in self._waits if each < packet.sequence]:
             self._later[sequence] += 1
@@ -137,39 +110,14 @@ class AtpWorker:
     def _go_on(self) -> None:
         end = self._base + len(self._gradient)
         while self._next < min(end, self._first() + self._window):
-            self.stats.sent += 1
             self._later[self._next] = 0
-            self._sent[self._next] = self._clock.now
             self._next += 1
-            self._send(self._next - 1, Message.GRADIENT)
+            self._begin(self._next - 1)
 
-    def _again(self, sequence: int) -> None:
-        self.stats.resent += 1
-        self._sent.pop(sequence, None)
-        self._send(sequence, Message.FLOATS if sequence in self._floats else Message.RESEND)
-
-    def _send(self, sequence: int, message: Message) -> None:
-        due = self._clock.now + self._patience.now
-        self._waits.pop(sequence, None)
-        self._waits[sequence] = due
-        row = self._gradient[sequence - self._base]
+    @override
+    def _send(self, number: int) -> None:
+        message, row = Message.GRADIENT if number in self._sent else Message.RESEND, self._gradient[number - self._base]
+        if number in self._floats:
+            message = Message.FLOATS
         data = packed(row if message == Message.FLOATS else whole(row))
-        self._send_packet(Packet(*self._job, message, sequence, self._own, data))
-        self._set_timer(due)
-
-    def _set_timer(self, due: int) -> None:
-        if self._expires is None or due < self._expires:
-            self._expires = due
-            self._clock.at(due, self._expire)
-
-    def _expire(self, _: object) -> None:
-        if self._expires is None or self._clock.now < self._expires:
-            return  # it has been set to another time
-        self._expires = None
-        overdue = [sequence for sequence, due in self._waits.items() if due <= self._clock.now]
-        if overdue:
-            self._patience.expired()
-        for sequence in overdue:
-            self._again(sequence)
-        if self._waits:
-            self._set_timer(min(self._waits.values()))
+        self._send_packet(Packet(*self._job, message, number, self._own, data))
