@@ -52,6 +52,16 @@ def test_vectors_shorter_than_the_pool_use_other_slots_in_turn(pytestconfig: pyt
     assert (result.stuck, result.errors) == ((), ()), seed
 
 
+def test_workers_wait_longer_and_longer_for_one_that_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It begins after 64 timeouts: the others have sent again what is in their four slots after 1, 3, 7, ..., 63."""
+    run = MlRun(order(repeat=1, timeout=10_000_000))
+    late, loop = run.tasks[3], run.network.loop
+    start = late.start
+    monkeypatch.setattr(late, "start", lambda: loop.at(640_000_000, lambda _: start()))
+    assert run.run().ok
+    assert [task.worker.stats.resent for task in run.tasks] == [24, 24, 24, 0]
+
+
 def test_the_papers_program_adds_vectors_that_come_late() -> None:
     """Links that change the order of packets are beyond what the paper assumes: comparing offsets mends that."""
     for how, right in (("carried", False), ("checked", True)):
