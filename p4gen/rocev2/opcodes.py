@@ -1,4 +1,4 @@
-"""BTH opcodes of the reliable connection service, their extension headers, and AETH syndromes.
+"""BTH opcodes, mostly of the reliable connection service, their extension headers, and AETH syndromes.
 
 Follows the InfiniBand Architecture Specification, volume 1: opcodes §9.2.1, AETH syndromes §9.7.5.1, RNR timer
 values §9.7.5.2.8; RoCEv2's own additions (UDP port, CNP) from its annex A17.
@@ -43,6 +43,12 @@ class Opcode(IntEnum):
     CNP = 0x81
 
 
+class UcOpcode(IntEnum):
+    """BTH opcodes of the unreliable connection (UC) service."""
+
+    UC_WRITE_ONLY_IMM = 0x2B
+
+
 class Extension(StrEnum):
     """The extension headers that may follow a BTH."""
 
@@ -61,6 +67,7 @@ _EXTENSIONS: Final[dict[int, tuple[Extension, ...]]] = {
     _O.WRITE_LAST_IMM: (Extension.IMMDT,),
     _O.WRITE_ONLY: (Extension.RETH,),
     _O.WRITE_ONLY_IMM: (Extension.RETH, Extension.IMMDT),
+    UcOpcode.UC_WRITE_ONLY_IMM: (Extension.RETH, Extension.IMMDT),
     _O.READ_REQUEST: (Extension.RETH,),
     _O.READ_RESPONSE_FIRST: (Extension.AETH,),
     _O.READ_RESPONSE_LAST: (Extension.AETH,),

@@ -5,6 +5,7 @@ Each frame that leaves is compared byte for byte with one that is built here fro
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from p4gen.groups.group import SwitchConfig
 from p4gen.papers.switchml.control import MlJob, Worker, configuration
-from p4gen.papers.switchml.frames import Update
+from p4gen.papers.switchml.frames import Update, first_qp
 from p4gen.papers.switchml.spec import SwitchmlSpec
 from p4gen.ptf.scenario import Output, SwitchTest, composed
 from p4gen.rocev2.headers import Ethernet, IPv4
@@ -37,6 +38,10 @@ class UpdateTest(SwitchTest):
     def setUp(self) -> None:
         super().setUp()
         self.jobs: list[MlJob] = []
+        self.sums: Counter[tuple[int, int]] = Counter()
+        """Over RoCEv2: how many each worker, from 1, has got for a slot of the switch."""
+        self.icrc = bytes(4)
+        """That of the last update."""
         self.first = self.random.choice((0, self.random.getrandbits(32), (1 << 32) - 2))
         """The offset of the first use of a slot: offsets wrap."""
         self.reasons = {
@@ -48,7 +53,10 @@ class UpdateTest(SwitchTest):
 
     def job(self, workers: int = 3, *, number: int = 7, base: int = 1, slots: int = 3, epoch: int = 1) -> MlJob:
         """A job that the switch does not serve yet."""
-        members = tuple(Worker(i, 0x020000000100 | i, 0x0A000100 | number << 16 | i) for i in range(workers))
+        members = tuple(
+            Worker(i, 0x020000000100 | i, 0x0A000100 | number << 16 | i, 0xFFFFFE - (i << 8), 0xDEADBEEF ^ i)
+            for i in range(workers)
+        )  # queue pairs of the first one go round
         return MlJob(number, members, base, slots, 0x02000000FF00 | number, 0x0A00FF00 | number, epoch)
 
     def served(self, workers: int = 3, **fields: int) -> MlJob:
@@ -65,6 +73,7 @@ class UpdateTest(SwitchTest):
         """A switch that is as in the beginning serves a job."""
         self.control.reset()
         self.jobs.clear()
+        self.sums.clear()
         return self.served(workers, **fields)
 
     def vectors(self, workers: int = 3) -> Vectors:
@@ -90,13 +99,27 @@ class UpdateTest(SwitchTest):
 
     def contribute(self, job: MlJob, worker: int, update: Update) -> None:
         """A worker, counted from 0, sends an update."""
-        self.send(job.workers[worker].port, update.frame(*self.headers(job, worker), src_port=5000 + worker))
+        self.send(job.workers[worker].port, self.frame(update, *self.headers(job, worker), worker))
 
-    def result(self, job: MlJob, worker: int, update: Update) -> Output:
+    def frame(self, update: Update, ethernet: Ethernet, ip: IPv4, worker: int = 0) -> bytes:
+        """An update as a worker sends it; over RoCEv2 with any PSN."""
+        if not self.spec.roce:
+            return update.frame(ethernet, ip, src_port=5000 + worker)
+        packet = update.write(ethernet, ip, first_qp(worker + 1), self.random.getrandbits(24))
+        frame = replace(packet, udp=replace(packet.udp, src_port=5000 + worker)).sealed().to_bytes()
+        self.icrc = frame[-4:]
+        return frame
+
+    def result(self, job: MlJob, worker: int, update: Update, tos: int = 0) -> Output:
         """What a worker gets."""
         to = job.workers[worker]
-        ip = IPv4(job.ip, to.ip, ttl=64, identification=0x1234)
-        return Output(to.port, update.frame(Ethernet(to.mac, job.mac), ip))
+        ethernet, ip = Ethernet(to.mac, job.mac), IPv4(job.ip, to.ip, ttl=64, tos=tos, identification=0x1234)
+        if not self.spec.roce:
+            return Output(to.port, update.frame(ethernet, ip))
+        pair = worker + 1, job.base + update.slot
+        packet = update.write(ethernet, ip, to.qp, self.sums[pair], to.rkey)
+        self.sums[pair] += 1
+        return Output(to.port, packet.sealed(icrc=None if self.spec.icrc.right else self.icrc).to_bytes())
 
     def complete(self, job: MlJob, vectors: Vectors, use: int = 0, slot: int = 0, order: Iterable[int] = ()) -> Update:
         """All workers contribute, in an order; all of them get the sum, which is returned, and nobody before."""
@@ -130,5 +153,5 @@ class UpdateTest(SwitchTest):
 
     def ignored(self, job: MlJob, worker: int, update: Update, reason: str) -> None:
         """A worker's update is dropped for a reason."""
-        frame = update.frame(*self.headers(job, worker))
+        frame = self.frame(update, *self.headers(job, worker), worker)
         self.refused(reason, job.workers[worker].port, frame)

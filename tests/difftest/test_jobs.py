@@ -25,6 +25,8 @@ ARP = {"AnswerArp.not_ours"}
         # An answer to one worker, and sums to two and three.
         (switchml(offsets="checked"), {0, 1, 2, 3}, ARP | {"Forward.ttl_expired"}),
         (switchml(offsets="carried"), {0, 1, 2, 3}, ARP | {"Forward.ttl_expired"}),
+        # Entries of jobs are removed now and then only.
+        (switchml(transport="roce"), {0, 1, 2, 3}, ARP | {"Forward.ttl_expired", "FindJob.not_served"}),
     ],
     ids=lambda given: given.program if isinstance(given, ProgramSpec) else "",
 )

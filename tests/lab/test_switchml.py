@@ -66,5 +66,5 @@ def test_what_is_refused(tmp_path: Path) -> None:
         assert cause in done.stderr
     with pytest.raises(InputError, match="takes an older packet for a newer one"):
         check_withstood(SwitchmlSpec(offsets="carried"), "reorder")
-    with pytest.raises(InputError, match="its workers send UDP, which verbs do not"):
+    with pytest.raises(InputError, match="its workers have neither RC nor verbs"):
         FACET.make(SwitchmlSpec(), Mock(compiled=False), Mock(), 0, print)

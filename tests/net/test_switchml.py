@@ -35,10 +35,14 @@ def order(topology: str = "star-4", spec: dict[str, Any] | None = None, **fields
     return replace(asked, **fields)
 
 
-@pytest.mark.parametrize("trouble", TROUBLES)
-def test_sums_are_right(trouble: str, pytestconfig: pytest.Config) -> None:
+@pytest.mark.parametrize(
+    ("transport", "trouble"),
+    [*(("udp", trouble) for trouble in TROUBLES), ("roce", "none"), ("roce", "disorder"), ("roce", "damage")],
+)
+def test_sums_are_right(transport: str, trouble: str, pytestconfig: pytest.Config) -> None:
     seed = pytestconfig.getoption("--seed")
-    run = MlRun(order(faults=TROUBLES[trouble], seed=seed))
+    faults = (TROUBLES | {"damage": Faults((Impairment(loss=0.01, corrupt=0.05),))})[trouble]
+    run = MlRun(order(spec={"transport": transport}, faults=faults, seed=seed))
     result = run.run()
     assert (result.stuck, result.errors) == ((), ()), seed
     assert result.sent - result.resent == 4 * 3 * 64
@@ -84,6 +88,33 @@ def test_what_others_send_to_a_worker_is_no_sum() -> None:
     loop.at(1_000_000, deliver)
     assert run.run().ok
     assert seen == [False, True]
+    assert run.tasks[1].worker.stats.strays == 1
+
+
+def test_workers_take_what_is_written_for_them() -> None:
+    """Of WRITEs only those of the switch, to a queue pair of its own and with its own key, are sums; a repeated one, or
+    one of an earlier use, is none that it waits for."""
+    run = MlRun(order(spec={"transport": "roce"}, repeat=1))
+    (job, (receive,)), loop = (run.job, run.network.nics["h1"].datagrams), run.network.loop
+    own, old = job.workers[1], Update(job.number, job.epoch, 0, 0, 1 << 20, bytes(128))
+    good = old.write(Ethernet(own.mac, job.mac), IPv4(job.ip, own.ip), own.qp, 5, own.rkey)
+    assert good.reth is not None
+    wrong = (
+        replace(good, ip=replace(good.ipv4, src=job.ip + 1)),
+        replace(good, ip=replace(good.ipv4, dst=own.ip + 1)),
+        replace(good, bth=replace(good.bth, dst_qp=own.qp - 1)),
+        replace(good, bth=replace(good.bth, dst_qp=own.qp + job.slots)),
+        replace(good, bth=replace(good.bth, opcode=0x0B)),
+        replace(good, reth=replace(good.reth, rkey=own.rkey + (1 << 16))),
+        replace(good, reth=replace(good.reth, address=0)),
+        replace(good, reth=replace(good.reth, dma_length=64)),
+    )
+    frames = [packet.sealed().to_bytes() for packet in (*wrong, good)]
+    frames += [frames[-1][:-1] + bytes([frames[-1][-1] ^ 1]), frames[-1][:60]]
+    seen: list[bool] = []
+    loop.at(1_000_000, lambda _: seen.extend(map(receive, frames)))
+    assert run.run().ok
+    assert seen == [False] * len(wrong) + [True, False, False]
     assert run.tasks[1].worker.stats.strays == 1
 
 

@@ -45,8 +45,10 @@ def described(equivalent: Equivalent, mutant: Mutant) -> bool:
 @pytest.mark.parametrize("family", ["atp", "epic", "scin", "multiwrite", "switchml", "themis"])
 def test_every_equivalent_mutation_is_one_and_says_why(family: str, made: list[Mutant]) -> None:
     """An entry that fits no mutation is stale: the template has changed, and with it the reason."""
-    kinds = ("4",) if family == "switchml" else ("4", "6", "both")  # SwitchML's packets are IPv4's
-    specs = [parse_spec({"family": family, "ip": ip}) for ip in kinds]
+    kinds = [{"ip": ip} for ip in ("4", "6", "both")]
+    if family == "switchml":  # whose packets are IPv4's
+        kinds = [{"transport": transport} for transport in ("udp", "roce")]
+    specs = [parse_spec({"family": family, **fields}) for fields in kinds]
     listed = equivalents_of(specs[-1]).listed
     found = [mutant for spec in specs for mutant in made_mutants(spec, NONE)] + (made if family == "epic" else [])
     assert len(subjects_of(found)) > 1

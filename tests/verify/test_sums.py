@@ -38,6 +38,14 @@ def shortest(of: SumScope) -> Problem:
     return problem
 
 
+@pytest.mark.parametrize("options", [{"loss": 1, "timeouts": 1}, {"forge": 1}, {"corrupt": 1, "reorder": 1}], ids=str)
+def test_writes_stand_what_datagrams_stand(options: dict[str, Any]) -> None:
+    """And damage: the ICRC covers elements."""
+    result = search(scope(fields={"transport": "roce"}, **options)).run()
+    assert result.complete, result.sentence()
+    assert result.problem is None
+
+
 @pytest.mark.parametrize("how", ["checked", "carried"])
 @pytest.mark.parametrize("options", [{}, {"loss": 2, "timeouts": 2}, {"forge": 1}, {"loss": 1, "stale": True}], ids=str)
 def test_losses_and_early_timeouts_change_no_sum(how: str, options: dict[str, Any]) -> None:
@@ -87,7 +95,7 @@ def test_what_an_earlier_generation_has_left_is_not_added() -> None:
     ("options", "cause"),
     [
         ({"corrupt": 1}, "nothing in an update covers its elements"),
-        ({"first_psn": "7"}, "updates have no PSNs"),
+        ({"first_psn": "7"}, "nobody compares the PSNs of updates"),
         ({"collectives": "reduce"}, "is for groups"),
         ({"packets": 121}, "120 packets at most"),
     ],

@@ -1,4 +1,4 @@
-"""Ranks of programs that add vectors of int32, which they send in UDP datagrams of their own."""
+"""Ranks of programs that add vectors of int32, which they send in datagrams that are no queue pair's."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from p4gen.vocabulary import Overflow, ServingSpec
 
 
 def adding(
-    adder: Callable[[OwnSpec, Nic, RankConfig, int], Adder], udp_port: int, overflow: Overflow
+    adder: Callable[[OwnSpec, Nic, RankConfig, int], Adder], udp_port: Callable[[OwnSpec], int], overflow: Overflow
 ) -> OwnCollectives[OwnSpec]:
     """The facet of a family whose ranks are such workers: ``adder`` makes one on a NIC, with a timer of as many ps. Its
-    datagrams come to ``udp_port``, where the kernel gets them, too."""
+    datagrams come to the program's ``udp_port``, where the kernel gets them, too."""
 
     def program(spec: ServingSpec, config: RankConfig) -> GroupConfig:
         (channel,) = config.channels
@@ -42,9 +42,9 @@ def adding(
         spec: OwnSpec, nic: VerbsNic, config: RankConfig, timeout: int, on_end: Callable[[Invocation], None]
     ) -> Collectives:
         if not nic.compiled:
-            raise InputError(f"{spec.program}: its workers send UDP, which verbs do not: take p4gen's own NIC")
+            raise InputError(f"{spec.program}: its workers send what there are no verbs for: take p4gen's own NIC")
         own = cast("Nic", nic)
         calls, worker = program(config.spec, config), adder(spec, own, config, timeout)
-        return SummedCollectives(calls, own.clock, worker, on_end, kernel_sink(udp_port).close)
+        return SummedCollectives(calls, own.clock, worker, on_end, kernel_sink(udp_port(spec)).close)
 
     return OwnCollectives(lambda _, config: program(config.spec, config), make)

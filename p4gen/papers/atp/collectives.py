@@ -18,4 +18,4 @@ def _member(spec: AtpSpec, nic: Nic, config: RankConfig, timeout: int) -> AtpMem
     return AtpMember(spec, job, config.rank, config.size, channel.peer, nic, timeout, window, floats=False)
 
 
-FACET: OwnCollectives[AtpSpec] = adding(_member, PORT, Overflow.SATURATE)
+FACET: OwnCollectives[AtpSpec] = adding(_member, lambda _: PORT, Overflow.SATURATE)

@@ -9,8 +9,9 @@ from p4gen.papers.switchml.spec import SwitchmlSpec
 from p4gen.ptf.family import Conformance, Mutated, SuiteRun
 from p4gen.ptf.faults import seeding
 from p4gen.resources import resource
+from p4gen.vocabulary.program import COMMON_ICRC
 
-OFFSETS = ("checked", "carried")
+OFFSETS, TRANSPORTS = ("checked", "carried"), ("udp", "roce")
 _SUITE = resource("ptf_tests") / "switchml"
 SMALL: dict[str, Any] = {"lanes": 32, "fan_in": 4, "groups": 2, "slots": 12, "ports": 8}
 
@@ -24,14 +25,19 @@ FACET: Conformance[SwitchmlSpec] = Conformance(
     serves=lambda _spec, _module: True,
     runs=lambda spec: (
         SuiteRun(spec),
-        SuiteRun(small(offsets="carried" if spec.checks_offsets else "checked")),
-        SuiteRun(small(fan_in=32, ports=32, offsets=spec.offsets)),
+        SuiteRun(small(transport=spec.transport, offsets="carried" if spec.checks_offsets else "checked")),
+        SuiteRun(small(transport=spec.transport, fan_in=32, ports=32, offsets=spec.offsets)),
+        *(SuiteRun(small(transport="roce", icrc=icrc)) for icrc in COMMON_ICRC if spec.roce and icrc is not spec.icrc),
     ),
-    seeding=lambda _: seeding([_SUITE / "faults.toml"], "switchml", suite=[_SUITE]),
-    axes={"offsets": OFFSETS},
+    seeding=lambda spec: seeding([_SUITE / "faults.toml"], spec.transport, suite=[_SUITE]),
+    axes={"transport": TRANSPORTS, "offsets": OFFSETS},
     kept=("lanes",),
-    every_program=lambda spec: [small(lanes=spec.lanes, offsets=how) for how in OFFSETS],
-    mutated=lambda _spec, _reliabilities, _pipelines: [Mutated(how, small(offsets=how)) for how in OFFSETS],
+    every_program=lambda spec: [
+        small(lanes=spec.lanes, transport=transport, offsets=how) for transport in TRANSPORTS for how in OFFSETS
+    ],
+    mutated=lambda spec, _reliabilities, _pipelines: [
+        Mutated(how, small(transport=spec.transport, offsets=how)) for how in OFFSETS
+    ],
     passes=lambda _: 1,
     equivalents=Path(__file__).with_name("equivalents.yaml"),
     suite=_SUITE,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from p4gen.errors import InputError
 from p4gen.groups import addresses
@@ -13,6 +13,7 @@ from p4gen.groups.group import GroupContext, SwitchConfig
 from p4gen.groups.jobs import NumberedJob, holds, refusals
 from p4gen.groups.jobs import problems as job_problems
 from p4gen.model.entries import Action, Entry, Exact, MulticastGroup, Replica
+from p4gen.papers.switchml.headers import KEY
 from p4gen.papers.switchml.spec import SwitchmlSpec
 
 
@@ -23,6 +24,10 @@ class Worker:
     port: int
     mac: int
     ip: int
+    qp: int = 0
+    """Over RoCEv2: its queue pair for slot 0; those of the other slots follow."""
+    rkey: int = 0
+    """The key of its memory."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,11 @@ class MlJob:
     epoch: int = 1
     """Its generation: another one than those before it with any of its slots."""
 
+    @property
+    def key(self) -> int:
+        """Over RoCEv2: the remote key of vectors for the first buffer."""
+        return KEY.pack(job=self.number, epoch=self.epoch, version=0, slot=0)
+
 
 def configuration(spec: SwitchmlSpec, jobs: Sequence[MlJob], gateways: Mapping[int, int] | None = None) -> SwitchConfig:
     """What a switch must hold to serve jobs. ``gateways`` are more addresses that it answers ARP for.
@@ -55,7 +65,7 @@ def configuration(spec: SwitchmlSpec, jobs: Sequence[MlJob], gateways: Mapping[i
     groups = []
     for job in jobs:
         number = 1 + job.number  # whatever other jobs come and go
-        entries += _entries(job, number)
+        entries += _entries(spec, job, number)
         copies = (Replica(worker.port, of) for of, worker in enumerate(job.workers, start=1))
         groups.append(MulticastGroup(number, tuple(copies)))
     return SwitchConfig(tuple(entries), tuple(groups))
@@ -79,19 +89,21 @@ def problems(spec: SwitchmlSpec, jobs: Sequence[MlJob]) -> Iterator[str]:
 
 
 def job_of(group: GroupContext) -> MlJob:
-    """A group as a job, whose number is that of the context."""
-    near = group.edges[0].local
-    workers = tuple(Worker(edge.port, edge.remote.mac, edge.remote.ip) for edge in group.edges)
-    return MlJob(group.context, workers, group.base, group.slots, near.mac, near.ip, group.epoch)
+    """A group as a job, whose number is that of the context. Memory of its workers has the key of the first buffer."""
+    near, ends = group.edges[0].local, [(edge.port, edge.remote) for edge in group.edges]
+    job = MlJob(group.context, (), group.base, group.slots, near.mac, near.ip, group.epoch)
+    workers = (Worker(port, remote.mac, remote.ip, remote.qp, job.key) for port, remote in ends)
+    return replace(job, workers=tuple(workers))
 
 
-def _entries(job: MlJob, group: int) -> Iterator[Entry]:
+def _entries(spec: SwitchmlSpec, job: MlJob, group: int) -> Iterator[Entry]:
     members = {"epoch": job.epoch, "base": job.base, "slots": job.slots, "members": len(job.workers), "group": group}
     yield Entry("jobs", {"job": Exact(job.number)}, Action("set_job", members))
     for number, worker in enumerate(job.workers, start=1):
         known = {"worker": number, "worker_bit": 1 << (number - 1), "port": worker.port}
         yield Entry("workers", {"job": Exact(job.number), "address": Exact(worker.ip)}, Action("set_worker", known))
         ends = {"src_mac": job.mac, "dst_mac": worker.mac, "src_address": job.ip, "dst_address": worker.ip}
+        ends |= {"first_qp": worker.qp, "rkey": worker.rkey} if spec.roce else {}
         key = {"job": Exact(job.number), "worker": Exact(number)}
         yield Entry("destinations", key, Action("set_addresses", ends))
 

@@ -1,12 +1,14 @@
-"""The headers of SwitchML's programs, outermost first."""
+"""The headers of SwitchML's programs, outermost first, and the datagrams of those over RoCEv2."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from p4gen.layout import Header, HeaderField
+from p4gen.layout import Datagram, Header, HeaderField, Word
 from p4gen.papers.switchml.spec import SwitchmlSpec
 from p4gen.rocev2 import layouts
+from p4gen.rocev2.opcodes import UcOpcode
 
 PORT: Final = 0xBEE0
 """The UDP port of switches and workers: the first of those that the authors' implementation uses."""
@@ -22,6 +24,15 @@ SWITCHML: Final = Header(
     ),
     noted=True,
 )
+KEY: Final = Word(*SWITCHML.fields[:4])
+"""The remote key that RoCEv2 has in place of that header: all of it but the offset, which is the immediate data."""
+_RKEY: Final = HeaderField("rkey", KEY.bits, f"{KEY.note}; of a sum, the worker's", KEY, noted=True)
+_RETH: Final = replace(
+    layouts.RETH, fields=tuple(_RKEY if field.name == _RKEY.name else field for field in layouts.RETH.fields)
+)
+_IMMEDIATE: Final = replace(
+    layouts.IMMEDIATE, fields=(HeaderField("value", 32, "offset: the first element's place", noted=True),)
+)
 
 
 def vector(spec: SwitchmlSpec) -> Header:
@@ -33,4 +44,12 @@ def vector(spec: SwitchmlSpec) -> Header:
 def headers(spec: SwitchmlSpec) -> tuple[Header, ...]:
     """All headers that the parser knows."""
     around = layouts.ETHERNET, layouts.VLAN, layouts.ARP, layouts.IPV4, layouts.UDP
+    if spec.roce:
+        return (*around, layouts.BTH, _RETH, _IMMEDIATE, vector(spec), layouts.ICRC)
     return (*around, SWITCHML, vector(spec))
+
+
+def datagrams(spec: SwitchmlSpec) -> tuple[Datagram, ...]:
+    """What workers and switches send each other over RoCEv2."""
+    body = _RETH, _IMMEDIATE, vector(spec)
+    return (Datagram("UPDATE", "a vector, or a sum", body, (UcOpcode.UC_WRITE_ONLY_IMM,)),) if spec.roce else ()

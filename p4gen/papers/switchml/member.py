@@ -12,8 +12,8 @@ from typing_extensions import override
 from p4gen.host.collectives.workers import Resending
 from p4gen.host.transport.nic import Nic
 from p4gen.papers.switchml.control import MlJob
-from p4gen.papers.switchml.frames import Update
-from p4gen.rocev2.headers import Ethernet, IPv4
+from p4gen.papers.switchml.frames import Update, received, sent
+from p4gen.papers.switchml.spec import SwitchmlSpec
 
 Vector = npt.NDArray[np.int32]
 _NOTHING: Final[Vector] = np.zeros(0, np.int32)
@@ -28,12 +28,11 @@ class MlWorker(Resending):
 
     STATE: ClassVar = (*Resending.STATE, "_first", "_next", "_slots", "_vector", "_result", "_left")
 
-    def __init__(self, job: MlJob, lanes: int, nic: Nic, timeout: int) -> None:
+    def __init__(self, spec: SwitchmlSpec, job: MlJob, nic: Nic, timeout: int) -> None:
         super().__init__(nic.clock, timeout)
-        self._job = job
-        self._own = next(worker for worker in job.workers if worker.ip == nic.ip)
-        self._lanes, self._nic = lanes, nic
-        self._ethernet, self._ip = Ethernet(job.mac, self._own.mac), IPv4(self._own.ip, job.ip)
+        self._spec, self._job = spec, job
+        self._number = next(number for number, each in enumerate(job.workers, start=1) if each.ip == nic.ip)
+        self._lanes, self._nic = spec.lanes, nic
         self.on_sum: Callable[[Vector], None] = lambda _: None
         """Called with the sum of a vector, once all of it has come."""
         self._first = self._next = 0
@@ -54,16 +53,17 @@ class MlWorker(Resending):
 
     def receive(self, frame: bytes) -> bool:
         """Take a frame. Returns whether it is a result of this worker's job."""
-        update = Update.parse(frame, self._job.ip, self._own.ip)
-        if update is None or (update.job, update.epoch) != (self._job.number, self._job.epoch):
+        found = received(self._spec, self._job, self._number, frame)
+        if found is None:
             return False
-        packet = self._slots.get(update.slot)
-        if packet is None or not self._update(packet).matches(update):
+        slot, offset, data = found
+        packet = self._slots.get(slot)
+        if packet is None or (offset, len(data)) != (self._offset(packet), 4 * self._lanes):
             self.stats.strays += 1
             return True
-        del self._slots[update.slot]
+        del self._slots[slot]
         self._end(packet)
-        self._result[packet - self._first] = np.frombuffer(update.data, ">i4")
+        self._result[packet - self._first] = np.frombuffer(data, ">i4")
         self._left -= 1
         if packet + self._job.slots < self._next:
             self._begin(packet + self._job.slots)
@@ -92,12 +92,16 @@ class MlWorker(Resending):
     def _version(self, packet: int) -> int:
         return packet // self._job.slots % 2
 
-    def _update(self, packet: int) -> Update:
-        job, offset = self._job, packet * self._lanes % (1 << 32)
-        data = self._vector[packet - self._first].astype(">i4").tobytes()
-        return Update(job.number, job.epoch, self._version(packet), packet % job.slots, offset, data)
+    def _offset(self, packet: int) -> int:
+        return packet * self._lanes % (1 << 32)
+
+    def _frame(self, packet: int) -> bytes:
+        job, data = self._job, self._vector[packet - self._first].astype(">i4").tobytes()
+        version, slot = self._version(packet), packet % job.slots
+        update = Update(job.number, job.epoch, version, slot, self._offset(packet), data)
+        return sent(self._spec, job, self._number, update, packet // job.slots)
 
     @override
     def _send(self, number: int) -> None:
         self._slots[number % self._job.slots] = number
-        self._nic.send(self._update(number).frame(self._ethernet, self._ip))
+        self._nic.send(self._frame(number))

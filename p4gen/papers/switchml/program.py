@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from p4gen.layout import Field, Word
-from p4gen.papers.switchml.headers import PORT, headers
+from p4gen.papers.switchml.headers import KEY, PORT, SWITCHML, datagrams, headers
 from p4gen.papers.switchml.spec import MOST_WORKERS, SwitchmlSpec
 from p4gen.program.common import Ipv4Checksum
 from p4gen.program.compose import Composition, ProgramParts
@@ -23,12 +23,6 @@ SEEN_WITH_OFFSETS: Final = Word(
 """The same of programs that compare offsets."""
 COUNT: Final = Word(_EPOCH, Field("vectors", 8, "vectors that the buffer has; 0: none, or all"))
 """CountWorkers: how far a buffer is."""
-CHECKSUM: Final = Ipv4Checksum(
-    verified="hdr.switchml.isValid()",
-    acting="ValidatePacket",
-    renewed="meta.lookup.kind != kind_t.ORDINARY",
-    packets="Results",
-)
 
 
 def _templates(composition: Composition) -> tuple[str, ...]:
@@ -36,7 +30,7 @@ def _templates(composition: Composition) -> tuple[str, ...]:
         "switchml/preamble.p4.j2",
         "shared/headers.p4.j2",
         "shared/metadata.p4.j2",
-        "switchml/parser.p4.j2",
+        "shared/parser.p4.j2" if composition.parts.datagrams(composition.spec) else "switchml/parser.p4.j2",
         composition.arch.template("checksum"),
     )
 
@@ -44,20 +38,33 @@ def _templates(composition: Composition) -> tuple[str, ...]:
 def _names(composition: Composition) -> dict[str, Any]:
     spec = composition.spec
     assert isinstance(spec, SwitchmlSpec)
-    return {
+    named = {field.name: f"hdr.switchml.{field.name}" for field in SWITCHML.fields}
+    own: dict[str, Any] = {"own_port": "SWITCHML_PORT: parse_switchml", "port": PORT}
+    if spec.roce:
+        named = {field.name: f"hdr.reth.rkey[{KEY.slice(field.name)}]" for field in KEY.fields}
+        named["offset"] = "hdr.immediate.value"
+        own = {"known_opcodes": [opcode.name for each in datagrams(spec) for opcode in each.opcodes]}
+    return own | {
         "arrival": "SwitchML, Algorithm 3",
         "cited": {},
-        "ipv4_checksum": CHECKSUM,
+        "ipv4_checksum": Ipv4Checksum(
+            verified=f"hdr.{'bth' if spec.roce else 'switchml'}.isValid()",
+            acting="ValidatePacket",
+            renewed="meta.lookup.kind != kind_t.ORDINARY",
+            packets="Results",
+        ),
         "lanes": range(spec.lanes),
-        "own_port": "SWITCHML_PORT: parse_switchml",
-        "port": PORT,
+        "packet": named,
+        "roce": spec.roce,
     }
 
 
 FACET: ProgramParts[SwitchmlSpec] = ProgramParts(
     headers=headers,
+    datagrams=datagrams,
     flows=lambda _: ("switchml/ingress.p4.j2", "switchml/egress.p4.j2"),
     templates=_templates,
     names=_names,
+    folders=lambda spec: ("shared",) if spec.roce else (),  # its ValidatePacket is RoCEv2's
     words=lambda spec: {"seen": SEEN_WITH_OFFSETS if spec.checks_offsets else SEEN, "count": COUNT},
 )

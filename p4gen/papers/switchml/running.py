@@ -22,7 +22,7 @@ class MlRun(SumRun):
     def __init__(self, order: RunOrder[SwitchmlSpec]) -> None:
         topology = order.topology
         spec = fitted(order.program, topology)
-        check(order, spec.program, spec.payload_bytes)
+        check(order, spec.program, spec.payload_bytes, intact=spec.needs_intact)
         timeout = patience(topology, spec.slots, spec.payload_bytes) if order.timeout is None else order.timeout
         placement, self.job = placed(topology, spec)
         (switch,), program = topology.switches, compile_spec(spec).program
@@ -32,7 +32,7 @@ class MlRun(SumRun):
         network.kinds.describe = Update.described
         super().__init__(order, spec.program, network, {switch: spec}, timeout)
         self.tasks = [
-            self.task(f"rank {number}", number, MlWorker(self.job, spec.lanes, network.nics[host], timeout))
+            self.task(f"rank {number}", number, MlWorker(spec, self.job, network.nics[host], timeout))
             for number, host in enumerate(topology.rank_hosts)
         ]
 

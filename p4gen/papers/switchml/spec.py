@@ -36,6 +36,10 @@ class SwitchmlSpec(ServingSpec):
     slots: Annotated[
         int, Field(ge=1, le=MOST_SLOTS, description="slots of the pools of all jobs; each has two buffers of a packet")
     ] = 256
+    transport: Annotated[
+        Literal["udp", "roce"],
+        Field(description="udp: vectors are UDP datagrams; roce: RDMA WRITEs of unreliable connections, over RoCEv2"),
+    ] = "udp"
     offsets: Annotated[
         Literal["checked", "carried"],
         Field(
@@ -95,7 +99,17 @@ class SwitchmlSpec(ServingSpec):
     @property
     @override
     def needs_intact(self) -> bool:
-        return True
+        return not (self.roce and self.icrc.checked)
+
+    @property
+    @override
+    def queue_pairs(self) -> int:
+        return self.slots_per_group if self.roce else 1
+
+    @property
+    def roce(self) -> bool:
+        """Whether vectors are RDMA WRITEs."""
+        return self.transport == "roce"
 
     @property
     def checks_offsets(self) -> bool:
@@ -108,4 +122,6 @@ class SwitchmlSpec(ServingSpec):
         if self.name:
             return self.name
         carried = () if self.checks_offsets else ("carried",)
-        return "_".join(("switchml", f"x{self.lanes}", f"w{self.fan_in}", f"s{self.slots}", *carried, *self.company))
+        roce = ("roce", *(() if self.icrc.checked else (f"{self.icrc}icrc",))) if self.roce else ()
+        size = f"x{self.lanes}", f"w{self.fan_in}", f"s{self.slots}"
+        return "_".join(("switchml", *size, *roce, *carried, *self.company))

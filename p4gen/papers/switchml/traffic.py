@@ -18,7 +18,7 @@ from p4gen.difftest.family import Traffic
 from p4gen.difftest.jobs import JOBS, JobTraffic, next_epoch
 from p4gen.model.entries import Exact
 from p4gen.papers.switchml.control import MlJob, Worker, configuration
-from p4gen.papers.switchml.frames import Update
+from p4gen.papers.switchml.frames import Update, first_qp
 from p4gen.papers.switchml.spec import SwitchmlSpec
 from p4gen.rocev2.headers import Ethernet, IPv4
 
@@ -40,7 +40,7 @@ class RandomTraffic(JobTraffic):
 
     def _job(self, number: int, slots: int, epoch: int) -> MlJob:
         workers = tuple(
-            Worker(i, 0x0200 + 16 * number + i, 0x0A000100 + 32 * number + i)
+            Worker(i, 0x0200 + 16 * number + i, 0x0A000100 + 32 * number + i, 0x300 * i, 0x1000 + i)
             for i in range(min(self._spec.fan_in, 2 + number))
         )
         return MlJob(number, workers, number * slots, slots, 0x02FF + number, 0x0AFE0001 + number, epoch)
@@ -87,10 +87,19 @@ class RandomTraffic(JobTraffic):
             update = rng.choice(wrong)
             ip = rng.choice((ip, ip, replace(ip, src=ip.src + 1), replace(ip, src=job.ip, dst=ip.src)))
             port = rng.choice((port, port, rng.randrange(self._spec.ports)))
-        frame = update.frame(Ethernet(job.mac, worker.mac), ip)
+        frame = self._frame(update, Ethernet(job.mac, worker.mac), ip, number if chance < 0.98 else number + 1)
         if chance > 0.97:
             frame = noise.spoilt(rng, frame)
         return Packet(port, frame, "update")
+
+    def _frame(self, update: Update, ethernet: Ethernet, ip: IPv4, number: int) -> bytes:
+        rng = self.random
+        if not self._spec.roce:
+            return update.frame(ethernet, ip)
+        packet = update.write(ethernet, ip, first_qp(1 + number), rng.getrandbits(24))
+        if rng.random() < 0.02:
+            packet = replace(packet, bth=replace(packet.bth, opcode=rng.choice(noise.OPCODES))).sealed()
+        return (noise.vary(rng, packet)[0] if rng.random() < 0.1 else packet).to_bytes()
 
 
 FACET: Traffic[SwitchmlSpec] = Traffic(source=RandomTraffic)

@@ -20,11 +20,10 @@ from p4gen.net.world.network import Network
 from p4gen.p4 import ir
 from p4gen.p4.compile import program_from
 from p4gen.papers.switchml.control import MlJob, configuration
-from p4gen.papers.switchml.frames import Update
+from p4gen.papers.switchml.frames import Update, sent
 from p4gen.papers.switchml.member import MlWorker, Vector
 from p4gen.papers.switchml.placing import fitted, placed
 from p4gen.papers.switchml.spec import SwitchmlSpec
-from p4gen.rocev2.headers import Ethernet, IPv4
 from p4gen.verification.parts.hosts import SearchedTask
 from p4gen.verification.world import Budget, Rules, Scope, World
 from p4gen.vocabulary.topology import load_topology
@@ -91,13 +90,13 @@ class SumScope(Scope):
         configuration(self.program, [before]).install(earlier)
         for version in (0, 1):
             update = Update(job.number, before.epoch, version, 0, version, bytes([1]) * self.program.payload_bytes)
-            earlier.process(worker.port, update.frame(Ethernet(job.mac, worker.mac), IPv4(worker.ip, job.ip)))
+            earlier.process(worker.port, sent(self.program, before, 1, update, 0))
         for register in switch.register_names:
             switch.register_cells(register)[:] = list(earlier.register_cells(register))
 
     def _tasks(self, job: MlJob, number: int, nic: Nic) -> Sequence[SearchedTask]:
         vectors = [self.vector(worker) for worker in range(len(job.workers))]
-        worker = MlWorker(job, self.program.lanes, nic, MS)
+        worker = MlWorker(self.program, job, nic, MS)
         return [WorkerTask(f"rank {number}", number, worker, nic.clock, 1, lambda _: vectors)]
 
 
