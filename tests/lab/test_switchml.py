@@ -48,11 +48,19 @@ def test_a_session(tmp_path: Path, machine: Traces, seed: int) -> None:
     assert done.stdout.count(RIGHT) == 12, done.stdout
 
 
-@pytest.mark.parametrize("target", ["embedded", pytest.param("bmv2", marks=BMV2)])
-def test_suite(machine: Traces, tmp_path: Path, target: str) -> None:
-    done = lab(tmp_path, "star-4", "--mode", "switchml", "--suite", "--target", target)
+@pytest.mark.parametrize(
+    ("transport", "target", "withstood"),
+    [
+        ("udp", "embedded", "loss, duplication and reordering"),
+        pytest.param("udp", "bmv2", "loss, duplication and reordering", marks=BMV2),
+        ("roce", "embedded", "loss, duplication, reordering and corruption"),
+    ],
+)
+def test_suite(machine: Traces, tmp_path: Path, transport: str, target: str, withstood: str) -> None:
+    options = "--mode", "switchml", "--transport", transport, "--suite", "--target", target
+    done = lab(tmp_path, "star-4", *options)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "loss, duplication and reordering" in done.stdout
+    assert withstood in done.stdout
 
 
 def test_what_is_refused(tmp_path: Path) -> None:
