@@ -115,6 +115,8 @@ def ladder(spec: SwitchmlSpec) -> Iterator[tuple[str, SumScope]]:
     yield "a forgery", replace(base, budget=Budget(forgeries=1))
     yield "a loss", replace(base, budget=Budget(losses=1))
     yield "an early timeout", replace(base, budget=Budget(timeouts=1))
+    if not spec.needs_intact:
+        yield "damage", replace(base, budget=Budget(corruptions=1))
     if spec.checks_offsets:
         yield "a duplicate", replace(base, budget=Budget(duplicates=1))
         yield "a delay", replace(base, budget=Budget(delays=1))
