@@ -72,7 +72,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
         done = lab(tmp_path, *arguments, "--mode", "switchml")
         assert done.returncode == 2, done.stdout
         assert cause in done.stderr
+    check_withstood(SwitchmlSpec(transport="roce"), "corrupt")
     with pytest.raises(InputError, match="takes an older packet for a newer one"):
         check_withstood(SwitchmlSpec(offsets="carried"), "reorder")
-    with pytest.raises(InputError, match="its workers have neither RC nor verbs"):
-        FACET.make(SwitchmlSpec(), Mock(compiled=False), Mock(), 0, print)
+    for spec, what in ((SwitchmlSpec(), "UDP"), (SwitchmlSpec(transport="roce"), "RDMA WRITEs")):
+        with pytest.raises(InputError, match=f"its workers send {what}.*, for which there are no verbs"):
+            FACET.make(spec, Mock(compiled=False), Mock(), 0, print)
