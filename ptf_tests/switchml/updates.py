@@ -25,7 +25,7 @@ Vectors = list[npt.NDArray[Any]]
 
 
 class UpdateTest(SwitchTest):
-    """Jobs whose worker i is behind port i - 1; offsets of a slot grow by one for each use."""
+    """Jobs whose worker i is behind the i-th port; offsets of a slot grow by one for each use."""
 
     spec: SwitchmlSpec
     kind = SwitchmlSpec
@@ -54,8 +54,8 @@ class UpdateTest(SwitchTest):
     def job(self, workers: int = 3, *, number: int = 7, base: int = 1, slots: int = 3, epoch: int = 1) -> MlJob:
         """A job that the switch does not serve yet."""
         members = tuple(
-            Worker(i, 0x020000000100 | i, 0x0A000100 | number << 16 | i, 0xFFFFFE - (i << 8), 0xDEADBEEF ^ i)
-            for i in range(workers)
+            Worker(port, 0x020000000100 | i, 0x0A000100 | number << 16 | i, 0xFFFFFE - (i << 8), 0xDEADBEEF ^ i)
+            for i, port in enumerate(self.spec.architecture.front_ports(workers))
         )  # queue pairs of the first one go round
         return MlJob(number, members, base, slots, 0x02000000FF00 | number, 0x0A00FF00 | number, epoch)
 

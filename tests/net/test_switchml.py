@@ -66,10 +66,11 @@ def test_workers_wait_longer_and_longer_for_one_that_is_late(monkeypatch: pytest
     assert [task.worker.stats.resent for task in run.tasks] == [24, 24, 24, 0]
 
 
-def test_the_papers_program_adds_vectors_that_come_late() -> None:
+@pytest.mark.parametrize("arch", ["v1model", "tna", "t2na"])
+def test_the_papers_program_adds_vectors_that_come_late(arch: str) -> None:
     """Links that change the order of packets are beyond what the paper assumes: comparing offsets mends that."""
     for how, right in (("carried", False), ("checked", True)):
-        asked = order(spec={"slots": 2, "offsets": how}, size=1 << 15, faults=DISORDER)
+        asked = order(spec={"slots": 2, "offsets": how, "arch": arch}, size=1 << 15, faults=DISORDER)
         assert all(MlRun(replace(asked, seed=seed)).run().ok for seed in (1, 2)) is right
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from p4gen.papers.switchml.spec import SwitchmlSpec
 from p4gen.ptf.family import Conformance, Mutated, SuiteRun
 from p4gen.ptf.faults import seeding
+from p4gen.ptf.mutations import Seeding
 from p4gen.resources import resource
 from p4gen.vocabulary.program import COMMON_ICRC
 
@@ -21,22 +22,33 @@ def small(**fields: Any) -> SwitchmlSpec:
     return SwitchmlSpec(**SMALL | fields)
 
 
+def _like(spec: SwitchmlSpec) -> dict[str, Any]:
+    return {"arch": spec.arch, "transport": spec.transport}
+
+
+def _seeding(spec: SwitchmlSpec) -> Seeding:
+    files = sorted(_SUITE.glob("faults*.toml"))
+    return seeding(files, "tofino" if spec.tofino else spec.transport, suite=[_SUITE], spec={"arch": spec.arch})
+
+
 FACET: Conformance[SwitchmlSpec] = Conformance(
     serves=lambda _spec, _module: True,
     runs=lambda spec: (
         SuiteRun(spec),
-        SuiteRun(small(transport=spec.transport, offsets="carried" if spec.checks_offsets else "checked")),
-        SuiteRun(small(transport=spec.transport, fan_in=32, ports=32, offsets=spec.offsets)),
+        SuiteRun(small(**_like(spec), offsets="carried" if spec.checks_offsets else "checked")),
+        SuiteRun(small(**_like(spec), fan_in=32, ports=32, offsets=spec.offsets)),
         *(SuiteRun(small(transport="roce", icrc=icrc)) for icrc in COMMON_ICRC if spec.roce and icrc is not spec.icrc),
     ),
-    seeding=lambda spec: seeding([_SUITE / "faults.toml"], spec.transport, suite=[_SUITE]),
+    seeding=_seeding,
     axes={"transport": TRANSPORTS, "offsets": OFFSETS},
-    kept=("lanes",),
+    kept=("arch", "lanes"),
     every_program=lambda spec: [
-        small(lanes=spec.lanes, transport=transport, offsets=how) for transport in TRANSPORTS for how in OFFSETS
+        small(lanes=spec.lanes, arch=spec.arch, transport=transport, offsets=how)
+        for transport in (TRANSPORTS[:1] if spec.tofino else TRANSPORTS)
+        for how in OFFSETS
     ],
     mutated=lambda spec, _reliabilities, _pipelines: [
-        Mutated(how, small(transport=spec.transport, offsets=how)) for how in OFFSETS
+        Mutated(how, small(**_like(spec), offsets=how)) for how in OFFSETS
     ],
     passes=lambda _: 1,
     equivalents=Path(__file__).with_name("equivalents.yaml"),

@@ -97,7 +97,8 @@ def job_of(group: GroupContext) -> MlJob:
 
 
 def _entries(spec: SwitchmlSpec, job: MlJob, group: int) -> Iterator[Entry]:
-    members = {"epoch": job.epoch, "base": job.base, "slots": job.slots, "members": len(job.workers), "group": group}
+    size = {"last": job.slots - 1} if spec.tofino else {"slots": job.slots}
+    members = {"epoch": job.epoch, "base": job.base, **size, "members": len(job.workers), "group": group}
     yield Entry("jobs", {"job": Exact(job.number)}, Action("set_job", members))
     for number, worker in enumerate(job.workers, start=1):
         known = {"worker": number, "worker_bit": 1 << (number - 1), "port": worker.port}

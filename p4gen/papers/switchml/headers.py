@@ -41,11 +41,25 @@ def vector(spec: SwitchmlSpec) -> Header:
     return Header("vector", "Elements of a worker's vector, or their sums", (element,), noted=True, count=spec.lanes)
 
 
+_JOB, _EPOCH, *_, _OFFSET = SWITCHML.fields
+_BUFFER: Final = HeaderField("buffer", 16, "version (1 bit), and slot of the job's pool", noted=True)
+_JOINED: Final = replace(SWITCHML, fields=(_JOB, _EPOCH, _BUFFER, _OFFSET))
+"""The same for chips whose instructions take whole containers."""
+_BRIDGE: Final = Header(
+    "bridge",
+    "What ingress tells egress, in front of the packet; it never leaves the switch",
+    (HeaderField("worker", 16, "the worker that it is for, if there is one copy", type="worker_t"),),
+    noted=True,
+)
+
+
 def headers(spec: SwitchmlSpec) -> tuple[Header, ...]:
     """All headers that the parser knows."""
     around = layouts.ETHERNET, layouts.VLAN, layouts.ARP, layouts.IPV4, layouts.UDP
     if spec.roce:
         return (*around, layouts.BTH, _RETH, _IMMEDIATE, vector(spec), layouts.ICRC)
+    if spec.tofino:
+        return (_BRIDGE, *around, _JOINED, vector(spec))
     return (*around, SWITCHML, vector(spec))
 
 

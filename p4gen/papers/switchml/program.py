@@ -23,6 +23,11 @@ SEEN_WITH_OFFSETS: Final = Word(
 """The same of programs that compare offsets."""
 COUNT: Final = Word(_EPOCH, Field("vectors", 8, "vectors that the buffer has; 0: none, or all"))
 """CountWorkers: how far a buffer is."""
+_TOFINO: Final = {
+    "count": Word(_EPOCH, Field("vectors", 8, "vectors that the buffer has")),
+    "offsets": Word(Field("epoch", 32, "epoch"), Field("offset", 32, "offset")),
+}
+"""The words of Tofino's programs that are more than a number."""
 
 
 def _templates(composition: Composition) -> tuple[str, ...]:
@@ -56,7 +61,29 @@ def _names(composition: Composition) -> dict[str, Any]:
         "lanes": range(spec.lanes),
         "packet": named,
         "roce": spec.roce,
+        "ordinary": "meta.lookup.kind == kind_t.ORDINARY",
+        "tofino": spec.tofino,
     }
+
+
+def lacks(spec: SwitchmlSpec) -> dict[str, str]:
+    """What a program lacks, by name, and why."""
+    if not spec.tofino:
+        return {}
+    padding = "ingress does not know a frame's length, so bytes behind a datagram are not noticed"
+    offsets = "a pass has one access to a slot's largest offset, and learns of its workers later: so an update of a"
+    offsets += " smaller one is late if its worker has no part in its version, and versions are not compared with it"
+    return {"padding": padding, **({"offsets": offsets} if spec.checks_offsets else {})}
+
+
+def _figures(composition: Composition) -> dict[str, Any]:
+    assert isinstance(composition.spec, SwitchmlSpec)
+    found = lacks(composition.spec)
+    return {"capabilities": found} if found else {}
+
+
+def _words(spec: SwitchmlSpec) -> dict[str, Word]:
+    return _TOFINO if spec.tofino else {"seen": SEEN_WITH_OFFSETS if spec.checks_offsets else SEEN, "count": COUNT}
 
 
 FACET: ProgramParts[SwitchmlSpec] = ProgramParts(
@@ -66,5 +93,6 @@ FACET: ProgramParts[SwitchmlSpec] = ProgramParts(
     templates=_templates,
     names=_names,
     folders=lambda spec: ("shared",) if spec.roce else (),  # its ValidatePacket is RoCEv2's
-    words=lambda spec: {"seen": SEEN_WITH_OFFSETS if spec.checks_offsets else SEEN, "count": COUNT},
+    words=_words,
+    figures=_figures,
 )

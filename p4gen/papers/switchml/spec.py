@@ -7,9 +7,10 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import Field, field_validator, model_validator
 from typing_extensions import override
 
+from p4gen.arch import Feature
 from p4gen.vocabulary.formats import DType
 from p4gen.vocabulary.message import ROOTS
-from p4gen.vocabulary.program import DEFAULT_ARCH, SpecConflictError, whole
+from p4gen.vocabulary.program import SpecConflictError, whole
 from p4gen.vocabulary.reductions import Op
 from p4gen.vocabulary.serving import ServingSpec
 
@@ -30,7 +31,7 @@ class SwitchmlSpec(ServingSpec):
     mode: Annotated[
         Literal["switchml"], Field(description="switchml adds workers' vectors in slots with two versions")
     ] = "switchml"
-    lanes: Annotated[Literal[32, 64, 128, 256], Field(description="int32 elements in a packet")] = 64
+    lanes: Annotated[Literal[16, 32, 64, 128, 256], Field(description="int32 elements in a packet")] = 64
     fan_in: Annotated[int, Field(ge=1, le=MOST_WORKERS, description="the most workers of a job")] = 8
     groups: Annotated[int, Field(ge=1, le=256, description="jobs that a switch serves at the same time")] = 4
     slots: Annotated[
@@ -55,8 +56,12 @@ class SwitchmlSpec(ServingSpec):
 
     @model_validator(mode="after")
     def _fits(self) -> SwitchmlSpec:
-        if self.arch != DEFAULT_ARCH:
-            raise SpecConflictError("arch", f"SwitchML's programs are for {DEFAULT_ARCH}")
+        most, each, of_what = self.architecture.results
+        if self.tofino and self.lanes > most * each:
+            needed = f"{self.lanes} lanes need {self.lanes // each} {of_what}; {most} there are"
+            raise SpecConflictError("lanes", f"{self.arch}: {needed}: use {1 << ((most * each).bit_length() - 1)}")
+        if self.tofino and self.roce:
+            raise SpecConflictError("transport", f"RDMA is for v1model; programs for {self.arch} have no ICRC here")
         if self.pipelines > 1:
             raise SpecConflictError("pipelines", "a job's slots are in the memory of one pipeline: must be 1")
         if self.beside is not None:
@@ -112,6 +117,11 @@ class SwitchmlSpec(ServingSpec):
         return self.transport == "roce"
 
     @property
+    def tofino(self) -> bool:
+        """Whether the program is for an architecture whose registers have few actions."""
+        return Feature.WIDE_STATE not in self.architecture.features
+
+    @property
     def checks_offsets(self) -> bool:
         """Whether the switch compares offsets."""
         return self.offsets == "checked"
@@ -123,5 +133,6 @@ class SwitchmlSpec(ServingSpec):
             return self.name
         carried = () if self.checks_offsets else ("carried",)
         roce = ("roce", *(() if self.icrc.checked else (f"{self.icrc}icrc",))) if self.roce else ()
+        chip = (self.arch,) if self.tofino else ()
         size = f"x{self.lanes}", f"w{self.fan_in}", f"s{self.slots}"
-        return "_".join(("switchml", *size, *roce, *carried, *self.company))
+        return "_".join(("switchml", *size, *roce, *carried, *self.company, *chip))
