@@ -284,7 +284,7 @@ def test_a_step_that_fails_does_not_keep_others_from_running(checkout: Checkout)
     assert [(how, rest) for how, _, _, rest in summary if how != "passed"] == [
         ("FAILED", "mypy: Found 3 errors in 2 files")
     ]
-    assert len(summary) == 36
+    assert len(summary) == 39
     assert summary[-1][3] == "pytest tests/lab --durations 5: 7 passed, 2 skipped in 1.00s"
 
 

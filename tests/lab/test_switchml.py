@@ -75,6 +75,5 @@ def test_what_is_refused(tmp_path: Path) -> None:
     check_withstood(SwitchmlSpec(transport="roce"), "corrupt")
     with pytest.raises(InputError, match="takes an older packet for a newer one"):
         check_withstood(SwitchmlSpec(offsets="carried"), "reorder")
-    for spec, what in ((SwitchmlSpec(), "UDP"), (SwitchmlSpec(transport="roce"), "RDMA WRITEs")):
-        with pytest.raises(InputError, match=f"its workers send {what}.*, for which there are no verbs"):
-            FACET.make(spec, Mock(compiled=False), Mock(), 0, print)
+    with pytest.raises(InputError, match="its workers send what there are no verbs for"):
+        FACET.make(SwitchmlSpec(), Mock(compiled=False), Mock(), 0, print)
