@@ -218,6 +218,13 @@ WRONG: dict[str, tuple[str, str, str, int]] = {
         "a condition takes 48 bits; a gateway takes 4 bytes and 12 bits",
         1,
     ),
+    "an index that a default action computes": (
+        f"{ACTION}\naction count() {{ meta.y = add.execute(meta.x[7:0] ++ meta.x[15:8]); }}\n"
+        "table t { key = { hdr.h.a : exact; } actions = { count; } const default_action = count; }",
+        "t.apply();",
+        "the default action of table 'Ig.t' computes an index of 'Ig.reg', which takes an entry",
+        5,
+    ),
     "a wide range": (
         "table t { key = { hdr.h.d[23:0] : range; } actions = { NoAction; } }",
         "t.apply();",

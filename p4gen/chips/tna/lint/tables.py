@@ -22,6 +22,7 @@ def check(program: ir.Program, chip: Chip) -> Iterator[Diagnostic]:
         for table in used.tables:
             yield from _key(table, chip)
             yield from _all_or_none(table)
+            yield from _default(table)
         for action in used.functions:
             if action.is_action:
                 yield from _one_index(action)
@@ -44,6 +45,17 @@ def _key(table: ir.Table, chip: Chip) -> Iterator[Diagnostic]:
         kind = "a ternary" if ternary else "an exact"
         message = f"table '{table.name}' has {kind} key of {size} bytes; a stage of {chip.name} takes {limit}"
         yield Diagnostic(table.pos, message)
+
+
+def _default(table: ir.Table) -> Iterator[Diagnostic]:
+    """Report a default action of a table with keys that computes an index: only what matches goes through a hash (p4c:
+    "it requires the hash distribution unit")."""
+    if not table.keys:
+        return
+    for _, instance, call in _calls(table.default_action.ref.action):
+        if isinstance(_index(call), ir.Binary):
+            computed = f"computes an index of '{instance.name}', which takes an entry"
+            yield Diagnostic(table.pos, f"the default action of table '{table.name}' {computed}")
 
 
 def _calls(action: ir.Function) -> list[tuple[str, ir.ExternInstance, ir.ExternCall]]:
