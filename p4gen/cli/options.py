@@ -52,7 +52,8 @@ class SpecOption(GroupedOption):
         """The field in all families. Descriptions and values are looked up only now: most command lines need none."""
         name = str(self.name)
         field, kinds = _fields()[name]
-        about = f"{_description(name, kinds)}{_FOLDERS.get(name, '')}{_default(field)}"
+        default = "" if name == "family" else _default(field)  # each family's own name
+        about = f"{_description(name, kinds)}{_FOLDERS.get(name, '')}{default}"
         return f"{flag_name(name)} {_metavar(field, _values(name, kinds))}", about
 
     def record_for(self, ctx: click.Context, given: Mapping[str, str]) -> tuple[str, str] | None:
