@@ -47,10 +47,28 @@ class SaturatingSumsAreInRankOrder(FoldTest):
         return super().unfit() or ("it is about saturating sums of signed integers" if wrong else None)
 
     def runTest(self) -> None:
-        group, (least, greatest) = self.group_of(3), self.limits
+        group, (least, greatest) = self.group_of(3, context=1), self.limits
         values = [self.lanes(greatest), self.lanes(5), self.lanes(-7)]
         assert np.clip(greatest + 5, least, greatest) == greatest
         for saturated in self.in_every_order(group, values, self.lanes(greatest - 7)):
+            self.equal("overflows counted", self.counts("overflows"), {group.context: saturated})
+
+
+class EachEdgeSaturates(SaturatingSumsAreInRankOrder):
+    """One contribution is too much, whosever it is and in either direction; such packets alone are counted."""
+
+    edges = 4
+
+    def runTest(self) -> None:
+        group, saturated = self.group_of(self.edges), 0
+        cases = [(end, edge) for end in self.limits for edge in range(1, self.edges)]
+        for psn, (end, edge) in zip(psns(self.random_psn(), 2 * len(cases)), [*cases, *cases], strict=True):
+            more = int(np.sign(end)) * (1 if saturated < len(cases) else -1)
+            values = [self.lanes(end), *(self.lanes(more if at == edge else 0) for at in range(1, self.edges))]
+            within = int(np.clip(end + more, *self.limits))
+            saturated += within == end
+            self.contribute(group, range(self.edges), psn, values)
+            self.expect_results(group, [(psn, self.lanes(within))])
             self.equal("overflows counted", self.counts("overflows"), {group.context: saturated})
 
 
@@ -69,13 +87,18 @@ class ArrivalOrderDoesNotMatter(Rows, FoldTest):
 
 
 class NonSourceIsSkipped(FoldTest):
-    """The edge to which a Reduce goes contributes nothing: what its buffer still holds does not count."""
+    """The edge to which a Reduce goes contributes nothing, and neither do edges that the node does not have: what their
+    buffers still hold does not count."""
 
     def runTest(self) -> None:
-        group = self.node_of(4, reduce_to(1, 1))
-        for slot in range(group.base, group.base + group.slots):
-            self.write_register("lane_0.edge_1", slot, self.random.getrandbits(self.spec.lane_bits - 1))
-        self.open(group)
-        psn, values = self.random_psn(), self.random_values(4)
-        self.contribute(group, (3, 0, 2), psn, values)
-        self.expect_at(group, [1], [(psn, self.reduced([values[edge] for edge in (0, 2, 3)]))])
+        for edges in (4, 3, 2):
+            for toward in range(edges):
+                self.control.reset()
+                group = self.node_of(edges, reduce_to(toward, toward))
+                for slot, edge in itertools.product(range(group.base, group.base + group.slots), range(4)):
+                    self.write_register(f"lane_0.edge_{edge}", slot, self.random.getrandbits(self.spec.lane_bits - 1))
+                self.open(group)
+                senders = [edge for edge in range(edges) if edge != toward]
+                psn, values = self.random_psn(), self.random_values(edges)
+                self.contribute(group, senders, psn, values)
+                self.expect_at(group, [toward], [(psn, self.reduced([values[edge] for edge in senders]))])

@@ -40,6 +40,26 @@ class SaturatingSumsAreInRankOrder(ModeIIITest):
             self.ack(flow.group, flow.outputs, psn)
 
 
+class EachEdgeSaturates(SaturatingSumsAreInRankOrder):
+    """One contribution is too much, whosever it is and in either direction; such packets alone are counted."""
+
+    edges = 4
+
+    def runTest(self) -> None:
+        flow, saturated = self.begun(ROOT, edges=self.edges), 0
+        cases = [(end, edge) for end in self.limits for edge in range(1, self.edges)]
+        for offset, (end, edge) in enumerate([*cases, *cases], start=1):
+            psn, more = self.psn(offset), int(np.sign(end)) * (1 if saturated < len(cases) else -1)
+            inputs = {at: self.lanes(more if at == edge else 0) for at in range(1, self.edges)} | {0: self.lanes(end)}
+            within = int(np.clip(end + more, *self.limits))
+            saturated += within == end
+            self.push(flow, range(self.edges), psn, inputs)
+            result = self.result(psn, {0: self.lanes(within)})
+            self.check(flow.group, to(flow.sources, ack_of(psn)), to(flow.outputs, result))
+            self.equal("overflows counted", self.counts("overflows"), {flow.group.context: saturated})
+            self.ack(flow.group, flow.outputs, psn)
+
+
 class LastContributionIsStored(ModeIIITest):
     """What completes a slot is folded as it leaves, and stored: whichever edge it is from, the result can be sent
     again."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from functools import partial
 
-from p4gen.papers.epic.spec import EpicSpec, Mode
+from p4gen.papers.epic.spec import EpicSpec, Fold, Mode
 from p4gen.papers.epic.tofino import static
 from p4gen.papers.epic.tofino.limits import problems
 from p4gen.ptf.family import Mutated
@@ -27,6 +27,10 @@ def mutated(like: EpicSpec, reliabilities: Sequence[Reliability], pipelines: Seq
             name, spec = f"{mode} {reliability} {count}", small(mode, reliability, count)
             if static(spec) and any(problems(spec)):
                 continue
+            if count == 1 and reliability is Reliability.SR and not static(spec):
+                ordered = small(mode, reliability, count, fold=Fold.ORDERED, dtype=DType.INT32)
+                tests = ("test_folds", "test_reliability") if mode is Mode.II else ("test_iii_stores", "test_iii_order")
+                made.append(Mutated(f"{name} ordered", ordered, {"StoreData", "FoldData"}.__contains__, tests))
             if mode is Mode.II:
                 made.append(Mutated(name, spec))
                 continue
