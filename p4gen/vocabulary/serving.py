@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from pydantic import field_validator, model_validator
 from typing_extensions import override
 
+from p4gen.vocabulary.formats import DType
 from p4gen.vocabulary.message import ROOTS
-from p4gen.vocabulary.program import ProgramSpec
+from p4gen.vocabulary.program import ProgramSpec, SpecConflictError, whole
+from p4gen.vocabulary.reductions import Op
 
 
 class ServingSpec(ProgramSpec):
@@ -100,6 +103,43 @@ class ServingSpec(ProgramSpec):
     def entrances(self) -> int:
         """The most ports by which packets of endpoints come in, counted for each endpoint."""
         return 2 * self.groups * self.fan_in
+
+
+class AddingSpec(ServingSpec):
+    """A program that adds vectors of int32, a packet at a time, which workers send by a protocol of their own."""
+
+    op: ClassVar = Op.SUM
+    dtype: ClassVar = DType.INT32
+
+    if TYPE_CHECKING:
+
+        @property
+        def lanes(self) -> int:
+            """Elements of a packet."""
+            ...
+
+    @field_validator("lanes", mode="before", check_fields=False)
+    @classmethod
+    def _whole_number(cls, value: Any) -> Any:
+        return whole(value)
+
+    @model_validator(mode="after")
+    def _alone(self) -> Self:
+        if self.pipelines > 1:
+            raise SpecConflictError("pipelines", "what a switch adds up is in the memory of one pipeline: must be 1")
+        if self.beside is not None:
+            raise SpecConflictError("beside", f"programs of {self.family} have no second family")
+        return self
+
+    @property
+    @override
+    def payload_bytes(self) -> int:
+        return self.unit_bytes * self.lanes
+
+    @property
+    @override
+    def roots(self) -> int:
+        return ROOTS
 
 
 class MemorySpec(ServingSpec):

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 from typing_extensions import override
 
-from p4gen.vocabulary.formats import DType
-from p4gen.vocabulary.message import ROOTS
-from p4gen.vocabulary.program import DEFAULT_ARCH, SpecConflictError, whole
-from p4gen.vocabulary.reductions import Op
-from p4gen.vocabulary.serving import ServingSpec
+from p4gen.vocabulary.program import DEFAULT_ARCH, SpecConflictError
+from p4gen.vocabulary.serving import AddingSpec
 
 MOST_WORKERS: Final = 32
 """Bits of the set of workers in the header."""
@@ -21,11 +18,9 @@ _SLOTS: Final = 32
 """As many as that in a group of the manager, unless it asks for more slots, or its share of aggregators is smaller."""
 
 
-class AtpSpec(ServingSpec):
+class AtpSpec(AddingSpec):
     """A program of ATP: a switch adds gradients of int32, a packet at a time, on their way to parameter servers."""
 
-    op: ClassVar = Op.SUM
-    dtype: ClassVar = DType.INT32
     saturating: ClassVar = True
 
     family: Annotated[Literal["atp"], Field(description="the family of programs: a paper's system")] = "atp"
@@ -54,30 +49,16 @@ class AtpSpec(ServingSpec):
         ),
     ] = "local"
 
-    @field_validator("lanes", mode="before")
-    @classmethod
-    def _whole_number(cls, value: Any) -> Any:
-        return whole(value)
-
     @model_validator(mode="after")
     def _fits(self) -> AtpSpec:
         if self.arch != DEFAULT_ARCH:
             raise SpecConflictError("arch", f"ATP's programs are for {DEFAULT_ARCH}")
-        if self.pipelines > 1:
-            raise SpecConflictError("pipelines", "all ports share the aggregators of one pipeline: must be 1")
-        if self.beside is not None:
-            raise SpecConflictError("beside", "ATP's programs have no second family")
         return self
 
     @property
     def hosts(self) -> int:
         """The most hosts of a job: its workers, and the server."""
         return self.fan_in + 1
-
-    @property
-    @override
-    def payload_bytes(self) -> int:
-        return self.unit_bytes * self.lanes
 
     @property
     @override
@@ -89,11 +70,6 @@ class AtpSpec(ServingSpec):
     @override
     def slots_per_group(self) -> int:
         return min(_SLOTS, 1 << ((self.total_slots // self.groups).bit_length() - 1))
-
-    @property
-    @override
-    def roots(self) -> int:
-        return ROOTS
 
     @property
     @override

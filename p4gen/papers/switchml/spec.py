@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 from typing_extensions import override
 
 from p4gen.arch import Feature
-from p4gen.vocabulary.formats import DType
-from p4gen.vocabulary.message import ROOTS
-from p4gen.vocabulary.program import SpecConflictError, whole
-from p4gen.vocabulary.reductions import Op
-from p4gen.vocabulary.serving import ServingSpec
+from p4gen.vocabulary.program import SpecConflictError
+from p4gen.vocabulary.serving import AddingSpec
 
 MOST_WORKERS: Final = 32
 """Bits of the set of workers that a slot knows."""
@@ -20,11 +17,9 @@ MOST_SLOTS: Final = 1 << 15
 """Slots that the header can name."""
 
 
-class SwitchmlSpec(ServingSpec):
+class SwitchmlSpec(AddingSpec):
     """A program of SwitchML: a switch adds vectors of int32, a packet at a time, for several jobs."""
 
-    op: ClassVar = Op.SUM
-    dtype: ClassVar = DType.INT32
     saturating: ClassVar = False
 
     family: Annotated[Literal["switchml"], Field(description="the family of programs: a paper's system")] = "switchml"
@@ -49,11 +44,6 @@ class SwitchmlSpec(ServingSpec):
         ),
     ] = "checked"
 
-    @field_validator("lanes", mode="before")
-    @classmethod
-    def _whole_number(cls, value: Any) -> Any:
-        return whole(value)
-
     @model_validator(mode="after")
     def _fits(self) -> SwitchmlSpec:
         most, each, of_what = self.architecture.results
@@ -62,18 +52,9 @@ class SwitchmlSpec(ServingSpec):
             raise SpecConflictError("lanes", f"{self.arch}: {needed}: use {1 << ((most * each).bit_length() - 1)}")
         if self.tofino and self.roce:
             raise SpecConflictError("transport", f"RDMA is for v1model; programs for {self.arch} have no ICRC here")
-        if self.pipelines > 1:
-            raise SpecConflictError("pipelines", "a job's slots are in the memory of one pipeline: must be 1")
-        if self.beside is not None:
-            raise SpecConflictError("beside", "SwitchML's programs have no second family")
         if self.fan_in > self.ports:
             raise SpecConflictError("fan_in", f"each has a port, and the switch has {self.ports}")
         return self
-
-    @property
-    @override
-    def payload_bytes(self) -> int:
-        return self.unit_bytes * self.lanes
 
     @property
     @override
@@ -85,11 +66,6 @@ class SwitchmlSpec(ServingSpec):
     def slots_per_group(self) -> int:
         """An equal share of the slots, which is a power of two."""
         return 1 << (max(1, self.slots // self.groups).bit_length() - 1)
-
-    @property
-    @override
-    def roots(self) -> int:
-        return ROOTS
 
     @property
     @override
