@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import floats
@@ -12,6 +14,17 @@ from inc import IncTest
 
 from p4gen.host.collectives.arrays import array_type
 from p4gen.vocabulary import DType
+
+Limits = tuple[int, int]
+
+
+def one_too_many(limits: Limits, edges: int) -> Iterator[tuple[list[int], int, bool]]:
+    """The elements of edges, of which one leads beyond the limits or, later, back inside; their saturating sum; and
+    whether it has saturated."""
+    for beyond, end, edge in itertools.product((True, False), limits, range(1, edges)):
+        step = 1 if (end > 0) is beyond else -1
+        yield [end, *(step if at == edge else 0 for at in range(1, edges))], end if beyond else end + step, beyond
+
 
 NAN = {DType.FLOAT32: floats.NAN, DType.FLOAT16: halves.FLOAT16.nan, DType.BFLOAT16: halves.BFLOAT16.nan}
 

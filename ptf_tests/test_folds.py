@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 from elements import Values
-from folds import NAN, Rows
+from folds import NAN, Rows, one_too_many
 from inc import psns, reduce_to
 from mode_ii import ModeIITest
 
@@ -61,14 +61,11 @@ class EachEdgeSaturates(SaturatingSumsAreInRankOrder):
 
     def runTest(self) -> None:
         group, saturated = self.group_of(self.edges), 0
-        cases = [(end, edge) for end in self.limits for edge in range(1, self.edges)]
-        for psn, (end, edge) in zip(psns(self.random_psn(), 2 * len(cases)), [*cases, *cases], strict=True):
-            more = int(np.sign(end)) * (1 if saturated < len(cases) else -1)
-            values = [self.lanes(end), *(self.lanes(more if at == edge else 0) for at in range(1, self.edges))]
-            within = int(np.clip(end + more, *self.limits))
-            saturated += within == end
-            self.contribute(group, range(self.edges), psn, values)
-            self.expect_results(group, [(psn, self.lanes(within))])
+        cases = list(one_too_many(self.limits, self.edges))
+        for psn, (elements, total, beyond) in zip(psns(self.random_psn(), len(cases)), cases, strict=True):
+            saturated += beyond
+            self.contribute(group, range(self.edges), psn, [self.lanes(element) for element in elements])
+            self.expect_results(group, [(psn, self.lanes(total))])
             self.equal("overflows counted", self.counts("overflows"), {group.context: saturated})
 
 

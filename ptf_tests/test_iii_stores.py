@@ -6,6 +6,7 @@ Mode I does so by default, Mode III with ``fold ordered``.
 from __future__ import annotations
 
 import numpy as np
+from folds import one_too_many
 from mode_iii import REDUCE_TO_CHILD, REDUCE_TO_PARENT, ROOT, ModeIIITest, Role, ack_of, again, to
 
 from p4gen.vocabulary import DType, Reliability
@@ -47,14 +48,10 @@ class EachEdgeSaturates(SaturatingSumsAreInRankOrder):
 
     def runTest(self) -> None:
         flow, saturated = self.begun(ROOT, edges=self.edges), 0
-        cases = [(end, edge) for end in self.limits for edge in range(1, self.edges)]
-        for offset, (end, edge) in enumerate([*cases, *cases], start=1):
-            psn, more = self.psn(offset), int(np.sign(end)) * (1 if saturated < len(cases) else -1)
-            inputs = {at: self.lanes(more if at == edge else 0) for at in range(1, self.edges)} | {0: self.lanes(end)}
-            within = int(np.clip(end + more, *self.limits))
-            saturated += within == end
-            self.push(flow, range(self.edges), psn, inputs)
-            result = self.result(psn, {0: self.lanes(within)})
+        for offset, (elements, total, beyond) in enumerate(one_too_many(self.limits, self.edges), start=1):
+            psn, saturated = self.psn(offset), saturated + beyond
+            self.push(flow, range(self.edges), psn, {edge: self.lanes(each) for edge, each in enumerate(elements)})
+            result = self.result(psn, {0: self.lanes(total)})
             self.check(flow.group, to(flow.sources, ack_of(psn)), to(flow.outputs, result))
             self.equal("overflows counted", self.counts("overflows"), {flow.group.context: saturated})
             self.ack(flow.group, flow.outputs, psn)

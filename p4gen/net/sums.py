@@ -19,6 +19,7 @@ from p4gen.net.order import RunOrder
 from p4gen.net.result import RunResult, ending
 from p4gen.net.world.network import Network
 from p4gen.vocabulary import ProgramSpec
+from p4gen.vocabulary.serving import AddingSpec
 from p4gen.vocabulary.topology import TopologySpec
 
 _SIZE: Final = 1 << 20
@@ -105,14 +106,14 @@ class SumRun(Job[WorkerTask, RunResult]):
     """The line of a report if nothing is wrong."""
 
 
-def check(order: RunOrder[Any], program: str, payload: int, *, intact: bool = True) -> None:
-    """Raises ``InputError`` for an order that means nothing to such workers, or whose size does not fit. ``intact``:
-    whether corrupt packets count as right ones."""
+def check(order: RunOrder[Any], spec: AddingSpec) -> None:
+    """Raises ``InputError`` for an order that means nothing to such workers, or whose size does not fit."""
+    program, payload = spec.program, spec.payload_bytes
     if any(given is not None for given in (order.dcqcn, order.recovery, order.retry_count)):
         raise InputError(f"{program}: its workers have no queue pairs, so neither recovery nor DCQCN")
     if order.topology.pfc is not None:
         raise InputError(f"{order.topology.name}: pfc: workers of {program} are not paused")
-    if intact and any(impairment.corrupt for impairment in order.faults.impairments):
+    if spec.needs_intact and any(impairment.corrupt for impairment in order.faults.impairments):
         raise InputError(f"{program}: nothing in a packet covers its elements: no packets may be corrupted")
     if order.size is not None and (order.size <= 0 or order.size % payload):
         raise InputError(Diagnostic(Option("size"), f"it has to be a positive multiple of {payload}"))

@@ -55,6 +55,8 @@ def test_a_workload_is_what_it_says(tmp_path: Path) -> None:
         ("policy: temporal", "policy: best", "/w.yaml:1:1: error: there is no policy 'best'"),
         ("model: llama-7b", "model: llama", "/w.yaml:6:5: error: there is no model 'llama'; there are gpt-3-175b"),
         ("compute: 10ms", "compute: 10", "/w.yaml:7:38: error: 10 is not a duration such as 1us"),
+        ("compute: 10ms", "compute: 10ms, ep: 3", "/w.yaml:7:5: error: groups of 3 experts do not divide its"),
+        ("dp: 2, compute", "dp: 1024, ep: 1024, compute", "/w.yaml:7:5: error: its experts are 1,047,552 pairs;"),
         ("compute: 10ms, ", "", "/w.yaml:7:5: error: a job has a model, or compute with tp_volume and dp_volume"),
         ("leaf0-spine1", "leaf0-spine7", "/w.yaml:1:1: error: there is no spine7; the last one is spine1"),
         ("until: 2s", "until: 1s", "/w.yaml:9:5: error: until is not after at"),

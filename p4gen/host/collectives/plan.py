@@ -123,7 +123,8 @@ class GroupConfig:
             if op is Op.DYNAMIC:
                 raise InputError(f"op dynamic: each call must name one of {', '.join(single_ops())}")
             if not dtype.number_format.integer and dtype is not self.dtype:
-                raise InputError(f"elements are {dtype}; programs with op dynamic work on integers and --dtype float32")
+                also = "" if self.dtype.number_format.integer else f" and {self.dtype}"
+                raise InputError(f"elements are {dtype}; the program on the tree works on integers{also}")
             return op or Op.SUM, dtype
         if dtype is not self.dtype:
             raise InputError(f"elements are {dtype}; the program on the tree works on {self.dtype}")

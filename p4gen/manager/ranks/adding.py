@@ -16,7 +16,7 @@ from p4gen.host.transport.nic import Nic, VerbsNic
 from p4gen.host.transport.verbs import QpConfig
 from p4gen.manager.api import RankConfig
 from p4gen.manager.ranks.own import OwnCollectives
-from p4gen.vocabulary import Overflow, ServingSpec
+from p4gen.vocabulary import Overflow
 
 
 def adding(
@@ -25,9 +25,9 @@ def adding(
     """The facet of a family whose ranks are such workers: ``adder`` makes one on a NIC, with a timer of as many ps. Its
     datagrams come to the program's ``udp_port``, where the kernel gets them, too."""
 
-    def program(spec: ServingSpec, config: RankConfig) -> GroupConfig:
+    def program(_: OwnSpec, config: RankConfig) -> GroupConfig:
         (channel,) = config.channels
-        connection = Connection(channel.qp, channel.peer, QpConfig(mtu=spec.payload_bytes))
+        connection = Connection(channel.qp, channel.peer, QpConfig(mtu=config.spec.payload_bytes))
         return GroupConfig(
             config.rank,
             config.size,
@@ -44,7 +44,7 @@ def adding(
         if not nic.compiled:
             raise InputError(f"{spec.program}: its workers send what there are no verbs for: take p4gen's own NIC")
         own = cast("Nic", nic)
-        calls, worker = program(config.spec, config), adder(spec, own, config, timeout)
+        calls, worker = program(spec, config), adder(spec, own, config, timeout)
         return SummedCollectives(calls, own.clock, worker, on_end, kernel_sink(udp_port(spec)).close)
 
-    return OwnCollectives(lambda _, config: program(config.spec, config), make)
+    return OwnCollectives(program, make)

@@ -30,7 +30,7 @@ class AtpRun(SumRun):
     def __init__(self, order: RunOrder[AtpSpec]) -> None:
         topology, window = order.topology, order.options["in_flight"]
         spec = fitted(order.program, topology, order.concurrent)
-        check(order, spec.program, spec.payload_bytes)
+        check(order, spec)
         self._spec, packets = spec, window * order.concurrent
         timeout = patience(topology, packets, spec.payload_bytes) if order.timeout is None else order.timeout
         placement, program = placed(topology, spec, order.concurrent), compile_spec(spec).program

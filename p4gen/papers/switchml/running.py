@@ -22,7 +22,7 @@ class MlRun(SumRun):
     def __init__(self, order: RunOrder[SwitchmlSpec]) -> None:
         topology = order.topology
         spec = fitted(order.program, topology)
-        check(order, spec.program, spec.payload_bytes, intact=spec.needs_intact)
+        check(order, spec)
         timeout = patience(topology, spec.slots, spec.payload_bytes) if order.timeout is None else order.timeout
         placement, self.job = placed(topology, spec)
         (switch,), program = topology.switches, compile_spec(spec).program

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from itertools import combinations
 from typing import Final
@@ -131,22 +131,20 @@ def parallel_job(
     neighbours in the pipeline do, and reduce in the DP groups; ``sharded``: in these a ReduceScatter of gradients, then
     an AllGather of parameters. ``compute`` is in seconds, volumes are in bytes of a rank; all are per iteration."""
     inner, outer = grid(tp, dp, pp)
-    dp_calls = (Call.HALF, Call.HALF) if sharded else (Call.ALLREDUCE,)
-    calls = [
-        (inner, tp_volume, Call.ALLREDUCE),
-        (tuple(experts(tp * dp * pp, ep)), ep_volume / ep, Call.EXCHANGE),
-        (tuple(stages(tp * dp, pp)), pp_volume, Call.EXCHANGE),
-        *((outer, dp_volume, call) for call in dp_calls),
+    parts = [
+        (inner, tp_volume, (Call.ALLREDUCE,)),
+        (tuple(experts(tp * dp * pp, ep)), ep_volume / ep, (Call.EXCHANGE,)),
+        (tuple(stages(tp * dp, pp)), pp_volume, (Call.EXCHANGE,)),
+        (outer, dp_volume, (Call.HALF, Call.HALF) if sharded else (Call.ALLREDUCE,)),
     ]
     groups: list[Group] = []
     phases: list[Phase] = []
-    for members, volume, call in calls:
+    for members, volume, calls in parts:
         if members and volume:
-            if members[0] not in groups:
-                groups += members
-            first = groups.index(members[0])
-            phases.append(Phase(0.0 if phases else compute, tuple(range(first, first + len(members))), volume, call))
-    phases = phases or [Phase(compute)]
+            numbers = tuple(range(len(groups), len(groups) + len(members)))
+            groups += members
+            phases += [Phase(0.0, numbers, volume, call) for call in calls]
+    phases = [replace(phases[0], compute=compute), *phases[1:]] if phases else [Phase(compute)]
     return Job(name, tp * dp * pp, tuple(groups), tuple(phases), iterations, start)
 
 

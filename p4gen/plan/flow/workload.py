@@ -25,6 +25,7 @@ from p4gen.vocabulary.positions import diagnostics, read_yaml
 
 MAX_GPUS: Final = 1 << 17
 MAX_JOBS: Final = 100_000
+MAX_PAIRS: Final = 1 << 17
 FOLDER: Final = Path(__file__).parent / "workloads"
 """The built-in workloads."""
 
@@ -115,6 +116,8 @@ class JobFields(_Strict):
             raise ValueError("a job has a model, or compute with tp_volume and dp_volume")
         elif (gpus := (self.tp or 1) * (self.dp or 1) * (self.pp or 1)) % self.ep:
             raise ValueError(f"groups of {self.ep} experts do not divide its {gpus} GPUs")
+        elif (pairs := gpus * (self.ep - 1) // 2) > MAX_PAIRS:
+            raise ValueError(f"its experts are {pairs:,} pairs; {MAX_PAIRS:,} is the limit")
         elif trained:
             raise ValueError(f"{', '.join(sorted(trained))} belong to a model")
         return self
