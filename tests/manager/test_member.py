@@ -56,7 +56,7 @@ def cluster_iii() -> Iterator[Cluster]:
 
 
 def members(cluster: Cluster, group: str = "g", hosts: Sequence[str] | None = None) -> list[Member]:
-    return [cluster.hosts[host].member(group) for host in hosts or cluster.topology.hosts]
+    return [cluster.hosts[host].member(group, PATIENCE_S) for host in hosts or cluster.topology.hosts]
 
 
 def activate(cluster: Cluster) -> list[Member]:
