@@ -5,16 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from p4gen.errors import InputError
 from p4gen.plan.flow.fabric import FatTree, Tree, Trees
-
-PLACEMENTS: Final = ("packed", "spread", "random")
-ROUTINGS: Final = ("least", "random")
+from p4gen.plan.placement.hosts import proposals
 
 
 @dataclass(frozen=True)
@@ -22,7 +19,7 @@ class Placing:
     """How jobs and groups are placed, by name."""
 
     jobs: str = "packed"
-    """``packed``: into as few leaves and pods as possible; ``spread``: over the emptiest leaves; ``random``."""
+    """One of ``PLACEMENTS`` (``p4gen.plan.placement.hosts``)."""
     unit: int = 8
     """GPUs that a job gets together, under one leaf: a server's."""
     trees: str = "least"
@@ -37,59 +34,32 @@ class Places:
         if placing.unit < 1 or fabric.hosts % placing.unit:
             raise InputError(f"a unit of {placing.unit} GPUs does not divide a leaf's {fabric.hosts}")
         self._fabric, self._placing = fabric, placing
-        self._free: list[list[int]] = [[] for _ in range(fabric.pods * fabric.leaves)]
+        leaves = range(fabric.pods * fabric.leaves)
+        self._free: dict[tuple[int, ...], list[int]] = {(leaf // fabric.leaves, leaf): [] for leaf in leaves}
         for first in range(0, fabric.gpus, placing.unit):
-            self._free[fabric.leaf_of(first)].append(first)
+            self._leaf(first).append(first)
         self._random = random.Random(placing.seed)  # noqa: S311 - a simulation
 
     def take(self, gpus: int) -> tuple[int, ...] | None:
         """GPUs for a job, in order of its ranks; None if so many are not free."""
         units = -(-gpus // self._placing.unit)
-        if sum(map(len, self._free)) < units:
+        chosen = next(proposals(self._free, units, self._placing.jobs, self._random), None)
+        if chosen is None:
             return None
-        chosen = []
-        if self._placing.jobs == "random":
-            chosen = self._random.sample([first for leaf in self._free for first in leaf], units)
-        else:
-            order = self._packed(units) if self._placing.jobs == "packed" else self._spread(units)
-            chosen = [first for leaf, count in order for first in self._free[leaf][:count]]
         for first in chosen:
-            self._free[self._fabric.leaf_of(first)].remove(first)
+            self._leaf(first).remove(first)
         return tuple(first + i for first in chosen for i in range(self._placing.unit))[:gpus]
 
     def give(self, hosts: Sequence[int]) -> None:
         """Return a job's GPUs to the free ones."""
         for first in sorted({host - host % self._placing.unit for host in hosts}):
-            leaf = self._free[self._fabric.leaf_of(first)]
+            leaf = self._leaf(first)
             leaf.append(first)
             leaf.sort()
 
-    def _packed(self, units: int) -> list[tuple[int, int]]:
-        """The fullest leaf that has room, else the fullest pod, else the emptiest pods; in pods the emptiest leaves."""
-        leaves = self._fabric.leaves
-        free = [len(leaf) for leaf in self._free]
-        fitting = [leaf for leaf, count in enumerate(free) if count >= units]
-        if fitting:
-            return [(min(fitting, key=lambda leaf: (free[leaf], leaf)), units)]
-        pods = [(sum(free[pod * leaves : (pod + 1) * leaves]), pod) for pod in range(self._fabric.pods)]
-        roomy = [each for each in pods if each[0] >= units]
-        order = [min(roomy)[1]] if roomy else [pod for _, pod in sorted(pods, key=lambda each: (-each[0], each[1]))]
-        found: list[tuple[int, int]] = []
-        for pod in order:
-            for leaf in sorted(range(pod * leaves, (pod + 1) * leaves), key=lambda leaf: (-free[leaf], leaf)):
-                count = min(free[leaf], units)
-                found.append((leaf, count))
-                units -= count
-        return found
-
-    def _spread(self, units: int) -> list[tuple[int, int]]:
-        """One unit after the other, each from the leaf that is the emptiest then."""
-        free = [len(leaf) for leaf in self._free]
-        taken = [0] * len(free)
-        for _ in range(units):
-            leaf = max(range(len(free)), key=lambda leaf: (free[leaf] - taken[leaf], -leaf))
-            taken[leaf] += 1
-        return [(leaf, count) for leaf, count in enumerate(taken) if count]
+    def _leaf(self, host: int) -> list[int]:
+        leaf = self._fabric.leaf_of(host)
+        return self._free[leaf // self._fabric.leaves, leaf]
 
 
 class Routes:
