@@ -49,7 +49,7 @@ LONG = {
     r"flow (trace2|confirm)": "half a minute to ten",
     r"route --seed 0 --repeat (10|3) ": "half a minute to five",
     r"build .*--fold ordered": "10 s",
-    r"lab |manager |switch |top|shell": "10 s each, and the default ports of the machine",
+    r"lab |manager (?!place)|switch |top|shell": "10 s each, and the default ports of the machine",
     r"sim run .*--(family|schedule)|sim run clos3": "5 s",
     r"tshark|grep": "a lab before it",
     r"softroce ": "a minute",
@@ -72,7 +72,7 @@ NEVER = {
     r"--operators --reliability sr --json": "hours: every fault of two programs",
 }
 """Commands that no test can run, and why."""
-SERVE = re.compile(r"p4gen (manager(?! rollout)|switch) ")
+SERVE = re.compile(r"p4gen (manager(?! (rollout|place|jobs|release))|switch) ")
 """Commands that go on until somebody ends them: here at the end of their block."""
 FAIL = re.compile(r" --variant | --schedule | --offsets carried --reorder ")
 """Commands that find a fault, as they should: exit status 1."""

@@ -26,13 +26,14 @@ from p4gen.manager.groups.memberships import (
     GroupStatus,
     GroupTree,
     HostAddresses,
+    JobStatus,
     Membership,
     RankChannel,
     RankConfig,
     RankTree,
     RingEnd,
 )
-from p4gen.plan.placement.request import Code, ConnectionSpec, GroupSpec, ManagerError
+from p4gen.plan.placement.request import Code, ConnectionSpec, GroupSpec, JobGroup, JobSpec, ManagerError
 
 __all__ = [
     "Agent",
@@ -51,6 +52,9 @@ __all__ = [
     "HostAddresses",
     "HostInfo",
     "HostManager",
+    "JobGroup",
+    "JobSpec",
+    "JobStatus",
     "LinkPort",
     "Manager",
     "ManagerError",
@@ -320,6 +324,30 @@ class Manager(HostManager, Protocol):
     @abstractmethod
     def move_group(self, name: str, root: str | None = None) -> GroupStatus:
         """Change the tree, as a new generation, rooted at ``root`` or where the policy now puts it."""
+        ...
+
+    @abstractmethod
+    def init_job(self, spec: JobSpec) -> JobStatus:
+        """Choose the hosts of a job among those that nobody uses, and create its groups, all or nothing, as
+        ``init_group`` does. Its hosts belong to the job's tenant, if it has one, and to nobody otherwise.
+
+        Raises ``NO_ROOM`` if not so many hosts are free, or its groups find no place below any of the hosts that the
+        placement proposes.
+        """
+        ...
+
+    @abstractmethod
+    def destroy_job(self, name: str) -> None:
+        """Destroy all groups of a job; its hosts are free again. A job ends with the last of its groups, too."""
+
+    @abstractmethod
+    def job(self, name: str) -> JobStatus:
+        """The status of a job. Raises ``NOT_FOUND`` if there is none of this name."""
+        ...
+
+    @abstractmethod
+    def jobs(self) -> list[JobStatus]:
+        """The status of all jobs, in order of name."""
         ...
 
     @abstractmethod

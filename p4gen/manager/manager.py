@@ -31,6 +31,8 @@ from p4gen.manager.api import (
     GroupStatus,
     HostAddresses,
     HostInfo,
+    JobSpec,
+    JobStatus,
     Manager,
     ManagerError,
     RankReport,
@@ -42,6 +44,7 @@ from p4gen.manager.connections.connections import Connections
 from p4gen.manager.connections.handshakes import Handshakes
 from p4gen.manager.fabric import Fabric
 from p4gen.manager.groups.departures import AWAY, Departures
+from p4gen.manager.groups.jobs import Jobs
 from p4gen.manager.groups.leases import FALLBACKS, LONGEST, Leases
 from p4gen.manager.groups.lifecycle import Lifecycle, of_switch
 from p4gen.manager.groups.repair import Repair
@@ -116,6 +119,7 @@ class IncManager(Manager):
         self._connections = Connections(self._ledger, self._threads, self._lifecycle, drain)
         self._handshakes = Handshakes(self._ledger, self._connections)
         self._leases = Leases(self._ledger, self._lifecycle, longest, fallbacks, self._check_open)
+        self._jobs = Jobs(self._ledger, self._lifecycle, tenants, self._check_open)
         self._repair = Repair(self._ledger, self._threads, self._lifecycle, grace, patience, self._connections.refresh)
         self._replan = Replan(self._ledger, self._lifecycle, pause) if replan else None
         self._departures = Departures(self._ledger, self._lifecycle, away)
@@ -358,6 +362,27 @@ class IncManager(Manager):
     def groups(self) -> list[GroupStatus]:
         with self._changed:
             return [record.status() for _, record in sorted(self._ledger.records.items())]
+
+    # --- jobs ---
+
+    @override
+    def init_job(self, spec: JobSpec) -> JobStatus:
+        return self._jobs.init(spec)
+
+    @override
+    def destroy_job(self, name: str) -> None:
+        try:
+            self._jobs.destroy(name)
+        finally:
+            self._repair.wake()
+
+    @override
+    def job(self, name: str) -> JobStatus:
+        return self._jobs.status(name)
+
+    @override
+    def jobs(self) -> list[JobStatus]:
+        return self._jobs.statuses()
 
     # --- hosts ---
 

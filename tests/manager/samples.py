@@ -17,6 +17,9 @@ from p4gen.manager.api import (
     GroupTree,
     HostAddresses,
     HostInfo,
+    JobGroup,
+    JobSpec,
+    JobStatus,
     LinkPort,
     Membership,
     NicInfo,
@@ -78,6 +81,12 @@ group_statuses = st.builds(
     counts,
     st.booleans(),
     st.lists(trees, max_size=2).map(tuple),
+    small,
+)
+job_groups = st.builds(JobGroup, group_specs, st.lists(small, max_size=3).map(tuple))
+job_specs = st.builds(JobSpec, names, small, st.lists(job_groups, max_size=2).map(tuple), names)
+job_statuses = st.builds(
+    JobStatus, job_specs, st.lists(names, max_size=3).map(tuple), st.lists(group_statuses, max_size=2).map(tuple)
 )
 channels = st.builds(
     RankChannel, st.tuples(collectives, small), qps, st.builds(Peer, macs, ips, qps, st.integers(0, 65535))

@@ -27,6 +27,8 @@ KINDS: list[tuple[type, st.SearchStrategy[Any]]] = [
     (api.HostAddresses, samples.addresses),
     (api.GroupSpec, samples.group_specs),
     (api.GroupStatus, samples.group_statuses),
+    (api.JobSpec, samples.job_specs),
+    (api.JobStatus, samples.job_statuses),
     (api.RankConfig, samples.rank_configs),
     (api.Membership, samples.memberships),
     (api.RankReport, samples.reports),

@@ -26,6 +26,8 @@ from p4gen.manager.api import (
     GroupStatus,
     HostAddresses,
     HostInfo,
+    JobSpec,
+    JobStatus,
     ManagerError,
     Membership,
     RankReport,
@@ -107,6 +109,18 @@ class FakeManager:
     def set_ranks(self, name: str, ranks: Sequence[str], term: int) -> GroupStatus:
         return self._asked("set_ranks", name, ranks, term)  # type: ignore[no-any-return]
 
+    def init_job(self, spec: JobSpec) -> JobStatus:
+        return self._asked("init_job", spec)  # type: ignore[no-any-return]
+
+    def destroy_job(self, name: str) -> None:
+        self._asked("destroy_job", name)
+
+    def job(self, name: str) -> JobStatus:
+        return self._asked("job", name)  # type: ignore[no-any-return]
+
+    def jobs(self) -> list[JobStatus]:
+        return self._asked("jobs") or []
+
     def register_connection(self, spec: ConnectionSpec) -> ConnectionStatus:
         return self._asked("register_connection", spec)  # type: ignore[no-any-return]
 
@@ -186,6 +200,10 @@ CALLS: list[tuple[str, tuple[st.SearchStrategy[Any], ...], st.SearchStrategy[Any
     ("move_group", (samples.names, st.none() | samples.names), samples.group_statuses),
     ("group", (samples.names,), samples.group_statuses),
     ("groups", (), st.lists(samples.group_statuses, max_size=3)),
+    ("init_job", (samples.job_specs,), samples.job_statuses),
+    ("destroy_job", (samples.names,), st.none()),
+    ("job", (samples.names,), samples.job_statuses),
+    ("jobs", (), st.lists(samples.job_statuses, max_size=2)),
     ("status", (), samples.statuses),
     (
         "ready",
@@ -228,6 +246,10 @@ REQUESTS: list[Callable[[ManagerClient], Any]] = [
     lambda c: c.set_ranks("g", ("h0",), 1),
     lambda c: c.group("g"),
     lambda c: c.groups(),
+    lambda c: c.init_job(JobSpec("j", 2)),
+    lambda c: c.destroy_job("j"),
+    lambda c: c.job("j"),
+    lambda c: c.jobs(),
     lambda c: c.status(),
     lambda c: next(iter(c.watch("h0"))),
     lambda c: c.ready("g", 1, 0, 0),

@@ -164,9 +164,9 @@ def test_files_of_others(tmp_path: Path) -> None:
     assert refused("foreign") == "an SQLite file, but not one of p4gen's manager"
     Store(tmp_path / "new").close()
     with sqlite3.connect(tmp_path / "new") as db:
-        db.execute("PRAGMA user_version = 8")
+        db.execute("PRAGMA user_version = 9")
     db.close()
-    assert refused("new") == "its schema is 8, this p4gen's is 7"
+    assert refused("new") == "its schema is 9, this p4gen's is 8"
     assert refused("no/such/folder") == "unable to open database file"
     first = Store(tmp_path / "used")
     assert refused("used") == "another manager is using it"

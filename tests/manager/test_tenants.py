@@ -15,7 +15,7 @@ from patience import PATIENCE_S, until
 from p4gen.cli.logs import logging_to
 from p4gen.errors import InputError
 from p4gen.manager.access.tenants import load_tenants, tenant_of
-from p4gen.manager.api import Code, ConnectionSpec, HostInfo, ManagerError, RankReport
+from p4gen.manager.api import Code, ConnectionSpec, HostInfo, JobSpec, ManagerError, RankReport
 from p4gen.manager.process import running_manager
 from p4gen.manager.remote.access import AUDIT
 from p4gen.manager.remote.client import ManagerClient
@@ -48,7 +48,8 @@ def star(file: Path, tmp_path: Path) -> Iterator[Site]:
 
 NEW = ConnectionSpec("h0", "h1", 8, 9)
 REQUESTS: dict[str, tuple[Callable[[ManagerClient, Rig], Any], str, str, str]] = {
-    # Outcomes for alice, whose are group g and host h0, for bob, for an operator. Carol, who is no tenant, is denied.
+    # Outcomes for alice, whose are group g and host h0, for bob, whose is job j, for an
+    # operator. Carol, who is no tenant, is denied.
     "RegisterSwitch": (lambda c, rig: c.register_switch(rig.info("s0")), "DENIED", "DENIED", "OK"),
     "GetSwitch": (lambda c, _: c.switch("s0"), "DENIED", "DENIED", "OK"),
     "ReportLinks": (lambda c, _: c.report_links("s0", {0: True}), "DENIED", "DENIED", "OK"),
@@ -62,6 +63,12 @@ REQUESTS: dict[str, tuple[Callable[[ManagerClient, Rig], Any], str, str, str]] =
     "ResizeGroup": (lambda c, _: c.resize_group("g", 2), "OK", "NOT_FOUND", "NOT_FOUND"),
     "MoveGroup": (lambda c, _: c.move_group("g"), "OK", "NOT_FOUND", "NOT_FOUND"),
     "SetRanks": (lambda c, _: c.set_ranks("g", ("h0", "h1"), 1), "OK", "DENIED", "NOT_FOUND"),
+    "InitJob": (lambda c, _: c.init_job(JobSpec("new", 1)), "NO_ROOM", "OK", "NO_ROOM"),
+    "InitJob for another": (lambda c, _: c.init_job(JobSpec("bob/x", 1)), "INVALID", "INVALID", "OK"),
+    "GetJob": (lambda c, _: c.job("j"), "NOT_FOUND", "OK", "NOT_FOUND"),
+    "GetJob by its full name": (lambda c, _: c.job("bob/j"), "NOT_FOUND", "NOT_FOUND", "OK"),
+    "DestroyJob": (lambda c, _: c.destroy_job("j"), "NOT_FOUND", "OK", "NOT_FOUND"),
+    "ListJobs": (lambda c, _: c.jobs(), "OK", "OK", "OK"),
     "Ready": (lambda c, _: c.ready("g", 99, 0, 0, 0.0), "REFUSED", "NOT_FOUND", "NOT_FOUND"),
     "BeginCall": (lambda c, _: c.begin_call("g", 99, 0), "REFUSED", "NOT_FOUND", "NOT_FOUND"),
     "EndCall": (lambda c, _: c.end_call("g", 1, 0, 1), "OK", "NOT_FOUND", "NOT_FOUND"),
@@ -80,6 +87,7 @@ REQUESTS: dict[str, tuple[Callable[[ManagerClient, Rig], Any], str, str, str]] =
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_what_each_may_ask_for(star: Site, request_: str) -> None:
     star.clients["alice"].init_group(group("g", "h0", "h1"))
+    star.clients["bob"].init_job(JobSpec("j", 1))
     ask, alice, bob, ops = REQUESTS[request_]
     for who, wanted in (("carol", "DENIED"), ("bob", bob), ("ops", ops), ("alice", alice)):
         assert outcome(lambda who=who: ask(star.clients[who], star.rig)) == wanted, who  # type: ignore[misc]

@@ -17,6 +17,8 @@ from p4gen.manager.api import (
     GroupStatus,
     HostAddresses,
     HostInfo,
+    JobSpec,
+    JobStatus,
     Manager,
     ManagerError,
     Membership,
@@ -101,6 +103,22 @@ class TenantView(Manager):
         return [self._own(group) for group in self._manager.groups() if self._has(group.spec.name)]
 
     @override
+    def init_job(self, spec: JobSpec) -> JobStatus:
+        return self._own_job(self._manager.init_job(replace(spec, name=self._full(spec.name))))
+
+    @override
+    def destroy_job(self, name: str) -> None:
+        self._manager.destroy_job(self._full(name))
+
+    @override
+    def job(self, name: str) -> JobStatus:
+        return self._own_job(self._manager.job(self._full(name)))
+
+    @override
+    def jobs(self) -> list[JobStatus]:
+        return [self._own_job(job) for job in self._manager.jobs() if self._has(job.spec.name)]
+
+    @override
     def ready(self, group: str, generation: int, rank: int, completed: int, timeout: float = 60.0) -> int:
         return self._manager.ready(self._full(group), generation, rank, completed, timeout)
 
@@ -171,6 +189,10 @@ class TenantView(Manager):
     def _own(self, group: GroupStatus) -> GroupStatus:
         spec = replace(group.spec, name=self.told(group.spec.name))
         return replace(group, spec=spec, reason=self.told(group.reason))
+
+    def _own_job(self, job: JobStatus) -> JobStatus:
+        spec = replace(job.spec, name=self.told(job.spec.name))
+        return replace(job, spec=spec, groups=tuple(map(self._own, job.groups)))
 
     def _connection(self, found: ConnectionStatus) -> ConnectionStatus:
         return replace(found, reason=self.told(found.reason))

@@ -56,7 +56,7 @@ class Lifecycle:
             try:
                 begun = self._begin(record, spec, avoid, faster, beside=beside)
             except NoPlaceError as error:
-                again = self._empty(error.epochs - restarted, record, beside=beside)
+                again = self.empty(error.epochs - restarted, None if beside else record)
                 alone = beside and first is None and record.placed is not None
                 if not again and alone and error.code is Code.NO_ROOM:
                     self._swap(record, spec, faster, error)
@@ -239,15 +239,13 @@ class Lifecycle:
                 raise error
         return failures
 
-    def _empty(self, switches: Iterable[str], record: Record, *, beside: bool) -> set[str]:
-        """The switches among these that hold no group."""
+    def empty(self, switches: Iterable[str], without: Record | None = None) -> set[str]:
+        """The switches among these that hold no group, if ``without`` gives up what it holds, which it then does."""
         ledger = self._ledger
         with ledger.changed:
-            lived = {
-                name for other, placed in ledger.live() if beside or other is not record for name in placed.switches
-            }
-            if not beside and record.placed is not None and set(switches) - lived:
-                self.uproot(record, "the program of a switch in its tree is loaded again")
+            lived = {name for other, placed in ledger.live() if other is not without for name in placed.switches}
+            if without is not None and without.placed is not None and set(switches) - lived:
+                self.uproot(without, "the program of a switch in its tree is loaded again")
             return set(switches) - lived
 
     def restart(self, switches: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from p4gen.families import WrittenServing
 from p4gen.host.collectives.plan import ChannelKey, PsnSync
 from p4gen.host.transport.verbs import Peer
-from p4gen.plan.placement.request import GroupSpec
+from p4gen.plan.placement.request import GroupSpec, JobSpec
 
 
 @dataclass(frozen=True)
@@ -148,8 +148,21 @@ class GroupStatus:
     """Whether calls currently run on a ring of the hosts."""
     trees: tuple[GroupTree, ...] = ()
     """All trees of a group with several."""
+    links: int = 0
+    """Number of links that its trees run over, once for each tree."""
 
     @property
     def switches(self) -> tuple[str, ...]:
         """The switches of all its trees."""
         return tuple(dict.fromkeys(name for each in (self.tree, *(t.tree for t in self.trees)) for name in each))
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """The status of a job, for clients."""
+
+    spec: JobSpec
+    hosts: tuple[str, ...]
+    """In order of its ranks."""
+    groups: tuple[GroupStatus, ...]
+    """Its groups, in the order of the request, without those that have been destroyed."""

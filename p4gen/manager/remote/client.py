@@ -19,6 +19,8 @@ from p4gen.manager.api import (
     GroupStatus,
     HostAddresses,
     HostInfo,
+    JobSpec,
+    JobStatus,
     Manager,
     ManagerError,
     Membership,
@@ -154,6 +156,23 @@ class ManagerClient(Manager):
     def groups(self) -> list[GroupStatus]:
         found = self._ask("ListGroups", pb.ListGroupsRequest, pb.ListGroupsResponse)
         return [from_message(GroupStatus, group) for group in found.groups]
+
+    @override
+    def init_job(self, spec: JobSpec) -> JobStatus:
+        return from_message(JobStatus, self._ask("InitJob", lambda: to_message(spec), pb.JobStatus))
+
+    @override
+    def destroy_job(self, name: str) -> None:
+        self._ask("DestroyJob", lambda: pb.DestroyJobRequest(name=name), pb.DestroyJobResponse)
+
+    @override
+    def job(self, name: str) -> JobStatus:
+        return from_message(JobStatus, self._ask("GetJob", lambda: pb.GetJobRequest(name=name), pb.JobStatus))
+
+    @override
+    def jobs(self) -> list[JobStatus]:
+        found = self._ask("ListJobs", pb.ListJobsRequest, pb.ListJobsResponse)
+        return [from_message(JobStatus, job) for job in found.jobs]
 
     @override
     def register_connection(self, spec: ConnectionSpec) -> ConnectionStatus:

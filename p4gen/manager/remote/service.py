@@ -11,7 +11,7 @@ import grpc
 
 from p4gen.errors import FailedError
 from p4gen.manager.access.tenants import ALONE, Tenants
-from p4gen.manager.api import ConnectionSpec, GroupSpec, HostInfo, Manager, RankReport, SwitchInfo
+from p4gen.manager.api import ConnectionSpec, GroupSpec, HostInfo, JobSpec, Manager, RankReport, SwitchInfo
 from p4gen.manager.groups.departures import AWAY
 from p4gen.manager.remote.access import AT_ONCE, Access
 from p4gen.manager.remote.messages import from_message, to_message
@@ -145,6 +145,23 @@ def _list_groups(manager: Manager, _: Any) -> Any:
     return pb.ListGroupsResponse(groups=[to_message(group) for group in manager.groups()])
 
 
+def _init_job(manager: Manager, request: Any) -> Any:
+    return to_message(manager.init_job(from_message(JobSpec, request)))
+
+
+def _destroy_job(manager: Manager, request: Any) -> Any:
+    manager.destroy_job(request.name)
+    return pb.DestroyJobResponse()
+
+
+def _get_job(manager: Manager, request: Any) -> Any:
+    return to_message(manager.job(request.name))
+
+
+def _list_jobs(manager: Manager, _: Any) -> Any:
+    return pb.ListJobsResponse(jobs=[to_message(job) for job in manager.jobs()])
+
+
 def _register_connection(manager: Manager, request: Any) -> Any:
     return to_message(manager.register_connection(from_message(ConnectionSpec, request)))
 
@@ -197,6 +214,10 @@ METHODS: Final[Mapping[str, tuple[Any, Callable[[Manager, Any], Any]]]] = {
     "SetRanks": (pb.SetRanksRequest, _set_ranks),
     "GetGroup": (pb.GetGroupRequest, _get_group),
     "ListGroups": (pb.ListGroupsRequest, _list_groups),
+    "InitJob": (pb.JobSpec, _init_job),
+    "DestroyJob": (pb.DestroyJobRequest, _destroy_job),
+    "GetJob": (pb.GetJobRequest, _get_job),
+    "ListJobs": (pb.ListJobsRequest, _list_jobs),
     "RegisterConnection": (pb.ConnectionSpec, _register_connection),
     "ReleaseConnection": (pb.ReleaseConnectionRequest, _release_connection),
     "SprayConnection": (pb.SprayConnectionRequest, _spray_connection),

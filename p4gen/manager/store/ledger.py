@@ -12,7 +12,7 @@ import time
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from p4gen.groups.group import GroupContext
 from p4gen.host.transport.nicinfo import OUR_NIC
@@ -31,7 +31,7 @@ from p4gen.manager.fabric import Fabric
 from p4gen.manager.ranks.rankconfigs import rank_config
 from p4gen.manager.ranks.ranks import ring_needs
 from p4gen.manager.store.record import Record
-from p4gen.manager.store.store import Store, StoredConnection, StoredGroup, StoredRing
+from p4gen.manager.store.store import Store, StoredConnection, StoredGroup, StoredJob, StoredRing
 from p4gen.manager.watch import Watch
 from p4gen.plan.placement.duty import blocks_per_node
 from p4gen.plan.placement.numbers import FIRST_TURNS, Turns
@@ -40,6 +40,7 @@ from p4gen.plan.placement.planner import Plan, Room, Search
 from p4gen.plan.placement.policy import GroupView, PlacementPolicy
 from p4gen.plan.placement.pools import History, Limits, Pools, held_by
 from p4gen.plan.placement.rate import Crowd
+from p4gen.plan.placement.request import WITHIN
 from p4gen.plan.placement.spans import NoRoomError
 from p4gen.plan.placement.tree import IncTree
 
@@ -64,6 +65,7 @@ class Ledger:
         self.store = store
         self.fabric = fabric
         self.records: dict[str, Record] = {}
+        self.jobs: dict[str, StoredJob] = {}
         self.quotas = Quotas(tenants, self.records)
         self.version = 0
         """Counts the changes that may make room for a group without a place."""
@@ -75,7 +77,7 @@ class Ledger:
         self._watches: defaultdict[str, set[Watch]] = defaultdict(set)
         self.unwatched: dict[str, float] = {}
         """Hosts whose last watch has ended, and when, in seconds of a monotonic clock."""
-        self._random = random.SystemRandom() if seed is None else random.Random(seed)  # noqa: S311 - for tests
+        self.random = random.SystemRandom() if seed is None else random.Random(seed)  # noqa: S311 - for tests
         self._next_tree, self._turns = 0, FIRST_TURNS
         self.connections: list[StoredConnection] = []
         """The store's connections at the start; ``Connections`` takes them over."""
@@ -125,6 +127,15 @@ class Ledger:
                         record.agreed = group.agreed.get(group.generation)
                     record.lost = other  # addresses and ports may differ
                 self.records[name] = record
+            for job in stored.jobs:
+                left = [spec.name for spec in job.spec.group_specs(job.hosts) if spec.name in self.records]
+                if job.state is GroupState.ACTIVE and (left or not job.spec.groups):
+                    self.jobs[job.spec.name] = job
+                    continue
+                self.store.drop_job(job.spec.name)
+                for name in left:
+                    self.store.drop_group(name)
+                    del self.records[name]
 
     # --- placing ---
 
@@ -191,7 +202,7 @@ class Ledger:
 
     def draw_psn(self) -> int:
         """Draw a first PSN, from the seed if there is one."""
-        return self._random.randrange(1 << 24)
+        return self.random.randrange(1 << 24)
 
     def _trees(self, instead_of: Record | None) -> list[GroupView]:
         view = self.fabric.view
@@ -401,16 +412,36 @@ class Ledger:
         self._tell(record)
 
     def drop(self, record: Record) -> None:
-        """Remove a group and free its resources."""
+        """Remove a group and free its resources. With the last group of a job the job ends."""
+        job = self.jobs.get(record.spec.name.rpartition(WITHIN)[0])
+        names = {spec.name for spec in job.spec.group_specs(job.hosts)} if job is not None else set()
+        last = names & self.records.keys() == {record.spec.name}
         with self.store.transaction():
             self.store.drop_group(record.spec.name)
+            if last and job is not None:
+                self.store.drop_job(job.spec.name)
         self.records.pop(record.spec.name, None)
+        if last and job is not None:
+            self.jobs.pop(job.spec.name)
         record.placed = record.pending = record.ring = record.home = None
         self.version += 1
         self.stamp += 1
         if record.last:
             self._tell(record, gone=True)
         self.changed.notify_all()
+
+    def put_job(self, job: StoredJob, state: GroupState) -> None:
+        """Record a job, new or in another state."""
+        with self.store.transaction():
+            self.store.put_job(replace(job, state=state))
+        job.state = state
+        self.jobs[job.spec.name] = job
+
+    def drop_job(self, job: StoredJob) -> None:
+        """Remove a job that has no groups."""
+        with self.store.transaction():
+            self.store.drop_job(job.spec.name)
+        self.jobs.pop(job.spec.name, None)
 
     def agree(self, record: Record) -> None:
         """Record that all ranks are ready, and the call with which they begin."""

@@ -94,7 +94,9 @@ class Record:
             slots[key.switch] += sum(end - first for first, end in context.ranges())
         generation, ring = self.generation or self.last, self.ring is not None
         held = dict(slots), dict(contexts)
-        return GroupStatus(self.spec, self.state, generation, self.reason, tree, *held, ring, trees)
+        shapes = placed.trees if placed is not None else filter(None, [shape])
+        links = sum(len(each.links) for each in shapes) if tree else 0
+        return GroupStatus(self.spec, self.state, generation, self.reason, tree, *held, ring, trees, links)
 
 
 def _parents(tree: IncTree) -> dict[str, str | None]:

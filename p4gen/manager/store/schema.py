@@ -6,7 +6,7 @@ from typing import Final
 
 APPLICATION: Final = 0x70346765
 """SQLite's application_id of our files."""
-SCHEMA: Final = 7
+SCHEMA: Final = 8
 
 CONNECTIONS: Final = """
 CREATE TABLE connections (
@@ -45,7 +45,11 @@ RING_ENDS: Final = """
 CREATE TABLE ring_ends (name TEXT PRIMARY KEY REFERENCES rings ON DELETE CASCADE, ends TEXT NOT NULL) STRICT;
 """
 """Added by schema 7: what other NICs than p4gen's own can do, and rings whose queue pair numbers are not in a row."""
-ADDED: Final = {2: CONNECTIONS, 3: HANDSHAKES, 4: RINGS, 5: TREES, 6: OUT_OF_ORDER, 7: NICS + RING_ENDS}
+JOBS: Final = """
+CREATE TABLE jobs (name TEXT PRIMARY KEY, spec TEXT NOT NULL, hosts TEXT NOT NULL, state TEXT NOT NULL) STRICT;
+"""
+"""Added by schema 8."""
+ADDED: Final = {2: CONNECTIONS, 3: HANDSHAKES, 4: RINGS, 5: TREES, 6: OUT_OF_ORDER, 7: NICS + RING_ENDS, 8: JOBS}
 TABLES: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
 CREATE TABLE switches (name TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, info TEXT NOT NULL) STRICT;

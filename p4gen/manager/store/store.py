@@ -24,6 +24,7 @@ from p4gen.manager.api import (
     GroupSpec,
     GroupState,
     HostInfo,
+    JobSpec,
     ManagerError,
     NicInfo,
     SwitchInfo,
@@ -81,6 +82,17 @@ class StoredGroup:
 
 
 @dataclass
+class StoredJob:
+    """A job as the store has it, and the manager in memory."""
+
+    spec: JobSpec
+    hosts: tuple[str, ...]
+    """In order of its ranks."""
+    state: GroupState = GroupState.INSTALLING
+    """``ACTIVE`` when all of its groups have been installed, ``REMOVING`` when it is to end."""
+
+
+@dataclass
 class StoredConnection:
     """A connection as the store has it. ``placed`` is what it holds on its switches, or is about to hold."""
 
@@ -109,6 +121,7 @@ class Stored:
     histories: dict[str, History]
     next_tree: int
     next_qp: int
+    jobs: list[StoredJob]
     connections: list[StoredConnection]
     next_connection: int
     handshakes: list[tuple[Conversation, tuple[int, ...]]]
@@ -283,6 +296,17 @@ class Store:
         """Remove the ring of the group ``name`` from the file."""
         self._db.execute("DELETE FROM rings WHERE name = ?", (name,))
 
+    # --- jobs ---
+
+    def put_job(self, job: StoredJob) -> None:
+        """Store a job, new or in another state."""
+        row = (job.spec.name, json.dumps(encode(job.spec)), json.dumps(job.hosts), job.state)
+        self._db.execute("INSERT OR REPLACE INTO jobs VALUES (?, ?, ?, ?)", row)
+
+    def drop_job(self, name: str) -> None:
+        """Remove a job by its name; its groups stay."""
+        self._db.execute("DELETE FROM jobs WHERE name = ?", (name,))
+
     # --- connections ---
 
     def put_connection(self, row: StoredConnection) -> None:
@@ -373,6 +397,10 @@ class Store:
             meta.get("next_tree", 0),
             meta.get("next_qp", HOST_QP),
             [
+                StoredJob(decode(JobSpec, json.loads(spec)), tuple(json.loads(hosts)), GroupState(state))
+                for spec, hosts, state in rows("SELECT spec, hosts, state FROM jobs ORDER BY name")
+            ],
+            [
                 StoredConnection(
                     number,
                     decode(ConnectionSpec, json.loads(spec)),
@@ -411,6 +439,7 @@ class Store:
             "trees",
             "out_of_order",
             "nics",
+            "jobs",
         )
         return {table: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}  # noqa: S608
 

@@ -209,12 +209,7 @@ class PlacedGroup:
     @property
     def links(self) -> frozenset[frozenset[str]]:
         """The links that it runs over, by their ends."""
-        return frozenset(
-            frozenset(pair)
-            for node in self.tree.nodes
-            for edge in node.edges
-            for pair in zip(edge.path, edge.path[1:], strict=False)
-        )
+        return self.tree.links
 
     def contexts_on(self, switch: str) -> list[GroupContext]:
         """The contexts of the group on one switch."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
 from p4gen.errors import FailedError
 from p4gen.groups.group import Memory
 from p4gen.host.collectives.plan import PsnSync
+from p4gen.plan.placement.hosts import PLACEMENTS
 from p4gen.vocabulary.message import Collective
 
 
@@ -32,6 +34,8 @@ class Code(StrEnum):
 
 SEPARATOR: Final = "/"
 """Between a tenant and its own name of a group, in the manager's name of the group."""
+WITHIN: Final = ":"
+"""Between the name of a job and a group's own, in the group's name."""
 
 
 class ManagerError(FailedError):
@@ -70,6 +74,34 @@ class GroupSpec:
     """The number of its set of ranks, counted from 1; the manager's."""
     gone: tuple[str, ...] = field(default=(), metadata={"later": True})
     """Its ranks that have gone away; the manager's."""
+
+
+@dataclass(frozen=True)
+class JobGroup:
+    """A group of a job: its ranks are those of the job, counted from 0."""
+
+    spec: GroupSpec
+    """The group as a request of its own, but for ``ranks``, which are empty. Its name is one within the job."""
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """A client's request for a job (EPIC §G): so many hosts, which the manager chooses, and groups of them."""
+
+    name: str
+    size: int
+    """Ranks of the job, each of which is a host."""
+    groups: tuple[JobGroup, ...] = ()
+    placement: str = PLACEMENTS[0]
+    """Which hosts: one of ``PLACEMENTS``."""
+
+    def group_specs(self, hosts: Sequence[str]) -> tuple[GroupSpec, ...]:
+        """The requests for its groups, if these are the hosts in order of its ranks."""
+        return tuple(
+            replace(each.spec, name=f"{self.name}{WITHIN}{each.spec.name}", ranks=tuple(hosts[r] for r in each.ranks))
+            for each in self.groups
+        )
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,12 @@ class IncTree:
         return self.nodes[0]
 
     @cached_property
+    def links(self) -> frozenset[frozenset[str]]:
+        """The links that its edges run over, by their ends."""
+        paths = (edge.path for node in self.nodes for edge in node.edges)
+        return frozenset(frozenset(pair) for path in paths for pair in pairwise(path))
+
+    @cached_property
     def _by_key(self) -> Mapping[NodeKey, TreeNode]:
         return {node.key: node for node in self.nodes}
 
@@ -190,13 +196,7 @@ def tree_along(
 
 def tree_links(tree: IncTree, topology: TopologySpec) -> frozenset[str]:
     """The names of the links that a tree's edges run over."""
-    pairs = {
-        frozenset(pair)
-        for node in tree.nodes
-        for edge in node.edges
-        for pair in zip(edge.path, edge.path[1:], strict=False)
-    }
-    return frozenset(link.name for link in topology.links if frozenset(link.ends) in pairs)
+    return frozenset(link.name for link in topology.links if frozenset(link.ends) in tree.links)
 
 
 def nearest(topology: TopologySpec, ranks: Sequence[str], down: Mapping[str, str] = NOTHING_DOWN) -> str:
