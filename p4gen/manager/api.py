@@ -34,6 +34,7 @@ from p4gen.manager.groups.memberships import (
     RingEnd,
 )
 from p4gen.plan.placement.request import Code, ConnectionSpec, GroupSpec, JobGroup, JobSpec, ManagerError
+from p4gen.plan.placement.windows import Schedule
 
 __all__ = [
     "Agent",
@@ -66,6 +67,7 @@ __all__ = [
     "RankReport",
     "RankTree",
     "RingEnd",
+    "Schedule",
     "Status",
     "SwitchInfo",
     "SwitchStatus",
@@ -224,7 +226,8 @@ class Status:
     """Messages with which hosts set up and end connections, by outcome: ``registered``, ``no room``."""
     connections: tuple[ConnectionStatus, ...] = ()
     leases: Mapping[str, int] = field(default_factory=dict)
-    """Leases that are ``held``, and how many were ``granted`` and ``refused`` since the manager began."""
+    """Leases that are ``held``, and how many were ``granted`` and ``refused`` since the manager began; those that were
+    refused because a group calls ``outside`` its windows count as that."""
 
 
 class HostManager(Protocol):

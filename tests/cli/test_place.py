@@ -87,6 +87,16 @@ def test_a_job_at_a_manager_comes_and_goes(ask: Ask, site: tuple[Manager, str]) 
     assert (status, error) == (1, "p4gen: error: there is no job 'one'\n")
 
 
+def test_windows_of_groups_are_the_jobs(ask: Ask) -> None:
+    plan = ("place", "j", "--tp", "2", "--dp", "2", "--placement", "spread", "--topology", "leaf-spine")
+    windows = ("--window", "tp=0%-50%", "--window", "dp=50%-75%", "--window", "dp=75%-100%")
+    status, text, _ = ask(*plan, *windows, "--policy", "time-shared")
+    assert status == 0
+    roots = [line.split()[-3] for line in text.splitlines()[2:6]]
+    assert roots[0] != roots[1]
+    assert roots[2] != roots[3]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -96,7 +106,12 @@ def test_a_job_at_a_manager_comes_and_goes(ask: Ask, site: tuple[Manager, str]) 
         (("place", "j", "--tp", "2", "--group", "tp0.0=0"), "there is a group 'tp0.0' already"),
         (("place", "j", "--policy", "ring"), "--policy is for plans, with --topology"),
         (("place", "j", "--topology", "star-4", "--manager", "unix:x"), "--topology is for a plan"),
+        (("place", "j", "--group", "a=1", "--topology", "star-4"), "group a: its ranks are some of 0 to 0, each once"),
         (("place", "j", "--placement", "pakced"), "did you mean 'packed'?"),
+        (("place", "j", "--window", "tp=0-1"), "--window 'tp=0-1': no group is called 'tp' or begins so"),
+        (("place", "j", "--window", "world=1"), "--window 'world=1': it is not NAME=FROM-TO"),
+        (("place", "j", "--window", "world=0-2"), "--window: error: "),
+        (("place", "j", "--window", "world=0.5-0.1", "--topology", "star-4"), "a window from 0.5 to 0.1"),
         (("place", "j"), "the manager is not given, and P4GEN_MANAGER is not set"),
         (("release",), "missing argument 'NAME'"),
     ],

@@ -28,6 +28,7 @@ from p4gen.manager.api import (
     RankReport,
     RankTree,
     RingEnd,
+    Schedule,
     Status,
     SwitchInfo,
     SwitchStatus,
@@ -64,10 +65,11 @@ nics = st.builds(
 )  # fmt: skip
 hosts = st.builds(HostInfo, names, st.booleans(), nics)
 addresses = st.builds(HostAddresses, macs, ips, macs, ips)
+schedules = st.builds(Schedule, names, st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=2).map(tuple))
 group_specs = st.builds(
     GroupSpec, names, st.lists(names, max_size=4).map(tuple), st.none() | names, syncs,
     st.frozensets(collectives, min_size=1), st.none() | small, fallback=st.booleans(), duty=st.floats(0.01, 1.0),
-    elastic=st.booleans(), term=large, gone=st.lists(names, max_size=2).map(tuple),
+    elastic=st.booleans(), term=large, gone=st.lists(names, max_size=2).map(tuple), schedule=st.none() | schedules,
 )  # fmt: skip
 trees = st.builds(GroupTree, st.dictionaries(names, st.none() | names, max_size=3), seconds)
 group_statuses = st.builds(

@@ -112,7 +112,7 @@ def test_leases_are_counted() -> None:
         assert manager.begin_call("two", 1, 0)
         text = text_of(manager)
     assert values(text, "p4gen_leases") == {(): 1}
-    assert values(text, "p4gen_lease_requests_total") == {("granted",): 1, ("refused",): 1}
+    assert values(text, "p4gen_lease_requests_total") == {("granted",): 1, ("refused",): 1, ("outside",): 0}
 
 
 def test_how_long_writes_take() -> None:

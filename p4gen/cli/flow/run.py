@@ -15,9 +15,9 @@ from p4gen.cli.verb import verb
 
 
 def _policies() -> Iterable[str]:
-    from p4gen.plan.flow.policies import POLICIES  # noqa: PLC0415 - wrong options are refused without it
+    from p4gen.plan.flow.policies import ALL_POLICIES  # noqa: PLC0415 - wrong options are refused without it
 
-    return POLICIES
+    return ALL_POLICIES
 
 
 def _fabrics() -> Iterable[str]:
@@ -46,7 +46,8 @@ def command(**options: Any) -> None:
     """Simulate jobs on a fat tree as flows with max-min fair rates, and report job completion times (JCT).
 
     FILE is a workload in YAML (docs/policies.md); trace1 and trace2 are built in, and lingjun:FOLDER reads a copy of
-    Alibaba's Lingjun data set. Policies: ring (no aggregation in switches), edge-disjoint, spatial, temporal.
+    Alibaba's Lingjun data set. Policies: ring (no aggregation in switches), edge-disjoint, spatial, temporal,
+    and scheduled, where groups of a job that call in different phases share a slot.
     """
     from p4gen.cli.flow.do_run import do  # noqa: PLC0415 - wrong options are refused without it
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import click
@@ -16,22 +17,38 @@ from p4gen.cli.defaults import MANAGER_VARIABLE
 from p4gen.cli.options import report_console
 from p4gen.errors import InputError
 from p4gen.families import load_spec
-from p4gen.inputs import quote
+from p4gen.inputs import parsed, quote
 from p4gen.library.stations import stated
-from p4gen.manager.api import GroupSpec, GroupStatus, JobGroup, JobSpec, JobStatus, Manager
+from p4gen.manager.api import (
+    Code,
+    GroupSpec,
+    GroupStatus,
+    JobGroup,
+    JobSpec,
+    JobStatus,
+    Manager,
+    ManagerError,
+    Schedule,
+)
 from p4gen.manager.onpaper import on_paper
 from p4gen.manager.process import DEFAULT_POLICY
 from p4gen.manager.remote.client import ManagerClient
 from p4gen.plan.flow.jobs import grid
 from p4gen.plan.placement.hosts import PLACEMENTS
+from p4gen.vocabulary import units
 from p4gen.vocabulary.topology import load_topology
 
 
 def do(**o: Any) -> None:
-    """Run the command with these options."""
+    """Run the command with these options. What is wrong with the job for every placement is wrong input."""
     job = job_of(o)
     with _asked(o) as manager:
-        status = manager.init_job(job)
+        try:
+            status = manager.init_job(job)
+        except ManagerError as error:
+            if error.code is not Code.INVALID:
+                raise
+            raise InputError(*error.reason.splitlines()) from None
     if o["as_json"]:
         click.echo(json.dumps(_json(status)))
     else:
@@ -73,8 +90,29 @@ def job_of(o: dict[str, Any]) -> JobSpec:
         except ValueError:
             raise InputError(f"--group {quote(text)}: it is not NAME=RANK,RANK") from None
     members = members or {"world": tuple(range(size))}
-    groups = (JobGroup(GroupSpec(name, (), fallback=o["fallback"]), ranks) for name, ranks in members.items())
+    windows = _windows(o["windows"], members)
+    groups = (
+        JobGroup(GroupSpec(name, (), fallback=o["fallback"], schedule=windows.get(name)), ranks)
+        for name, ranks in members.items()
+    )
     return JobSpec(o["name"], size, tuple(groups), o["placement"] or PLACEMENTS[0])
+
+
+def _windows(texts: Sequence[str], names: Collection[str]) -> dict[str, Schedule]:
+    """The schedules of groups, by name: each text is for all whose names begin alike. Raises ``InputError``."""
+    found: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    for text in texts:
+        start, _, window = text.partition("=")
+        mine = [name for name in names if name.startswith(start)]
+        if not mine:
+            raise InputError(f"--window {quote(text)}: no group is called {quote(start)} or begins so")
+        begin, sign, end = window.partition("-")
+        if not sign:
+            raise InputError(f"--window {quote(text)}: it is not NAME=FROM-TO")
+        shares = parsed("window", units.share, begin), parsed("window", units.share, end)
+        for name in mine:
+            found[name].append(shares)
+    return {name: Schedule("", tuple(windows)) for name, windows in found.items()}
 
 
 @contextlib.contextmanager

@@ -26,6 +26,7 @@ _COUNT = click.IntRange(1, 1 << 16)
     examples=[
         ("llama --tp 4 --dp 2", "eight hosts, with two groups of TP and four of DP"),
         ("mine --ranks 6 --group left=0,1,2 --group right=3,4,5 --placement spread", "two groups of one's own"),
+        ("llama --tp 4 --dp 2 --window tp=0%-60% --window dp=60%-100%", "groups that share switches (time-shared)"),
         ("llama --tp 4 --dp 2 --topology fat-tree-k4", "where it would be on an empty fabric; no manager is asked"),
     ]
 )
@@ -39,6 +40,10 @@ _COUNT = click.IntRange(1, 1 << 16)
     help="One more group; may be repeated. Without any group, all ranks are group 'world'.",
 )  # fmt: skip
 @click.option("--placement", type=LateChoice(_placements), help="Few racks, many, or any.  [packed]")
+@click.option(
+    "--window", "windows", metavar="NAME=FROM-TO", multiple=True,
+    help="When groups whose names begin so communicate, in shares of an iteration: tp=0%-60%; may be repeated.",
+)  # fmt: skip
 @click.option("--fallback", is_flag=True, help="Groups without a place on switches are on rings of their hosts.")
 @manager_options
 @click.option("--topology", type=TOPOLOGY, help="Only plan, on this fabric without groups; a YAML file or a name.")

@@ -9,6 +9,10 @@ Rank 0 asks before each call, and all ranks report when they have completed it. 
 group wants it: asking again costs nothing then. A lease is taken for the whole tree or not at all, under the ledger's
 lock. A group goes over to another generation when all its ranks have completed the call before, which would otherwise
 be repeated.
+
+Windows of groups say which of them share a switch (``p4gen.plan.placement.windows``), and not when a lease is granted:
+a group that calls outside its windows gets the lease if nobody holds it, and the ring otherwise. So no promise that is
+broken can mix the data of two groups.
 """
 
 from __future__ import annotations
@@ -71,7 +75,7 @@ class Leases:
         self._longest, self._fallbacks, self._check_open = longest, fallbacks, check_open
         self._waiting: list[Record] = []
         """Groups that wait for a lease, the first one first."""
-        self._counts = Counter(granted=0, refused=0)
+        self._counts = Counter(granted=0, refused=0, outside=0)
         for record in ledger.records.values():
             if record.home is not None and record.placed is not None:  # it may be in a call
                 record.lease = Lease(-1, time.monotonic())
@@ -170,7 +174,19 @@ class Leases:
 
     def _refuse(self, record: Record) -> None:
         record.refusals += 1
-        self._counts["refused"] += 1
+        strays = self._strays(record)
+        self._counts["outside" if strays else "refused"] += 1
+        if strays and record.refusals == 1:
+            LOGGER.warning("group %s or %s is outside its windows", record.spec.name, ", ".join(strays))
+
+    def _strays(self, record: Record) -> list[str]:
+        """The groups that hold leases in a group's way, if by their windows none of them should."""
+        schedule, mine = record.spec.own_schedule, _switches(record.home)
+        if schedule is None:
+            return []
+        others = [each for each in self._ledger.records.values() if each is not record and each.placed is not None]
+        near = [each.spec for each in others if each.home is not None and mine & _switches(each.home)]
+        return [] if any(schedule.meets(spec.own_schedule) for spec in near) else [spec.name for spec in near]
 
     def _others_first(self, record: Record) -> bool:
         """Whether another group has waited longer than this one for a switch that this one wants."""

@@ -29,6 +29,7 @@ from p4gen.manager.api import (
     NicInfo,
     RankChannel,
     RingEnd,
+    Schedule,
 )
 from p4gen.protos import incmanager as pb
 from p4gen.records import from_plain, problem
@@ -80,6 +81,8 @@ def _outward(value: Any) -> dict[str, Any]:
             found["tree"] = [{"name": name, "parent": parent} for name, parent in value.tree.items()]
         case NicInfo():
             found["queue_pairs"] = [{"first": first, "end": end} for first, end in value.queue_pairs]
+        case Schedule():
+            found["windows"] = [{"begin": begin, "end": end} for begin, end in value.windows]
         case RankChannel():
             (collective, root), peer = found.pop("key"), found.pop("peer")
             found |= {"collective": collective, "root": root} | _peer_fields(peer)
@@ -137,6 +140,8 @@ def _inward(message: Message) -> dict[str, Any]:
             found["tree"] = {node["name"]: node.get("parent") for node in found["tree"]}
         case "NicInfo":
             found["queue_pairs"] = [(span["first"], span["end"]) for span in found["queue_pairs"]]
+        case "Schedule":
+            found["windows"] = [(window["begin"], window["end"]) for window in found["windows"]]
         case "RankChannel":
             found["key"] = found.get("collective"), found["root"]
             found["peer"] = _peer_of(found)

@@ -217,7 +217,8 @@ class Ledger:
         for record, tree in trees:
             spec, program = record.spec, view.specs.get(tree.root.key.switch)
             blocks = blocks_per_node(spec, program)
-            found.append(GroupView(spec.name, tree, view.topology, record.home is not None, spec.duty, blocks))
+            leased, when = record.home is not None, spec.own_schedule
+            found.append(GroupView(spec.name, tree, view.topology, leased, spec.share, blocks, when))
         return found
 
     def live(self) -> Iterator[tuple[Record, PlacedTrees]]:

@@ -1,14 +1,17 @@
-"""The groups for which switches aggregate, and how long: EPIC's four settings (§6.2, §L.2)."""
+"""The groups for which switches aggregate, and how long: EPIC's four settings (§6.2, §L.2), and groups that share
+switches by their phases (§6.2, "scheduled coordination")."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from p4gen.plan.flow.fabric import FatTree, Tree
-from p4gen.plan.flow.jobs import Call
+from p4gen.plan.flow.jobs import Call, Job
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,8 @@ class Policy:
     needed."""
     for_life: bool = True
     """Whether a grant lasts until the job ends; otherwise until the collective has ended."""
+    staggered: bool = False
+    """Whether groups of a job that never call in the same phase share a slot of a switch."""
 
 
 POLICIES: Final = {
@@ -31,18 +36,32 @@ POLICIES: Final = {
     "temporal": Policy(for_life=False),
 }
 """Setting 0 to 3 of §L.2."""
+ALL_POLICIES: Final = POLICIES | {"scheduled": Policy(staggered=True)}
+
+
+def calls_of(job: Job) -> NDArray[np.int64]:
+    """Which groups of a job (rows) call in which of its phases (columns): ones and zeros."""
+    found = np.zeros((len(job.groups), len(job.phases)), np.int64)
+    for number, phase in enumerate(job.phases):
+        found[list(phase.groups), number] = 1
+    return found
 
 
 class Grants:
-    """The resources of granted groups: links of disjoint trees, or a slot of each switch."""
+    """The resources of granted groups: links of disjoint trees, or a slot of each switch. Under a ``staggered`` policy
+    a job takes as many slots of a switch as it has groups there in its busiest phase."""
 
-    def __init__(self, fabric: FatTree, policy: Policy, slots: int) -> None:
-        self.policy = policy
+    def __init__(self, fabric: FatTree, policy: Policy, slots: int, jobs: Sequence[Job]) -> None:
+        self.policy, self._jobs = policy, jobs
         self._taken = np.zeros(len(fabric.capacity), bool)
         self._free = np.full(fabric.switches, slots)
+        self._calls: dict[int, NDArray[np.int64]] = {}
+        """By job: ``calls_of``."""
+        self._granted: dict[int, NDArray[np.int64]] = {}
+        """By job: the granted groups that call in a phase (column) at each switch (row)."""
 
-    def take(self, tree: Tree) -> bool:
-        """Grant a whole tree if possible. Returns whether it is granted."""
+    def take(self, tree: Tree, job: int, group: int) -> bool:
+        """Grant the whole tree of a job's group if possible. Returns whether it is granted."""
         if not self.policy.inc:
             return False
         if self.policy.disjoint:
@@ -50,17 +69,42 @@ class Grants:
                 return False
             self._taken[tree.at] = True
             return True
+        if self.policy.staggered:
+            return self._take_phases(tree, job, group)
         if self._free[tree.nodes].min() <= 0:
             return False
         self._free[tree.nodes] -= 1
         return True
 
-    def release(self, tree: Tree) -> None:
+    def release(self, tree: Tree, job: int, group: int) -> None:
         """Free the resources of a granted tree."""
         if self.policy.disjoint:
             self._taken[tree.at] = False
+        elif self.policy.staggered:
+            granted, calls = self._granted[job], self._calls[job][group]
+            before = granted[tree.nodes].max(axis=1)
+            granted[tree.nodes] -= calls
+            self._free[tree.nodes] += before - granted[tree.nodes].max(axis=1)
         else:
             self._free[tree.nodes] += 1
+
+    def _take_phases(self, tree: Tree, job: int, group: int) -> bool:
+        if job not in self._calls:
+            self._calls[job] = calls_of(self._jobs[job])
+            self._granted[job] = np.zeros((len(self._free), len(self._jobs[job].phases)), np.int64)
+        granted = self._granted[job][tree.nodes]
+        after = granted + self._calls[job][group]
+        more = after.max(axis=1) - granted.max(axis=1)
+        if (self._free[tree.nodes] < more).any():
+            return False
+        self._free[tree.nodes] -= more
+        self._granted[job][tree.nodes] = after
+        return True
+
+    def end(self, job: int) -> None:
+        """Forget a job, all of whose grants have been released."""
+        self._calls.pop(job, None)
+        self._granted.pop(job, None)
 
 
 @dataclass(frozen=True)

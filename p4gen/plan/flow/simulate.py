@@ -136,7 +136,7 @@ class Simulation:
                 raise InputError(f"job {job.name} takes {job.gpus} GPUs; the fabric has {setting.fabric.gpus}")
         self._setting, self._jobs, self._progress = setting, jobs, progress
         self._now = 0.0
-        self._grants = Grants(setting.fabric, setting.policy, setting.slots)
+        self._grants = Grants(setting.fabric, setting.policy, setting.slots, jobs)
         self._places = Places(setting.fabric, setting.placing)
         self._routes = Routes(setting.fabric, setting.placing)
         self._down = np.zeros(len(setting.fabric.capacity), np.int64)
@@ -200,7 +200,7 @@ class Simulation:
         for flow in over:
             flow.running.open -= 1
             if flow.granted and not self._setting.policy.for_life:
-                self._grants.release(flow.running.trees[flow.group])
+                self._release(flow.running, flow.group)
         for running in {flow.running.index: flow.running for flow in over}.values():
             if not running.open:
                 self._next_phase(running)
@@ -281,17 +281,21 @@ class Simulation:
         granted = False
         if phase.call is not Call.EXCHANGE:
             up = not (self._cut and self._down[tree.at].any())
-            granted = running.held[group] or (up and self._grants.take(tree))
+            granted = running.held[group] or (up and self._grants.take(tree, running.index, group))
             running.held[group] = granted and setting.policy.for_life
             running.calls += 1
             running.granted += granted
         return _Flow(running, group, setting.volume.factor(phase.call, ranks, granted) * phase.volume, granted, number)
 
+    def _release(self, running: _Running, group: int) -> None:
+        self._grants.release(running.trees[group], running.index, group)
+
     def _end_job(self, running: _Running) -> None:
-        for tree, held in zip(running.trees, running.held, strict=True):
+        for group, (tree, held) in enumerate(zip(running.trees, running.held, strict=True)):
             self._routes.drop(tree)
             if held:
-                self._grants.release(tree)
+                self._release(running, group)
+        self._grants.end(running.index)
         self._places.give(running.hosts)
         job = running.job
         self._outcomes[running.index] = JobResult(
@@ -340,7 +344,7 @@ class Simulation:
             return
         at = next((n for n, f in self._flows.items() if f.running is running and f.group == group), None)
         if running.held[group] or (at is not None and self._flows[at].granted):
-            self._grants.release(old)
+            self._grants.release(old, running.index, group)
         running.held[group] = False
         if at is None:
             return

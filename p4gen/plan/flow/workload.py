@@ -18,7 +18,7 @@ from p4gen.plan.flow.fabric import FABRICS, FatTree
 from p4gen.plan.flow.jobs import MODELS, Job, parallel_job, training_job
 from p4gen.plan.flow.lingjun import recorded
 from p4gen.plan.flow.placing import Placing
-from p4gen.plan.flow.policies import POLICIES, Volume
+from p4gen.plan.flow.policies import ALL_POLICIES, POLICIES, Volume
 from p4gen.plan.flow.simulate import Failure, Setting
 from p4gen.vocabulary import units
 from p4gen.vocabulary.positions import diagnostics, read_yaml
@@ -286,8 +286,8 @@ class _WorkloadFields(_Strict):
     def _fits(self) -> _WorkloadFields:
         if not self.jobs and self.trace is None and self.lingjun is None:
             raise ValueError("a workload has jobs, a trace, or lingjun")
-        if self.policy is not None and self.policy not in POLICIES:
-            raise ValueError(f"there is no policy {quote(self.policy)}; there are {', '.join(POLICIES)}")
+        if self.policy is not None and self.policy not in ALL_POLICIES:
+            raise ValueError(f"there is no policy {quote(self.policy)}; there are {', '.join(ALL_POLICIES)}")
         for failure in self.failures:
             failure.failure(self.fabric)
         return self
@@ -304,7 +304,7 @@ class Workload:
 
     @property
     def policies(self) -> tuple[str, ...]:
-        """The policies to simulate: the one that the file names, or all."""
+        """The policies to simulate: the one that the file names, or the paper's four."""
         return (self.fields.policy,) if self.fields.policy else tuple(POLICIES)
 
     def jobs(self, seed: int) -> list[Job]:
@@ -345,7 +345,7 @@ class Workload:
             raise InputError(f"{self.name}: failures: {error}") from None
         paper = (volume or fields.volume) == "paper"
         slots = fields.slots if slots is None else slots
-        return Setting(fabric, POLICIES[policy], slots, Volume(paper), placing, failures)
+        return Setting(fabric, ALL_POLICIES[policy], slots, Volume(paper), placing, failures)
 
 
 def load_workload(path: Path | str) -> Workload:

@@ -3,7 +3,8 @@
 "Capacity is a combination of unallocated space and oversubscribed blocks weighted by duty cycle." A *block* is what a
 group of the program's own size takes at a switch: a context, and the program's slots. A group communicates for a share
 of the time, its *duty*, and a lease takes whichever blocks are free. So a switch is enough for the groups at home there
-if the sum of their duties, each multiplied by the group's blocks, is at most the number of the switch's blocks.
+if the sum of their duties, each multiplied by the group's blocks, is at most the number of the switch's blocks. Groups
+that keep step (``windows``) do not take turns by chance: what counts of them is their busiest moment.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from p4gen.plan.placement.placed import request_of
 from p4gen.plan.placement.policy import GroupView, SwitchRoom
 from p4gen.plan.placement.request import GroupSpec
 from p4gen.plan.placement.tree import IncTree
+from p4gen.plan.placement.windows import Taken, busiest
 from p4gen.vocabulary import ServingSpec
 
 _ROUNDING: Final = 1e-9
@@ -36,25 +38,32 @@ def blocks_of(program: ServingSpec, contexts: int, slots: Iterable[int]) -> int:
     return min(contexts, sum(free // each for free in slots))
 
 
-def duties(groups: Iterable[GroupView], name: str) -> Mapping[str, float]:
+def duties(groups: Iterable[GroupView], name: str) -> Mapping[str, tuple[float, tuple[Taken, ...]]]:
     """By switch: the sum of duties of the groups with leases, each times the blocks that it takes, without the group of
-    this name."""
+    this name; and those that have a schedule."""
     found: defaultdict[str, float] = defaultdict(float)
+    scheduled: defaultdict[str, list[Taken]] = defaultdict(list)
     for group in groups:
         if group.leased and group.name != name:
             for node in group.tree.nodes:
                 found[node.key.switch] += group.duty * group.blocks
-    return found
+                if group.schedule is not None:
+                    scheduled[node.key.switch].append((group.schedule, group.blocks))
+    return {switch: (duty, tuple(scheduled[switch])) for switch, duty in found.items()}
 
 
-def loads(tree: IncTree, duty: float, blocks: int, rooms: Mapping[str, SwitchRoom]) -> dict[str, float]:
-    """By switch of a tree: the share of its blocks' time that would be promised with one more group there."""
+def loads(tree: IncTree, spec: GroupSpec, blocks: int, rooms: Mapping[str, SwitchRoom]) -> dict[str, float]:
+    """By switch of a tree: the share of its blocks that would be promised in its busiest moment with one more group
+    there."""
     nodes = Counter(node.key.switch for node in tree.nodes)
+    schedule = spec.own_schedule
     found = {}
     for switch, count in nodes.items():
         room = rooms.get(switch)
         free = room.blocks if room is not None else 0
-        taken = duty * blocks * count + (room.duty if room is not None else 0.0)
+        total = spec.share * blocks * count + (room.duty if room is not None else 0.0)
+        mine = [(schedule, blocks * count)] if schedule is not None else []
+        taken = busiest(total, (*mine, *(room.scheduled if room is not None else ())))
         found[switch] = taken / free if free else float("inf")
     return found
 
@@ -64,12 +73,12 @@ def within(load: float) -> bool:
     return load <= 1 + _ROUNDING
 
 
-def overbooked(tree: IncTree, duty: float, blocks: int, rooms: Mapping[str, SwitchRoom]) -> Iterator[str]:
+def overbooked(tree: IncTree, spec: GroupSpec, blocks: int, rooms: Mapping[str, SwitchRoom]) -> Iterator[str]:
     """The switches at which a group would make promises exceed the time, a sentence each."""
-    for switch, load in loads(tree, duty, blocks, rooms).items():
+    for switch, load in loads(tree, spec, blocks, rooms).items():
         if not within(load):
             room = rooms.get(switch)
             there = room.blocks if room is not None else 0
             few = "1 block" if there == 1 else f"{there} blocks"
-            total = load * there if there else duty * blocks
+            total = load * there if there else spec.share * blocks
             yield f"{switch}: with it the duties of groups add up to {total:.3g}, of {few}"

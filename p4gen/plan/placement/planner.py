@@ -92,6 +92,10 @@ def check(spec: GroupSpec, view: View) -> None:
         problems.append("a ring needs at least two ranks (fallback)")
     if not 0 < spec.duty <= 1:  # NaN is refused, too
         problems.append(f"a duty of {spec.duty:g}: it is a share of the time, more than 0 and at most 1")
+    if spec.schedule is not None:
+        problems += spec.schedule.problems()
+        if spec.duty != 1:
+            problems.append("a group has a duty, or windows, whose share of the time is its duty")
     lacks = [list(_refusals(spec, program, view.nics)) for program in view.specs.values()]
     if lacks and all(lacks):
         problems += dict.fromkeys(reason for some in lacks for reason in some)
@@ -207,7 +211,7 @@ class Search:
                 problems += (why for tree in trees for why in _shared(tree, topology, spec.name, self._groups))
             if leased and candidate.within_time and not problems:
                 taken = blocks_per_node(spec, view.specs[trees[0].root.key.switch])
-                problems += overbooked(trees[0], spec.duty, taken, self._seen.switches)
+                problems += overbooked(trees[0], spec, taken, self._seen.switches)
             if problems:
                 self._refused |= dict.fromkeys(f"{where}: {problem}" for problem in problems)
                 return None
@@ -232,7 +236,7 @@ class Search:
     def overbooked(self, tree: IncTree) -> bool:
         """Whether a switch of a tree would be promised for more time than there is, with the group there."""
         taken = blocks_per_node(self._spec, self.view.specs.get(tree.root.key.switch))
-        return any(overbooked(tree, self._spec.duty, taken, self._seen.switches))
+        return any(overbooked(tree, self._spec, taken, self._seen.switches))
 
     def _rooms(self, room: Room) -> dict[str, SwitchRoom]:
         view = self.view
@@ -244,7 +248,8 @@ class Search:
                 pipelines = range(program.pipelines)
                 blocks = blocks_of(program, left.contexts_free, map(left.slots_free, pipelines))
                 free = tuple(map(pool.slots_free, pipelines))
-                found[name] = SwitchRoom(program, pool.contexts_free, free, blocks, promised[name])
+                duty, scheduled = promised.get(name, (0.0, ()))
+                found[name] = SwitchRoom(program, pool.contexts_free, free, blocks, duty, scheduled)
         return found
 
     def _tree(self, candidate: Candidate) -> IncTree:

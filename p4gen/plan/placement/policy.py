@@ -17,6 +17,7 @@ from p4gen.errors import InputError
 from p4gen.inputs import quote
 from p4gen.plan.placement.request import GroupSpec
 from p4gen.plan.placement.tree import IncTree, by_distance, tree_links
+from p4gen.plan.placement.windows import Schedule, Taken
 from p4gen.vocabulary import ServingSpec
 from p4gen.vocabulary.topology import TopologySpec
 
@@ -37,6 +38,8 @@ class SwitchRoom:
     duty: float = 0.0
     """The sum of the duties of all groups with leases here, each multiplied by the group's blocks, without the group to
     be placed."""
+    scheduled: tuple[Taken, ...] = ()
+    """Those of these groups that have a schedule."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ class GroupView:
     """The share of the time in which it communicates."""
     blocks: int = 1
     """The blocks that it takes at each node of its tree."""
+    schedule: Schedule | None = None
+    """When it communicates, if it keeps step with other groups."""
 
     @cached_property
     def links(self) -> frozenset[str]:

@@ -11,6 +11,7 @@ from p4gen.errors import FailedError
 from p4gen.groups.group import Memory
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.plan.placement.hosts import PLACEMENTS
+from p4gen.plan.placement.windows import Schedule
 from p4gen.vocabulary.message import Collective
 
 
@@ -74,6 +75,19 @@ class GroupSpec:
     """The number of its set of ranks, counted from 1; the manager's."""
     gone: tuple[str, ...] = field(default=(), metadata={"later": True})
     """Its ranks that have gone away; the manager's."""
+    schedule: Schedule | None = field(default=None, metadata={"later": True})
+    """The windows of a period in which it communicates, if it keeps step with others; instead of ``duty``."""
+
+    @property
+    def share(self) -> float:
+        """The share of the time in which it communicates: its duty, or that of its windows."""
+        return self.duty if self.schedule is None else self.schedule.share
+
+    @property
+    def own_schedule(self) -> Schedule | None:
+        """Its schedule; the clocks of tenants are different ones."""
+        tenant = self.name.rpartition(SEPARATOR)[0]
+        return self.schedule and replace(self.schedule, clock=f"{tenant}{SEPARATOR}{self.schedule.clock}")
 
 
 @dataclass(frozen=True)
@@ -97,9 +111,16 @@ class JobSpec:
     """Which hosts: one of ``PLACEMENTS``."""
 
     def group_specs(self, hosts: Sequence[str]) -> tuple[GroupSpec, ...]:
-        """The requests for its groups, if these are the hosts in order of its ranks."""
+        """The requests for its groups, if these are the hosts in order of its ranks. Schedules without a clock have
+        the job's."""
+        clock = self.name.rpartition(SEPARATOR)[2]
         return tuple(
-            replace(each.spec, name=f"{self.name}{WITHIN}{each.spec.name}", ranks=tuple(hosts[r] for r in each.ranks))
+            replace(
+                each.spec,
+                name=f"{self.name}{WITHIN}{each.spec.name}",
+                ranks=tuple(hosts[r] for r in each.ranks),
+                schedule=(when := each.spec.schedule) and replace(when, clock=when.clock or clock),
+            )
             for each in self.groups
         )
 

@@ -67,8 +67,8 @@ class Width:
     depth: int
     """Links between the root and the farthest rank."""
     bandwidth: float
-    """The rate, in bit/s, that the narrowest part leaves: of links, the share among all their groups; of switches, the
-    rate at which their free slots last for a round trip to the root."""
+    """The rate, in bit/s, that the narrowest part leaves: of links, the share among all their groups that communicate
+    at the same time; of switches, the rate at which their free slots last for a round trip to the root."""
     slots: int
     """The slots for this on each switch: a power of two."""
 
@@ -100,7 +100,11 @@ class WidestPath:
         rooms = [(room, pipeline) for room, pipeline in nodes if room is not None]
         if len(rooms) < len(nodes):
             return None
-        groups = Counter(name for group in view.groups if group.name != spec.name for name in group.links)
+        schedule = spec.own_schedule
+        others = [group for group in view.groups if group.name != spec.name]
+        if schedule is not None:
+            others = [group for group in others if schedule.meets(group.schedule)]
+        groups = Counter(name for group in others for name in group.links)
         names = tree_links(tree, topology)
         links = [link for link in topology.links if link.name in names]
         share = min(topology.setting(link, "bandwidth") / (1 + groups[link.name]) for link in links)
@@ -135,7 +139,7 @@ class TimeShared:
         found = []
         for tier, tree in trees_by_tier(view, spec, {}):
             mine = blocks_per_node(spec, view.switches[tree.root.key.switch].spec)
-            found.append((tier, sorted(loads(tree, spec.duty, mine, view.switches).values(), reverse=True), tree))
+            found.append((tier, sorted(loads(tree, spec, mine, view.switches).values(), reverse=True), tree))
         for _, load, tree in sorted(found, key=lambda each: (each[0], each[1])):
             if within(load[0]):
                 yield Candidate(tree.root.key.switch, tree, leased=True, within_time=True)
