@@ -72,7 +72,7 @@ NEVER = {
     r"--operators --reliability sr --json": "hours: every fault of two programs",
 }
 """Commands that no test can run, and why."""
-SERVE = re.compile(r"p4gen (manager(?! (rollout|place|jobs|release))|switch) ")
+SERVE = re.compile(r"p4gen (manager(?! (rollout|place|jobs|release|cordon))|switch) ")
 """Commands that go on until somebody ends them: here at the end of their block."""
 FAIL = re.compile(r" --variant | --schedule | --offsets carried --reorder ")
 """Commands that find a fault, as they should: exit status 1."""

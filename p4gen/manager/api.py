@@ -299,6 +299,16 @@ class Manager(HostManager, Protocol):
         a link came up."""
 
     @abstractmethod
+    def cordon(self, node: str, *, on: bool) -> None:
+        """Keep new placements away from a switch, or new jobs from a host; or no longer. Groups that are there stay.
+        Raises ``NOT_FOUND`` for a node that there is not."""
+
+    @abstractmethod
+    def cordoned(self) -> list[str]:
+        """The nodes from which new placements are kept away, in order of name."""
+        ...
+
+    @abstractmethod
     def init_group(self, spec: GroupSpec) -> GroupStatus:
         """Create a group, all or nothing: when it returns, every switch holds the group's entries (read back); when it
         raises, none does."""

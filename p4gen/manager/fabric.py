@@ -46,6 +46,8 @@ class Fabric:
         self.ports_down: set[tuple[str, int]] = set()
         self.silent: dict[str, str] = {}
         """Switches that do not answer, or answer incorrectly, with the reason."""
+        self.cordoned: set[str] = set()
+        """Switches that new placements, and hosts that new jobs are to leave alone."""
         self._doubted: dict[tuple[str, int], float] = {}
         """Ports over which nothing is acknowledged, with the time (``time.monotonic``) until which they are not
         used."""

@@ -237,6 +237,23 @@ class IncManager(Manager):
                     self._store.put_ports_down(sorted(fabric.ports_down))
                 self._fabric_changed()
 
+    @override
+    def cordon(self, node: str, *, on: bool) -> None:
+        with self._changed:
+            self._check_open()
+            topology, known = self._ledger.fabric.view.topology, self._ledger.fabric.cordoned
+            if node not in topology.switches and node not in topology.hosts and node not in known:
+                raise ManagerError(Code.NOT_FOUND, f"there is no switch and no host '{node}'")
+            with self._store.transaction():
+                self._store.put_cordoned(node, on=on)
+            (known.add if on else known.discard)(node)
+            self._fabric_changed()
+
+    @override
+    def cordoned(self) -> list[str]:
+        with self._changed:
+            return sorted(self._ledger.fabric.cordoned)
+
     def _fabric_changed(self) -> None:
         self._ledger.version += 1
         self._connections.refresh()

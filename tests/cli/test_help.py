@@ -23,7 +23,7 @@ from p4gen.vocabulary.topology import packaged_folder
 GROUPS = {
     "bench": ("program", "net", "flow", "route", "wire"),
     "flow": ("run", "confirm"),
-    "manager": ("serve", "place", "jobs", "release", "rollout"),
+    "manager": ("serve", "place", "jobs", "release", "cordon", "rollout"),
     "ptf": ("run", "mutate", "list"),
     "route": ("run", "tree", "confirm"),
     "sim": ("run", "sweep", "traffic"),

@@ -80,6 +80,10 @@ def test_a_job_at_a_manager_comes_and_goes(ask: Ask, site: tuple[Manager, str]) 
         ("one", 3, 2),
     ]
     assert [line.split()[0] for line in ask("jobs", *at)[1].splitlines()] == ["job", "full", "one"]
+    assert ask("cordon", *at) == (0, "no node is cordoned\n", "")
+    assert ask("cordon", "h0", *at) == (0, "h0\n", "")
+    assert ask("cordon", "h0", "--off", *at) == (0, "no node is cordoned\n", "")
+    assert "there is no switch and no host 'x'" in ask("cordon", "x", *at)[2]
     for job in ("full", "one"):
         assert ask("release", job, *at) == (0, "", "")
     assert not manager.groups()
@@ -113,6 +117,7 @@ def test_windows_of_groups_are_the_jobs(ask: Ask) -> None:
         (("place", "j", "--window", "world=0-2"), "--window: error: "),
         (("place", "j", "--window", "world=0.5-0.1", "--topology", "star-4"), "a window from 0.5 to 0.1"),
         (("place", "j"), "the manager is not given, and P4GEN_MANAGER is not set"),
+        (("cordon", "--off"), "--off is of a node"),
         (("release",), "missing argument 'NAME'"),
     ],
 )

@@ -91,6 +91,33 @@ def test_hosts_in_use_and_hosts_that_cannot_be_reached_are_left_out() -> None:
         rig.check()
 
 
+def test_cordoned_nodes_are_left_alone(tmp_path: Path) -> None:
+    rig = Rig("leaf-spine", small(), tmp_path / "groups.db")
+    with rig.register() as manager:
+        before = manager.init_group(group("g", "h2", "h6"))
+        (root,) = before.tree
+        other = {"spine0": "spine1", "spine1": "spine0"}[root]
+        for node in (root, "leaf0", "h2"):
+            manager.cordon(node, on=True)
+        assert manager.group("g") == before, "what is there stays"
+        assert set(manager.move_group("g").tree) == {other}
+        manager.destroy_group("g")
+        refused(Code.NOT_FOUND, manager.cordon, "h99", on=True)
+        rig.kill()
+    with rig.again() as manager:
+        assert manager.cordoned() == sorted([root, "leaf0", "h2"])
+        status = manager.init_job(one("j", 5))
+        assert set(status.hosts) == {"h3", "h4", "h5", "h6", "h7"}
+        assert root not in status.groups[0].tree
+        reason = refused(Code.NO_ROOM, manager.init_job, one("k", 1))
+        assert "2 cannot be used: leaf0 is cordoned; 1 cannot be used: h2 is cordoned; 5 have jobs" in reason
+        for node in manager.cordoned():
+            manager.cordon(node, on=False)
+        assert set(manager.init_job(one("k", 3)).hosts) == {"h0", "h1", "h2"}
+        assert manager._store.counts()["cordoned"] == 0
+        rig.check()
+
+
 def test_a_job_goes_where_switches_have_room_for_its_groups() -> None:
     """The fullest rack that has room would be first, but its switch has no context left."""
     rig = Rig("leaf-spine", small(groups=1))

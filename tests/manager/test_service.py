@@ -94,6 +94,12 @@ class FakeManager:
     def report_links(self, switch: str, ports: Mapping[int, bool]) -> None:
         self._asked("report_links", switch, ports)
 
+    def cordon(self, node: str, *, on: bool) -> None:
+        self._asked("cordon", node, on)
+
+    def cordoned(self) -> list[str]:
+        return self._asked("cordoned") or []
+
     def init_group(self, spec: GroupSpec) -> GroupStatus:
         return self._asked("init_group", spec)  # type: ignore[no-any-return]
 
@@ -200,6 +206,7 @@ CALLS: list[tuple[str, tuple[st.SearchStrategy[Any], ...], st.SearchStrategy[Any
     ("move_group", (samples.names, st.none() | samples.names), samples.group_statuses),
     ("group", (samples.names,), samples.group_statuses),
     ("groups", (), st.lists(samples.group_statuses, max_size=3)),
+    ("cordoned", (), st.lists(samples.names, max_size=3)),
     ("init_job", (samples.job_specs,), samples.job_statuses),
     ("destroy_job", (samples.names,), st.none()),
     ("job", (samples.names,), samples.job_statuses),
@@ -246,6 +253,8 @@ REQUESTS: list[Callable[[ManagerClient], Any]] = [
     lambda c: c.set_ranks("g", ("h0",), 1),
     lambda c: c.group("g"),
     lambda c: c.groups(),
+    lambda c: c.cordon("s0", on=True),
+    lambda c: c.cordoned(),
     lambda c: c.init_job(JobSpec("j", 2)),
     lambda c: c.destroy_job("j"),
     lambda c: c.job("j"),

@@ -53,6 +53,8 @@ REQUESTS: dict[str, tuple[Callable[[ManagerClient, Rig], Any], str, str, str]] =
     "RegisterSwitch": (lambda c, rig: c.register_switch(rig.info("s0")), "DENIED", "DENIED", "OK"),
     "GetSwitch": (lambda c, _: c.switch("s0"), "DENIED", "DENIED", "OK"),
     "ReportLinks": (lambda c, _: c.report_links("s0", {0: True}), "DENIED", "DENIED", "OK"),
+    "Cordon": (lambda c, _: c.cordon("h0", on=True), "DENIED", "DENIED", "OK"),
+    "ListCordoned": (lambda c, _: c.cordoned(), "DENIED", "DENIED", "OK"),
     "RegisterHost": (lambda c, _: c.register_host(HostInfo("h0")), "OK", "DENIED", "OK"),
     "RegisterHost of nobody's": (lambda c, _: c.register_host(HostInfo("h9")), "DENIED", "DENIED", "INVALID"),
     "InitGroup of own hosts": (lambda c, _: c.init_group(group("new", "h0", "h1")), "OK", "DENIED", "OK"),

@@ -13,6 +13,7 @@ from p4gen.cli.commands import Commands
         "place": "Choose hosts for a job, and create its groups; or plan it on a fabric.",
         "jobs": "List the jobs that a manager has placed.",
         "release": "End a job: its hosts are free again.",
+        "cordon": "Keep new groups off a switch, or new jobs off a host.",
         "rollout": "Load another program onto the switches of a running manager, one after the other.",
     },
     default="serve",

@@ -61,6 +61,14 @@ class TenantView(Manager):
         raise ManagerError(Code.DENIED, "only operators report links")
 
     @override
+    def cordon(self, node: str, *, on: bool) -> None:
+        raise ManagerError(Code.DENIED, "only operators cordon nodes")
+
+    @override
+    def cordoned(self) -> list[str]:
+        raise ManagerError(Code.DENIED, "only operators see cordoned nodes")
+
+    @override
     def register_host(self, host: HostInfo) -> HostAddresses:
         self._check_hosts(host.name)
         return self._manager.register_host(host)

@@ -148,7 +148,7 @@ class Jobs:
     def _choices(self, spec: JobSpec, avoid: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
         """Hosts for a job, best first: of all racks, then of those whose switches have room for a group. Raises
         ``NoPlaceError`` if too few are free."""
-        view, ledger = self._ledger.fabric.view, self._ledger
+        view, ledger, cordoned = self._ledger.fabric.view, self._ledger, self._ledger.fabric.cordoned
         topology, paths = view.topology, racks(view.topology)
         free: defaultdict[Path, list[str]] = defaultdict(list)
         roomy: defaultdict[Path, list[str]] = defaultdict(list)
@@ -162,6 +162,7 @@ class Jobs:
                 continue
             at = switch_of(topology, host)
             why = "have jobs or groups" if host in used else avoid.get(at)
+            why = why or next((f"{name} is cordoned" for name in (at, host) if name in cordoned), None)
             why = why or next((view.down[link.name] for link in topology.ports[host] if link.name in view.down), None)
             if why is not None:
                 others[why if host in used else f"cannot be used: {why}"] += 1

@@ -29,14 +29,14 @@ OURS: Final = ("p4gen-manager", "v1")
 """Metadata that marks errors of the manager, because gRPC itself uses some of the same codes."""
 _CHANGES: Final = frozenset({
     "RegisterSwitch", "RegisterHost", "InitGroup", "DestroyGroup", "ResizeGroup", "MoveGroup", "SetRanks",
-    "InitJob", "DestroyJob", "RegisterConnection", "ReleaseConnection", "SprayConnection",
+    "InitJob", "DestroyJob", "Cordon", "RegisterConnection", "ReleaseConnection", "SprayConnection",
 })  # fmt: skip
 AT_ONCE: Final = 2 * MAX_RANKS + 512
 """Requests of a tenant that may be under way: a watch and a ``ready`` of each host, and others. They are half of the
 service's threads, so that no tenant can take them all."""
 _LONGEST_CAUSE: Final = 1000
 """Characters of an error in the log."""
-_SUBJECTS: Final = ("name", "group", "host", "switch", "number")
+_SUBJECTS: Final = ("name", "group", "host", "switch", "number", "node")
 """Fields that say what a request is about; the first one counts."""
 
 

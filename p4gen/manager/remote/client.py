@@ -129,6 +129,14 @@ class ManagerClient(Manager):
         self._ask("ReportLinks", lambda: pb.ReportLinksRequest(switch=switch, ports=ports), pb.ReportLinksResponse)
 
     @override
+    def cordon(self, node: str, *, on: bool) -> None:
+        self._ask("Cordon", lambda: pb.CordonRequest(node=node, on=on), pb.CordonResponse)
+
+    @override
+    def cordoned(self) -> list[str]:
+        return list(self._ask("ListCordoned", pb.ListCordonedRequest, pb.ListCordonedResponse).nodes)
+
+    @override
     def init_group(self, spec: GroupSpec) -> GroupStatus:
         return self._group("InitGroup", lambda: to_message(spec))
 

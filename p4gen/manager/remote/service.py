@@ -116,6 +116,15 @@ def _report_links(manager: Manager, request: Any) -> Any:
     return pb.ReportLinksResponse()
 
 
+def _cordon(manager: Manager, request: Any) -> Any:
+    manager.cordon(request.node, on=request.on)
+    return pb.CordonResponse()
+
+
+def _list_cordoned(manager: Manager, _: Any) -> Any:
+    return pb.ListCordonedResponse(nodes=manager.cordoned())
+
+
 def _init_group(manager: Manager, request: Any) -> Any:
     return to_message(manager.init_group(from_message(GroupSpec, request)))
 
@@ -207,6 +216,8 @@ METHODS: Final[Mapping[str, tuple[Any, Callable[[Manager, Any], Any]]]] = {
     "GetSwitch": (pb.GetSwitchRequest, _get_switch),
     "RegisterHost": (pb.HostInfo, _register_host),
     "ReportLinks": (pb.ReportLinksRequest, _report_links),
+    "Cordon": (pb.CordonRequest, _cordon),
+    "ListCordoned": (pb.ListCordonedRequest, _list_cordoned),
     "InitGroup": (pb.GroupSpec, _init_group),
     "DestroyGroup": (pb.DestroyGroupRequest, _destroy_group),
     "ResizeGroup": (pb.ResizeGroupRequest, _resize_group),

@@ -99,7 +99,7 @@ class Ledger:
                 fabric.switch_numbers[name] = number
                 fabric.add_switch(info)
             fabric.hosts, fabric.out_of_order, fabric.nics = stored.hosts, stored.out_of_order, stored.nics
-            fabric.ports_down = stored.ports_down
+            fabric.ports_down, fabric.cordoned = stored.ports_down, stored.cordoned
         self.histories.update(stored.histories)
         self._next_tree, self._turns = stored.next_tree, Turns(stored.next_qp)
         self.connections, self.next_connection = stored.connections, stored.next_connection
@@ -149,6 +149,8 @@ class Ledger:
         """The search for a place for a group, as if ``instead_of`` held nothing; only among trees that are ``faster``
         than the present one."""
         view = self.fabric.view
+        cordoned = (name for name in view.topology.switches if name in self.fabric.cordoned)
+        avoid = {name: f"switch {name} is cordoned" for name in cordoned} | dict(avoid)
         room = self.room(instead_of)
         accept = None if faster is None else self._acceptable(faster)
         psn, trees = self.draw_psn(), self._trees(instead_of)

@@ -47,6 +47,7 @@ CREATE TABLE ring_ends (name TEXT PRIMARY KEY REFERENCES rings ON DELETE CASCADE
 """Added by schema 7: what other NICs than p4gen's own can do, and rings whose queue pair numbers are not in a row."""
 JOBS: Final = """
 CREATE TABLE jobs (name TEXT PRIMARY KEY, spec TEXT NOT NULL, hosts TEXT NOT NULL, state TEXT NOT NULL) STRICT;
+CREATE TABLE cordoned (node TEXT PRIMARY KEY) STRICT;
 """
 """Added by schema 8."""
 ADDED: Final = {2: CONNECTIONS, 3: HANDSHAKES, 4: RINGS, 5: TREES, 6: OUT_OF_ORDER, 7: NICS + RING_ENDS, 8: JOBS}

@@ -117,6 +117,7 @@ class Stored:
     nics: dict[str, NicInfo]
     """The NICs of hosts whose NIC is not p4gen's own."""
     ports_down: set[tuple[str, int]]
+    cordoned: set[str]
     groups: dict[str, StoredGroup]
     histories: dict[str, History]
     next_tree: int
@@ -222,7 +223,7 @@ class Store:
 
     def drop_nodes(self) -> None:
         """Remove all switches and hosts, and the state of their links."""
-        for table in ("switches", "hosts", "ports_down"):
+        for table in ("switches", "hosts", "ports_down", "cordoned"):
             self._db.execute(f"DELETE FROM {table}")  # noqa: S608
 
     def put_host(self, host: HostInfo, number: int) -> None:
@@ -239,6 +240,11 @@ class Store:
         """Store all ports whose link is down."""
         self._db.execute("DELETE FROM ports_down")
         self._db.executemany("INSERT INTO ports_down VALUES (?, ?)", ports)
+
+    def put_cordoned(self, node: str, *, on: bool) -> None:
+        """Store that a node is cordoned, or is so no longer."""
+        change = "INSERT OR IGNORE INTO cordoned VALUES (?)" if on else "DELETE FROM cordoned WHERE node = ?"
+        self._db.execute(change, (node,))
 
     # --- groups ---
 
@@ -392,6 +398,7 @@ class Store:
             {host for (host,) in rows("SELECT host FROM out_of_order")},
             {host: decode(NicInfo, json.loads(info)) for host, info in rows("SELECT host, info FROM nics")},
             set(rows("SELECT switch, port FROM ports_down").fetchall()),
+            {node for (node,) in rows("SELECT node FROM cordoned")},
             groups,
             histories,
             meta.get("next_tree", 0),
@@ -440,6 +447,7 @@ class Store:
             "out_of_order",
             "nics",
             "jobs",
+            "cordoned",
         )
         return {table: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}  # noqa: S608
 
