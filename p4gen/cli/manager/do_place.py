@@ -144,7 +144,7 @@ def show(status: JobStatus, console: Console) -> None:
     console.print(table)
     trees = [group for group in status.groups if group.tree]
     switches, links = sum(len(group.switches) for group in trees), sum(group.links for group in trees)
-    console.print(f"{len(trees)} trees: {switches} switches, {links} links")
+    console.print(f"{len(trees)} tree{'' if len(trees) == 1 else 's'}: {switches} switches, {links} links")
     if reasons := [f"{group.spec.name}: {group.reason}" for group in status.groups if group.reason]:
         console.print("\n".join(reasons), markup=False)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from p4gen.manager.access.tenants import Tenants, tenant_of
@@ -27,6 +28,8 @@ from p4gen.plan.placement.request import SEPARATOR
 
 MOST_GROUPS: Final = 1024
 """Groups of a job: they are placed while nothing else is."""
+MOST_CHOICES: Final = 64
+"""Choices of hosts that are tried for a job."""
 _NAME: Final = re.compile(rf"([A-Za-z0-9][A-Za-z0-9_.-]{{0,30}}{SEPARATOR})?[A-Za-z0-9][A-Za-z0-9_.-]{{0,30}}")
 _OWN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}")
 
@@ -131,7 +134,7 @@ class Jobs:
         no hosts have room for all."""
         refused: NoPlaceError | None = None
         best: tuple[str, ...] | None = None
-        for hosts in self._choices(spec, avoid):
+        for hosts in islice(self._choices(spec, avoid), MOST_CHOICES):
             best = best or hosts
             try:
                 return self._reserve(spec, hosts, avoid, rings=False)
@@ -251,12 +254,14 @@ class Jobs:
                     ledger.put_job(job, GroupState.ACTIVE)
                     done = True
         finally:
-            with ledger.changed:
-                if not done:
-                    undone = [lifecycle.uninstall(key, placed) for _, key, placed in begun]
-                    self._drop(job)
-            for record in records:
-                lifecycle.idle(record)
+            try:
+                with ledger.changed:
+                    if not done:
+                        undone = [lifecycle.uninstall(key, placed) for _, key, placed in begun]
+                        self._drop(job)
+            finally:
+                for record in records:
+                    lifecycle.idle(record)
         for answers in undone:
             lifecycle.wait(answers)
         if not done and not failures:
