@@ -118,6 +118,20 @@ def test_cordoned_nodes_are_left_alone(tmp_path: Path) -> None:
         rig.check()
 
 
+def test_a_group_below_a_cordoned_switch_is_repaired() -> None:
+    rig = Rig("leaf-spine", small())
+    with rig.register() as manager:
+        (root,) = manager.init_group(group("g", "h0", "h2")).tree
+        manager.cordon("leaf0", on=True)
+        manager.resize_group("g", 4)
+        number = next(n for n, link in enumerate(rig.topology.ports["leaf1"]) if link.other("leaf1") == root)
+        manager.report_links("leaf1", {number: False})
+        rig.wait(lambda: manager.group("g").state is GroupState.ACTIVE and root not in manager.group("g").tree)
+        reason = refused(Code.UNREACHABLE, manager.init_group, group("new", "h1", "h3"))
+        assert "switch leaf0 is cordoned" in reason
+        rig.check()
+
+
 def test_a_job_goes_where_switches_have_room_for_its_groups() -> None:
     """The fullest rack that has room would be first, but its switch has no context left."""
     rig = Rig("leaf-spine", small(groups=1))

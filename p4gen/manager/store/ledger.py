@@ -36,6 +36,7 @@ from p4gen.manager.watch import Watch
 from p4gen.plan.placement.duty import blocks_per_node
 from p4gen.plan.placement.numbers import FIRST_TURNS, Turns
 from p4gen.plan.placement.placed import PlacedTrees
+from p4gen.plan.placement.placer import switch_of
 from p4gen.plan.placement.planner import Plan, Room, Search
 from p4gen.plan.placement.policy import GroupView, PlacementPolicy
 from p4gen.plan.placement.pools import History, Limits, Pools, held_by
@@ -149,8 +150,7 @@ class Ledger:
         """The search for a place for a group, as if ``instead_of`` held nothing; only among trees that are ``faster``
         than the present one."""
         view = self.fabric.view
-        cordoned = (name for name in view.topology.switches if name in self.fabric.cordoned)
-        avoid = {name: f"switch {name} is cordoned" for name in cordoned} | dict(avoid)
+        avoid = {name: f"switch {name} is cordoned" for name in self._cordoned(spec)} | dict(avoid)
         room = self.room(instead_of)
         accept = None if faster is None else self._acceptable(faster)
         psn, trees = self.draw_psn(), self._trees(instead_of)
@@ -159,6 +159,15 @@ class Ledger:
             return self.quotas.lacks(spec.name, placed, leased=leased)
 
         return Search(spec, view, self._policy, room, psn, avoid, trees, accept, quota)
+
+    def _cordoned(self, spec: GroupSpec) -> set[str]:
+        """The switches that are not to be used; a group that is there keeps those of its hosts, which it cannot
+        avoid."""
+        topology, known = self.fabric.view.topology, self.records.get(spec.name)
+        found = self.fabric.cordoned & set(topology.switches)
+        if found and known is not None and known.last:
+            found -= {switch_of(topology, host) for host in spec.ranks if host in topology.hosts}
+        return found
 
     def _acceptable(self, faster: Faster) -> Callable[[Sequence[IncTree], Sequence[float]], bool]:
         crowd, placed = self.crowd(faster.than), faster.than.placed
