@@ -61,6 +61,12 @@ def test_plans_compare_placements(ask: Ask) -> None:
     assert found == {"packed": 4 * 2 + 2 * 10, "spread": 4 * 4 + 2 * 12}
 
 
+def test_long_lists_of_hosts_are_cut(ask: Ask) -> None:
+    _, text, _ = ask("place", "j", "--ranks", "16", "--topology", "fat-tree-k4")
+    assert text.splitlines()[0] == f"j, packed: {' '.join(f'h{n}' for n in range(16))}"
+    assert " ".join(text.splitlines()[2].split()) == "world h0 h1 h2 h3 h4 h5 h6 ... h15 (16) core0 13 28"
+
+
 def test_a_job_at_a_manager_comes_and_goes(ask: Ask, site: tuple[Manager, str]) -> None:
     manager, address = site
     at = ("--manager", address)

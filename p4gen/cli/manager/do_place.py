@@ -6,7 +6,7 @@ import contextlib
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import click
 from rich.console import Console
@@ -38,6 +38,9 @@ from p4gen.plan.placement.hosts import PLACEMENTS
 from p4gen.vocabulary import units
 from p4gen.vocabulary.topology import load_topology
 
+_NAMED: Final = 8
+"""Hosts of a group that a table names."""
+
 
 def do(**o: Any) -> None:
     """Run the command with these options. What is wrong with the job for every placement is wrong input."""
@@ -65,7 +68,7 @@ def do_jobs(manager: str | None, tls: str | None, as_json: bool) -> None:
     table = _table("job", "hosts", "groups", "on switches")
     for job in jobs:
         carried = sum(not group.ring for group in job.groups)
-        table.add_row(Text(job.spec.name), Text(" ".join(job.hosts)), str(len(job.groups)), str(carried))
+        table.add_row(Text(job.spec.name), Text(_listed(job.hosts)), str(len(job.groups)), str(carried))
     report_console().print(table if jobs else Text("no jobs"))
 
 
@@ -139,7 +142,7 @@ def show(status: JobStatus, console: Console) -> None:
         own = group.spec.name.removeprefix(f"{status.spec.name}:")
         root = "ring" if group.ring and not group.tree else _root(group)
         table.add_row(
-            Text(own), Text(" ".join(group.spec.ranks)), Text(root), str(len(group.switches)), str(group.links)
+            Text(own), Text(_listed(group.spec.ranks)), Text(root), str(len(group.switches)), str(group.links)
         )
     console.print(table)
     trees = [group for group in status.groups if group.tree]
@@ -154,6 +157,11 @@ def _table(*titles: str) -> Table:
     for title in titles:
         table.add_column(title, no_wrap=True)
     return table
+
+
+def _listed(hosts: Sequence[str]) -> str:
+    """Names of hosts, the last one after those that a table has room for."""
+    return " ".join(hosts if len(hosts) <= _NAMED else (*hosts[: _NAMED - 1], "...", hosts[-1], f"({len(hosts)})"))
 
 
 def _root(group: GroupStatus) -> str:
