@@ -21,10 +21,13 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def explored(model: Path) -> tuple[int, int]:
+def written_to(folder: Path) -> list[str]:
+    return ["--export", "promela", "--out", str(folder)]
+
+
+def explored(here: Path) -> tuple[int, int]:
     """States that Spin stores, and errors that it finds."""
-    here = model.parent
-    subprocess.run(["spin", "-a", model.name], cwd=here, check=True, capture_output=True)
+    subprocess.run(["spin", "-a", "model.pml"], cwd=here, check=True, capture_output=True)
     subprocess.run(["gcc", "-O1", "-DSAFETY", "-DNOREDUCE", "-o", "pan", "pan.c"], cwd=here, check=True)
     said = subprocess.run([here / "pan", "-m1000000"], cwd=here, check=True, capture_output=True, text=True).stdout
     states, errors = re.search(r"(\d+) states, stored", said), re.search(r"errors: (\d+)", said)
@@ -36,17 +39,39 @@ def explored(model: Path) -> tuple[int, int]:
 @pytest.mark.parametrize("mode", ["II", "III"])
 @pytest.mark.long
 def test_spin_stores_the_states_of_a_search(mode: str, tmp_path: Path) -> None:
-    model = tmp_path / "model.pml"
-    arguments = ["verify", "star-2", "--mode", mode, "--fan-in", "4", "--packets", "2", "--promela", str(model)]
+    arguments = [
+        "verify",
+        "star-2",
+        "--mode",
+        mode,
+        "--fan-in",
+        "4",
+        "--packets",
+        "2",
+        "--export",
+        "promela",
+        "--out",
+        str(tmp_path),
+    ]
     result = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     found = Search(System(scope(mode, packets=2, budget=Budget(losses=1))), reduce=False).run()
     # Spin has one more: the state before the hosts have sent anything.
-    assert explored(model) == (found.distinct + 1, 0)
+    assert explored(tmp_path) == (found.distinct + 1, 0)
 
 
 def test_spin_finds_a_wrong_design(tmp_path: Path) -> None:
-    model = tmp_path / "model.pml"
-    arguments = ["verify", "star-2", "--mode", "III", "--variant", "nak-storm", "--promela", str(model)]
+    arguments = [
+        "verify",
+        "star-2",
+        "--mode",
+        "III",
+        "--variant",
+        "nak-storm",
+        "--export",
+        "promela",
+        "--out",
+        str(tmp_path),
+    ]
     assert CliRunner().invoke(cli, arguments, catch_exceptions=False).exit_code == 0
-    assert explored(model)[1] == 1
+    assert explored(tmp_path)[1] == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from p4gen.verification.findings.results import Problem, Progress
     from p4gen.verification.search.knowledge import Knowledge
     from p4gen.verification.search.team import Team
+    from p4gen.verification.world import Scope
 
 
 VIOLATED, INCOMPLETE = 1, 3
@@ -52,17 +54,8 @@ def do(
     console = report_console(quiet=as_json)
     console.print(scope.sentence())
     limits: dict[str, Any] = {"memory": memory, "seconds": options["seconds"]}
-    if options["promela"] is not None:
-        report, known = search(scope, reduce=False, workers=1, heed=False, **limits)
-        result = report.result
-        console.print(
-            f"{result.distinct:,} states, {result.transitions:,} transitions without reduction", highlight=False
-        )
-        if result.complete:
-            from p4gen.verification.findings.promela import promela  # noqa: PLC0415 - nothing else needs it
-
-            write_text(options["promela"], promela(known))
-        ctx.exit(0 if result.complete else INCOMPLETE)
+    if options["export"] is not None:
+        ctx.exit(0 if _export(scope, options["export"], out, console, limits) else INCOMPLETE)
     with Live(console=console, transient=True, refresh_per_second=4) as live:
 
         def show(now: Progress) -> None:
@@ -96,6 +89,29 @@ def do(
         summary = None if problem is None else problem.summary(System(scope))
         click.echo(json.dumps(report.result.summary() | {"problem": summary}))
     ctx.exit(0 if report.ok and confirmed else VIOLATED if problem is not None or not confirmed else INCOMPLETE)
+
+
+def _export(scope: Scope, language: str, out: Path | None, console: Console, limits: Mapping[str, Any]) -> bool:
+    """Write a model of the scope into a folder. Returns whether all states are known, without which there is none."""
+    if out is None:
+        raise InputError(Diagnostic(Option("export"), "needs the folder to write to, --out"))
+    report, known = search(scope, reduce=False, workers=1, heed=False, **limits)
+    result = report.result
+    console.print(
+        f"{result.distinct:,} states, {result.transitions:,} transitions without reduction, {result.depth} levels",
+        highlight=False,
+    )
+    if not result.complete:
+        console.print(result.sentence(), highlight=False)
+        return False
+    # Few searches write a model.
+    from p4gen.verification.findings.promela import promela  # noqa: PLC0415
+    from p4gen.verification.findings.tla import tla  # noqa: PLC0415
+
+    for name, text in {"tla": tla, "promela": promela}[language](known).items():
+        write_text(out / name, text)
+        console.print(f"  {out / name}", highlight=False)
+    return True
 
 
 def _team(cluster: str | None) -> Team | None:

@@ -62,11 +62,13 @@ def _search_options(function: F) -> F:
     help="Repeat each step of the switches on the interpreter or BMv2, too.",
 )
 @click.option(
-    "--promela",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write a model of the scope for Spin, and search nothing.",
+    "--export",
+    type=click.Choice(["tla", "promela"]),
+    help="Write a model of the scope into the folder of --out, for TLC or Spin, and judge nothing.",
 )
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for a counterexample.")
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for a counterexample, or a model."
+)
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
     """Check every reachable state of a collective.

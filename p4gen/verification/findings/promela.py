@@ -16,8 +16,8 @@ from p4gen.verification.system import Effect
 from p4gen.verification.world import Budget
 
 
-def promela(knowledge: Knowledge) -> str:
-    """The model in Promela. ``knowledge`` is that of a complete search without reduction.
+def promela(knowledge: Knowledge) -> dict[str, str]:
+    """The files of the model, by name. ``knowledge`` is that of a complete search without reduction.
 
     Raises ``FailedError`` for a scope with other faults than losses.
     """
@@ -30,8 +30,8 @@ def promela(knowledge: Knowledge) -> str:
     quiet = " && ".join(f"empty(q{number})" for number in range(len(system.links)))
     lines = [
         f"/* {system.scope.sentence()}.",
-        "   Written by p4gen verify --promela: what a part does is a table; q are links, f is the frame that arrives.",
-        "   spin -a FILE; gcc -O2 -DSAFETY -DNOREDUCE -o pan pan.c; ./pan -m1000000 */",
+        "   Written by p4gen verify --export promela: what a part does is a table; q: links; f: what arrives.",
+        "   spin -a model.pml; gcc -O2 -DSAFETY -DNOREDUCE -o pan pan.c; ./pan -m1000000 */",
         f"#define QUIET ({quiet})",
         *(
             f"short s{number} = {state};    /* {system.switches[number].name} */"
@@ -64,7 +64,7 @@ def promela(knowledge: Knowledge) -> str:
         lines.append(f"  :: d_step {{ nempty(q{number}) && losses > 0 -> q{number}?f; losses--; f = 0 }}")
     lines += [f"  :: d_step {{ QUIET && {guard} -> {then} }}" for guard, then in _timers(knowledge)]
     lines += [f"  :: d_step {{ QUIET && {' && '.join(done)} -> skip }}", "  od", "}", ""]
-    return "\n".join(lines)
+    return {"model.pml": "\n".join(lines)}
 
 
 def _timers(knowledge: Knowledge) -> Iterator[tuple[str, str]]:

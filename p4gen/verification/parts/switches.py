@@ -39,7 +39,7 @@ class SwitchPart:
         if model.keeps_time:
             raise InputError(f"{name}: the program has meters, and what they say depends on time")
         self.name = name
-        self._spec, self._model, self._links = spec, model, links
+        self.spec, self._model, self._links = spec, model, links
         self.registers = model.register_names
         self.clocks = tuple(register for register in self.registers if register in clocks)
         self._cells = [(model.register_cells(register), register in clocks) for register in self.registers]
@@ -60,7 +60,7 @@ class SwitchPart:
                     out.setdefault(self._links[leaves], []).append(sent)
                 else:
                     problem = f"{self.name}: sends to port {leaves}, where there is no link"
-        lost = losses(self._spec, self._model.counters)
+        lost = losses(self.spec, self._model.counters)
         reasons = tuple((lost - self._lost).elements())
         self._lost = lost
         traps = self._model.traps()

@@ -51,7 +51,7 @@ class _Limits:
         return time.monotonic() - self.begun
 
 
-def _prompt(budget: Budget, *, paced: bool) -> int:
+def prompt(budget: Budget, *, paced: bool) -> int:
     """How much a search prunes by repair without timers (``Shape.prompt``).
 
     ``paced``: no rank sends before there is room.
@@ -111,7 +111,7 @@ class Search:
             np.array(system.forged, np.int32),
             system.forging,
             int(reduce),
-            _prompt(budget, paced=system.rules.no_drops),
+            prompt(budget, paced=system.rules.no_drops),
             int(system.rules.no_drops),
         )
         self._most = min(memory // BYTES, MOST_STATES)
