@@ -23,8 +23,10 @@ from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.topology import TopologySpec
 
 MAX_DATA: Final = 1 << 30
-"""Upper limit for the data of all ranks in one call, in bytes. The data is held in memory, and so are NumPy's
-results."""
+"""Upper limit for the data of all ranks in one call, in bytes, where each rank has memory of its own for it. The data
+is held in memory, and so are NumPy's results."""
+MAX_RESULTS: Final = 8 * MAX_DATA
+"""The same for calls of ``values.draw``, whose ranks share the memory of data that is more than ``MAX_DATA``."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,10 @@ class Call:
         if self.size % unit or (self.size == 0) != barrier:
             what = "0 for a barrier" if barrier else f"a positive multiple of {unit}"
             raise InputError(f"{self.collective} of {self.size} bytes: it has to be {what}")
-        if self.size * ranks > MAX_DATA:
+        if self.size * ranks > MAX_RESULTS:
             raise InputError(
                 f"{self.collective} of {self.size} bytes by {ranks} ranks: all ranks' data together have "
-                f"{MAX_DATA >> 20:,} MiB at most, so {MAX_DATA // ranks // unit * unit} bytes are the limit"
+                f"{MAX_RESULTS >> 20:,} MiB at most, so {MAX_RESULTS // ranks // unit * unit} bytes are the limit"
             )
         check_root(self.root, ranks, spec.roots)
 

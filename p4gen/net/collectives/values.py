@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -10,9 +11,12 @@ from p4gen.host.collectives.arrays import Array, array_type, reduced
 from p4gen.host.collectives.collectives import Collectives
 from p4gen.host.collectives.commlib import Communicator, Invocation
 from p4gen.host.collectives.steps import StepCollectives
-from p4gen.net.collectives.config import Call
-from p4gen.vocabulary import CollectiveSpec
+from p4gen.net.collectives.config import MAX_DATA, Call
+from p4gen.vocabulary import CollectiveSpec, DType, Op
 from p4gen.vocabulary.message import Collective
+
+_APART: Final = 1009
+"""Elements between the beginnings of two ranks' data in one array: no multiple of a packet's."""
 
 Member = Communicator | StepCollectives
 """One rank of a collective algorithm."""
@@ -23,21 +27,33 @@ def draw(
 ) -> list[Array]:
     """Random input for each rank. Sums stay in range unless overflow is asked for: then all elements of one position
     have the same sign, so their order does not matter. Floating-point numbers to sum all have one sign, so that the
-    order of additions, each of which is rounded, changes little."""
+    order of additions, each of which is rounded, changes little. Arrays of more than ``MAX_DATA`` together are parts
+    of one, each a little further on, unless overflow is asked for."""
     op, kind = call.kind(spec)
     form = kind.number_format
     elements = call.size // form.bytes // (ranks if call.collective is Collective.ALLGATHER else 1)
+    if overflowing or elements * form.bytes * ranks <= MAX_DATA:
+        return _drawn(op, kind, (ranks, elements), ranks, chance, overflowing=overflowing)
+    (shared,) = _drawn(op, kind, (1, elements + _APART * ranks), ranks, chance, overflowing=False)
+    return [shared[_APART * rank :][:elements] for rank in range(ranks)]
+
+
+def _drawn(
+    op: Op, kind: DType, shape: tuple[int, int], ranks: int, chance: np.random.Generator, *, overflowing: bool
+) -> list[Array]:
+    """Arrays of this number and size, whose elements any ``ranks`` may have."""
+    form, (arrays, elements) = kind.number_format, shape
     if not form.integer:
-        signs = 1 if op.overflows else chance.integers(0, 2, (ranks, elements)) * 2 - 1
-        drawn = np.ldexp(chance.uniform(1, 2, (ranks, elements)), chance.integers(-8, 9, (ranks, elements)))
+        signs = 1 if op.overflows else chance.integers(0, 2, shape) * 2 - 1
+        drawn = np.ldexp(chance.uniform(1, 2, shape), chance.integers(-8, 9, shape))
         return list((drawn * signs).astype(array_type(kind)))
     dtype, low, high = array_type(kind), int(form.least), int(form.greatest)
     if overflowing:
         signs = chance.integers(0, 2, elements) * 2 - 1 if low < 0 else 1
-        return [(chance.integers(0, high // 2, elements) * signs).astype(dtype) for _ in range(ranks)]
+        return [(chance.integers(0, high // 2, elements) * signs).astype(dtype) for _ in range(arrays)]
     if op.overflows:
         low, high = -(-low // ranks), high // ranks
-    return [chance.integers(low, high, elements, dtype, endpoint=True) for _ in range(ranks)]
+    return [chance.integers(low, high, elements, dtype, endpoint=True) for _ in range(arrays)]
 
 
 def invoke(communicator: Collectives, call: Call, values: Array) -> Invocation:
