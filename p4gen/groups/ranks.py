@@ -58,14 +58,15 @@ def host_config(
     recovery = recovery or recovery_of(spec)
     if recovery not in RECOVERIES:
         raise InputError(f"recovery {recovery} is for connections between hosts: results come from switches")
-    selective_naks = recovery is Recovery.IDEAL and spec.terminates
-    if selective_naks and not spec.loss_recovery.selective_naks:
+    known = spec.loss_recovery.selective_naks
+    selective_naks = recovery is Recovery.IDEAL and (spec.terminates or known)
+    if selective_naks and not known:
         # Such a switch takes a NAK for an ACK of all before it, and frees slots that are still needed.
         raise InputError(
             f"recovery ideal needs switches that know selective NAKs (reliability sack); {spec.program} is of"
             f" reliability {spec.loss_recovery}"
         )
-    if spec.terminates and spec.loss_recovery.selective_naks and recovery is not Recovery.IDEAL:
+    if spec.terminates and known and recovery is not Recovery.IDEAL:
         raise InputError(
             f"recovery {recovery} takes a selective NAK for a bad response: switches of {spec.program} send them"
             " (reliability sack); use --reliability sr"

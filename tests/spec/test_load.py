@@ -65,7 +65,7 @@ def test_a_wrong_flag_is_named() -> None:
         ({"op": "max", "overflow": "wrap"}, "overflow", "op sum or dynamic; max cannot overflow"),
         ({"op": "dynamic", "dtype": "uint32"}, "dtype", "the control message chooses it"),
         ({"op": "dynamic", "dtype": "float16"}, "dtype", "of integers and float32"),
-        ({"reliability": "sack"}, "reliability", "sack is for mode III"),
+        ({"mode": "I", "reliability": "sack"}, "reliability", "sack is for modes II and III"),
         ({"congestion": "cnp"}, "congestion", "is for modes I and III"),
         ({"variant": "no-nak"}, "variant", "no-nak is a wrong design of mode III"),
         ({"fold": "ordered", "op": "dynamic"}, "op", "in mode II with fold ordered"),

@@ -122,8 +122,8 @@ class EpicSpec(CollectiveSpec):
     reliability: Annotated[
         Reliability | None,
         Field(
-            description="mode I: gbn; mode II: sr (the default), or gbn, which drops packets out of order; mode III: "
-            "gbn (the default), sr, or sack"
+            description="mode I: gbn; mode II: sr (the default), sack, or gbn, which drops packets out of order; mode "
+            "III: gbn (the default), sr, or sack"
         ),
     ] = None
     congestion: Annotated[
@@ -184,8 +184,6 @@ class EpicSpec(CollectiveSpec):
         if self.roots != ROOTS and Feature.WIDE_STATE not in self.architecture.features:
             raise SpecConflictError("roots", f"programs for {self.arch} have {ROOTS}")
         if not self.mode.augmented:
-            if self.reliability is Reliability.SACK:
-                raise SpecConflictError("reliability", "sack is for mode III; in mode II the switch sends no NAKs")
             if self.congestion is not None:
                 raise SpecConflictError(
                     "congestion", "is for modes I and III; in mode II no rank can run ahead of the others"
@@ -211,7 +209,7 @@ class EpicSpec(CollectiveSpec):
                 )
             if not self.loss_recovery.in_order:
                 raise SpecConflictError(
-                    "reliability", f"{self.reliability} is for mode III; mode I takes packets in order"
+                    "reliability", f"{self.reliability} is for modes II and III; mode I takes packets in order"
                 )
             if not self.folds and (self.saturating or not self.dtype.number_format.integer):
                 raise SpecConflictError(

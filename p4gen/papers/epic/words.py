@@ -54,7 +54,7 @@ def selective(spec: EpicSpec) -> bool:
 
 
 def reorder_window(spec: EpicSpec) -> int:
-    """PSNs of an edge that mode III's CheckOrder tracks individually, if packets are accepted out of order.
+    """PSNs of an edge that CheckOrder and CombineSacks track individually, if packets are accepted out of order.
 
     A sender's outstanding packets should fit, W messages of M packets: later packets after the oldest missing one are
     refused. At most 256, to limit the width of the word.
@@ -103,6 +103,12 @@ def names_holes(spec: EpicSpec) -> bool:
     return selective(spec) and not spec.loss_recovery.selective_naks
 
 
+def asked(spec: EpicSpec) -> Word:
+    """CombineSacks' word: what an edge has asked for."""
+    window = reorder_window(spec)
+    return Word(EPOCH, Field("missing", window, f"missing: bit i is the PSN that is i modulo {window}"))
+
+
 HOLES = Word(
     EPOCH,
     Field("hole", PSN_BITS, "reported PSN"),
@@ -122,6 +128,7 @@ def layouts(spec: EpicSpec) -> dict[str, Word]:
     return {
         "acked": PROGRESS if spec.mode.augmented else ANSWER,
         "announcement": announcement(spec),
+        "asked": asked(spec),
         "completed": completed(spec),
         "emission": EMISSION,
         "expected": EXPECTED,

@@ -32,7 +32,8 @@ def mutated(like: EpicSpec, reliabilities: Sequence[Reliability], pipelines: Seq
                 tests = ("test_folds", "test_reliability") if mode is Mode.II else ("test_iii_stores", "test_iii_order")
                 made.append(Mutated(f"{name} ordered", ordered, {"StoreData", "FoldData"}.__contains__, tests))
             if mode is Mode.II:
-                made.append(Mutated(name, spec))
+                sacks = "CombineSacks".__eq__, ("test_sacks",)  # all else is as with sr
+                made.append(Mutated(name, spec, *(sacks if reliability is Reliability.SACK else ())))
                 continue
             roomy = {"StartCursor"} if reliability.in_order else {"StartCursor", "CheckOrder"}
             made.append(Mutated(name, spec, partial(_others, roomy)))

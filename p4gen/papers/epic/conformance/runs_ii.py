@@ -38,6 +38,7 @@ ICRC = {
 """The scenarios that run on a variant with this setting."""
 PIPES = ("test_static_pipes",)
 PAYLOAD_PIPES = ("test_static_fold",)
+SACKS = ("test_sacks",)
 FOLDS = ("test_folds", "test_reliability")
 STORES = ("test_folds", "test_arithmetic", "test_reliability", "test_reduce", "test_tree", "test_patterns")
 """Of contributions that are stored, and folded in the order of ranks."""
@@ -59,6 +60,8 @@ def mode_ii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
     runs += [SuiteRun(made(icrc=icrc, **lanes), tests) for icrc, tests in ICRC.items() if icrc is not spec.icrc]
     if not spec.loss_recovery.in_order:
         runs.append(SuiteRun(made(reliability=Reliability.GBN), ("test_order", "test_idle")))
+        runs.append(SuiteRun(made(reliability=Reliability.SACK, lanes=8), (*SACKS, "test_broadcast")))
+        runs.append(SuiteRun(made(reliability=Reliability.SACK, lanes=8, window=64, message=4, slots=512), SACKS))
     for pipelines, reliability in ((2, Reliability.GBN), (4, Reliability.SR)):
         if (pipelines, reliability) != (spec.pipelines, spec.loss_recovery):
             runs.append(SuiteRun(made(pipelines=pipelines, reliability=reliability), ("test_pipelines",)))

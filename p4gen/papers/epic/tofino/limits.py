@@ -26,6 +26,8 @@ def problems(spec: EpicSpec) -> Iterator[str]:
     arch = spec.arch
     if spec.loss_recovery.in_order:
         yield f"{arch}: reliability gbn compares PSNs of 24 bits with a sum, in one access; use sr"
+    if spec.loss_recovery.selective_naks:
+        yield f"{arch}: reliability sack shifts words of 128 bits, which no stateful ALU does; use sr"
     yield from common_problems(spec)
     yield from _icrc_problems(spec)
 
