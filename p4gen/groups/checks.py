@@ -127,7 +127,12 @@ def _dangling(groups: Sequence[GroupContext]) -> Iterator[str]:
 def _overlaps(spec: ServingSpec, groups: Sequence[GroupContext]) -> Iterator[str]:
     banks: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for group in groups:
-        banks[group.pipeline] += [(first, end, group.context) for first, end in group.ranges()]
+        if group.block is None:
+            banks[group.pipeline] += [(first, end, group.context) for first, end in group.ranges()]
+    users = [(each.block.lock, each.pipeline, each.epoch) for each in groups if each.block is not None]
+    for (lock, pipeline, epoch), count in Counter(users).items():
+        if count > 1:
+            yield f"block {lock} of pipeline {pipeline}: {count} groups share it in the same epoch {epoch}"
     for pipeline, ranges in sorted(banks.items()):
         for (_, end, left), (first, _, right) in pairwise(sorted(ranges)):
             if end > first:

@@ -100,6 +100,16 @@ ALLREDUCE_AT_ROOT = Pattern(Collective.ALLREDUCE)
 
 
 @dataclass(frozen=True)
+class Block:
+    """A block of slots that groups share by a lock in the switch (``spec.shared_blocks``)."""
+
+    lock: int
+    """Its number in the pipeline's memory."""
+    generation: int = 1
+    """1 to 255, the same in all contexts that share it. A new one ends the tenure of a group that has died."""
+
+
+@dataclass(frozen=True)
 class GroupContext:
     """A context: a group's local state on one switch, or on one of its pipelines; a node of an IncTree.
 
@@ -125,6 +135,8 @@ class GroupContext:
     ``spec.own_psns`` it is the number of a flow's first packet, the same for all edges, whatever its PSN is."""
     hosts: tuple[int, ...] = field(default=(), repr=False, metadata={"later": True})
     """The addresses of all ranks, in order, where the group has a server (``spec.has_server``)."""
+    block: Block | None = field(default=None, repr=False, metadata={"later": True})
+    """The block that its slots are, if it shares them."""
 
     @property
     def source_mask(self) -> int:
@@ -150,7 +162,7 @@ class GroupContext:
         return pattern.collective is not Collective.REDUCE
 
     def ranges(self) -> tuple[tuple[int, int], ...]:
-        """The slots that it uses, as (first, one past the last)."""
+        """The slots of its patterns, as (first, one past the last)."""
         bases = [self.base] if any(map(self.has_up, self.patterns)) else []
         if self.base_down is not None and any(map(self.has_down, self.patterns)):
             bases.append(self.base_down)

@@ -200,8 +200,8 @@ class CollectiveSpec(ServingSpec):
 
     @property
     def total_slots(self) -> int:
-        """Slots in one pipeline's memory: N for each pipe of a group."""
-        return self.groups * self.slots_per_group * self.pipes
+        """Slots in one pipeline's memory: those of a group's own for each of its pipes."""
+        return self.groups * self.own_slots * self.pipes
 
     @property
     def bank_slots(self) -> int:

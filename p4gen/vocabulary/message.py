@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from functools import cache
 from typing import Final
 
@@ -38,6 +38,15 @@ def max_packets(roots: int = ROOTS) -> int:
 
 MESSAGE: Final = message_of()
 MAX_PACKETS: Final = max_packets()
+
+
+class Lease(IntEnum):
+    """Barriers by which a group acquires and releases what its tree shares with other groups, by their root; that of
+    all others is 0."""
+
+    ACQUIRE = 1
+    """With one packet, whose result says whether it is granted."""
+    RELEASE = 2
 
 
 class Collective(StrEnum):

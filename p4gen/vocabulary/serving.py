@@ -74,6 +74,16 @@ class ServingSpec(ProgramSpec):
         return 1
 
     @property
+    def shared_blocks(self) -> int:
+        """Blocks of N slots a pipe that groups share, by locks in the switch; 0: each group has slots of its own."""
+        return 0
+
+    @property
+    def own_slots(self) -> int:
+        """Slots that a group has for itself, of each of its pipes."""
+        return self.slots_per_group
+
+    @property
     def pipes(self) -> int:
         """How many ranges of N slots a group may have at a switch."""
         return 1

@@ -25,7 +25,7 @@ from p4gen.papers.epic.tofino import folding, static
 from p4gen.papers.epic.tofino.iii import KEPT, cursor_session
 from p4gen.papers.epic.words import code as code_word
 from p4gen.rocev2.psn import PSN_MASK
-from p4gen.vocabulary.message import MAX_PACKETS, MESSAGE, ROOTS, Collective
+from p4gen.vocabulary.message import MAX_PACKETS, MESSAGE, ROOTS, Collective, Lease
 
 _DATA, _CONTROL, _ANSWER, _NOTIFICATION, _TICK, _CURSOR, _CHECKED, _COUNTED = 1, 2, 3, 4, 6, 7, 8, 9
 """The program's ``kind_t``."""
@@ -33,6 +33,8 @@ _UP: Final = {Traffic.UP_DATA: (_DATA, _CONTROL), Traffic.UP_ANSWER: (_ANSWER, _
 _DOWN: Final = {Traffic.DOWN_DATA: (_DATA, _CONTROL), Traffic.DOWN_ANSWER: (_ANSWER, _NOTIFICATION)}
 ALL: Final = 0xFFFFFFFF
 NOTHING: Final[Mapping[str, int]] = {}
+SYMMETRIC: Final = (Collective.ALLREDUCE, Collective.BARRIER)
+"""All ranks send and receive."""
 MOST_EDGE_IDS: Final = 65535
 """If no register has a word for each edge, an id is only a number in a table."""
 
@@ -45,8 +47,23 @@ def _configuration(spec: EpicSpec, groups: Sequence[GroupContext], gateways: Map
         node = _Node(spec, group)
         entries += node.entries()
         trees += node.multicast_groups()
+    blocks = {
+        (each.pipeline * spec.bank_locks + each.block.lock, each.block.generation) for each in groups if each.block
+    }
+    entries += [
+        Entry("generations", {"lock": Exact(number)}, Action("set_generation", {"value": generation}))
+        for number, generation in sorted(blocks)
+    ]
     sessions = tuple(_clone_sessions(spec)) if groups and spec.mode.augmented else ()
     return SwitchConfig(tuple(entries), tuple(trees), sessions)
+
+
+def leases(group: GroupContext) -> tuple[Pattern, ...]:
+    """The patterns of calls that acquire and release the block of a group, which go where an AllReduce does."""
+    if group.block is None:
+        return ()
+    toward = next(each.toward for each in group.patterns if each.collective is Collective.ALLREDUCE)
+    return tuple(Pattern(Collective.BARRIER, lease, toward) for lease in Lease)
 
 
 def codes_of(spec: EpicSpec, pattern: Pattern) -> tuple[int, ...]:
@@ -92,9 +109,14 @@ class _Node:
             return
         yield Entry("contexts", context, Action("set_context", state))
         flows = self._mode_iii if spec.mode.augmented else self._mode_ii
-        for number, pattern in enumerate(group.patterns, start=1):
+        if group.block is not None:
+            at_root = any(
+                pattern.collective is Collective.ALLREDUCE and pattern.toward is None for pattern in group.patterns
+            )
+            yield Entry("shares", context, Action("share", {"lock": group.block.lock, "root": int(at_root)}))
+        for number, pattern in enumerate((*group.patterns, *leases(group)), start=1):
             codes = codes_of(spec, pattern)
-            if spec.mode.augmented and (pattern.collective is Collective.ALLREDUCE or len(group.patterns) == 1):
+            if spec.mode.augmented and (pattern.collective is Collective.ALLREDUCE or group.patterns == (pattern,)):
                 codes += (
                     0,
                 )  # packets before any announcement are answered as well; in an AllReduce all edges may send
@@ -137,7 +159,7 @@ class _Node:
                 yield Traffic.DOWN_DATA, Action("pass_on", arguments)
             else:
                 yield Traffic.DOWN_DATA, Action("replicate", arguments)
-        if pattern.collective is Collective.ALLREDUCE:
+        if pattern.collective in SYMMETRIC:
             yield Traffic.UP_ANSWER, Action("reflect")
         elif pattern.collective is Collective.REDUCE and away:
             yield Traffic.DOWN_ANSWER, Action("replicate", {"out_group": self._output(away)})
@@ -208,7 +230,7 @@ class _Node:
         nothing flows along with others, and a tick may find a result that has not been sent."""
         group = self._group
         toward, away = group.toward(pattern), group.away(pattern)
-        one_way = int(pattern.collective is not Collective.ALLREDUCE)
+        one_way = int(pattern.collective not in SYMMETRIC)
         stores = self._spec.mode.stores
         sync = {} if stores else {"sync": one_way}
 
@@ -315,6 +337,8 @@ def _problems(spec: EpicSpec, group: GroupContext) -> Iterator[str]:
 def _refusals(spec: EpicSpec, channels: Sequence[Sequence[ChannelKey]]) -> Iterator[str]:
     if spec.mode.stores and any(len(serves) != 1 for serves in channels):
         yield "Mode I has a queue pair for each collective and root (sync subgroups)"
+    if spec.locks and len(channels) > 1:
+        yield "groups that share slots have one queue pair for all collectives: --sync refined, or AllReduce alone"
     if not static(spec):
         return
     if any(len(serves) != 1 for serves in channels):

@@ -14,6 +14,7 @@ from p4gen.papers.epic import tofino as static
 from p4gen.papers.epic.capabilities import capabilities
 from p4gen.papers.epic.codes import SYNDROMES, OwnOpcode, Traffic
 from p4gen.papers.epic.headers import datagrams, headers
+from p4gen.papers.epic.locks import code_of, verdicts
 from p4gen.papers.epic.spec import EpicSpec, Mode, Variant
 from p4gen.papers.epic.tofino import folding, limits
 from p4gen.papers.epic.tofino import iii as static_iii
@@ -25,7 +26,7 @@ from p4gen.rocev2.opcodes import Opcode, SyndromeType
 from p4gen.vocabulary import DType, Numbers, ticks
 from p4gen.vocabulary.folds import Fold
 from p4gen.vocabulary.formats import NUMBERS_LAYOUT
-from p4gen.vocabulary.message import ROOTS
+from p4gen.vocabulary.message import ROOTS, Lease
 
 IPV4_CHECKSUM = Ipv4Checksum(
     verified="hdr.bth.isValid()",
@@ -135,6 +136,10 @@ def _names(composition: Composition) -> dict[str, Any]:
         "contexts": spec.pipelines * spec.bank_contexts,
         "edge_words": spec.pipelines * spec.bank_edges,
         "banked": partial(_banked, spec),
+        "Lease": Lease,
+        "code_of": partial(code_of, spec),
+        "verdicts": verdicts(spec),
+        "locks": spec.pipelines * spec.bank_locks,
     }
 
 
@@ -149,7 +154,7 @@ INITIAL = {
 
 def _flow_entries(spec: EpicSpec) -> int:
     if not static.static(spec):
-        return spec.groups * 132
+        return spec.groups * (132 if not spec.locks else 140)
     return spec.groups * spec.fan_in * (static_iii.KINDS if spec.mode.augmented else static.KINDS)
 
 
@@ -196,7 +201,9 @@ def _banked(spec: EpicSpec, index: str, of: str) -> str:
     """An index of 32 bits into state; with several pipelines, within the bank of the packet's own."""
     if spec.pipelines == 1:
         return index
-    words = {"slot": spec.bank_slots, "context": spec.bank_contexts, "edge": spec.bank_edges}[of]
+    words = {"slot": spec.bank_slots, "context": spec.bank_contexts, "edge": spec.bank_edges, "lock": spec.bank_locks}[
+        of
+    ]
     return f"(bit<32>)(meta.lookup.pipeline ++ ({index})[{words.bit_length() - 2}:0])"
 
 
@@ -204,7 +211,12 @@ def _slots_note(spec: EpicSpec) -> str:
     pipes = "two pipes of " if spec.mode.augmented else ""
     windows = "" if spec.mode.stores else "2"
     banks = "" if spec.pipelines == 1 else f"{spec.pipelines} banks of "
-    return f"{banks}{spec.groups} groups of {pipes}{spec.slots_per_group} ({windows}WM = {spec.needed_slots})"
+    own = (
+        f"{spec.groups} groups of {pipes}{spec.own_slots}, {spec.locks} blocks"
+        if spec.locks
+        else f"{spec.groups} groups"
+    )
+    return f"{banks}{own} of {pipes}{spec.slots_per_group} ({windows}WM = {spec.needed_slots})"
 
 
 def _reduction(spec: EpicSpec) -> str:

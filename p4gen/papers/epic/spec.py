@@ -25,6 +25,9 @@ ALU_NUMBERS: Final = 2
 """The most numbers that a stateful ALU of a Tofino has in a word; there are four such units in a stage."""
 NARROW_LANES: Final = 8
 """Default lanes of Mode III on a Tofino, the most that fit into the stages by p4gen's own estimate."""
+OWN_SLOTS: Final = 4
+"""Slots of a pipe that a group has for itself where it shares others, for the calls that acquire and release: while
+one of these is under way, all ranks have completed all but the one before, and each has at most two packets."""
 SERIAL_COMPARISONS: Final = 3
 """What an action on a slot compares to tell an older PSN from a newer one."""
 
@@ -141,6 +144,15 @@ class EpicSpec(CollectiveSpec):
             "integers)"
         ),
     ] = None
+    locks: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=256,
+            description="modes II and III: blocks of slots that groups share, each with a lock in the switch: a call "
+            "has the blocks of its whole tree, or none; 0: each group has slots of its own",
+        ),
+    ] = 0
     variant: Annotated[Variant | None, Field(description="a wrong design, for tests only; none by default")] = None
     payload_pipes: Annotated[
         Literal[1, 2, 4],
@@ -266,6 +278,44 @@ class EpicSpec(CollectiveSpec):
             )
         return self
 
+    @model_validator(mode="after")
+    def _locks_fit(self) -> EpicSpec:
+        if not self.locks:
+            return self
+        if self.mode.stores:
+            raise SpecConflictError("locks", "are for modes II and III; in mode I each pattern has queue pairs")
+        if Feature.WIDE_STATE not in self.architecture.features:
+            raise SpecConflictError(
+                "locks", f"have words of several numbers, of which a stateful ALU of {self.arch} has {ALU_NUMBERS}"
+            )
+        if self.variant is not None:
+            raise SpecConflictError("locks", "are for sound designs")
+        if self.op not in (Op.SUM, Op.MIN, Op.MAX, Op.DYNAMIC):
+            raise SpecConflictError("locks", f"need an op that tells whether any switch refuses; {self.op} does not")
+        if self.locks > self.groups:
+            raise SpecConflictError("locks", f"{self.locks} blocks for {self.groups} groups")
+        return self
+
+    @property
+    @override
+    def shared_blocks(self) -> int:
+        return self.locks
+
+    @property
+    @override
+    def own_slots(self) -> int:
+        return OWN_SLOTS if self.locks else super().own_slots
+
+    @property
+    @override
+    def total_slots(self) -> int:
+        return super().total_slots + self.locks * self.slots_per_group * self.pipes
+
+    @property
+    def bank_locks(self) -> int:
+        """Words of state for locks in a pipeline's bank."""
+        return self._bank(self.locks)
+
     @property
     def recirculation_ports(self) -> tuple[int, ...]:
         """The ports of ``recirculation``, with its default resolved."""
@@ -363,6 +413,8 @@ class EpicSpec(CollectiveSpec):
             parts.append("noicrc")
         elif self.icrc is Icrc.SET:
             parts.append("seticrc")
+        if self.locks:
+            parts.append(f"locks{self.locks}")
         if self.variant is not None:
             parts.append(self.variant.replace("-", "_"))
         if self.arch != DEFAULT_ARCH:
@@ -372,7 +424,8 @@ class EpicSpec(CollectiveSpec):
     @property
     @override
     def alike(self) -> dict[str, str]:
-        return {"mode": str(self.mode)} | super().alike
+        locks = {"locks": "on"} if self.locks else {}
+        return {"mode": str(self.mode)} | super().alike | locks
 
     @property
     def reproducible(self) -> bool:

@@ -117,6 +117,21 @@ HOLES = Word(
 """RepairHoles' word: which of the packets that an edge was sent are repaired."""
 
 
+def asked(spec: EpicSpec) -> Word:
+    """AcquireLease's word of a context: the newest PSN that acquires or releases, and the edges over which it came."""
+    through = (Field("through", PSN_BITS, "through"),) if spec.mode.augmented else ()
+    return Word(*through, EPOCH, Field("psn", PSN_BITS, "PSN"), Field("bitmap", 32, "bitmap"))
+
+
+LOCK = Word(
+    Field("generation", 8, "generation"),
+    Field("context", 16, "context"),
+    EPOCH,
+    Field("psn", PSN_BITS, "PSN that acquired it"),
+)
+"""AcquireLease's word of a lock: whose tenure it is."""
+
+
 def completed(spec: EpicSpec) -> Word:
     """CountMessages' word: how many messages an edge has sent whole."""
     ended = (Field("ended", 24, "ended"),) if selective(spec) else ()
@@ -133,6 +148,7 @@ def layouts(spec: EpicSpec) -> dict[str, Word]:
         "emission": EMISSION,
         "expected": EXPECTED,
         "holes": HOLES,
+        "locks": LOCK,
         "psn_start": PROGRESS,
         "receive": receive(spec),
         "sent": sent(spec),

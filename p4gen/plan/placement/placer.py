@@ -9,7 +9,7 @@ from typing import Final
 
 from p4gen.arch import Architecture
 from p4gen.errors import InputError
-from p4gen.groups.group import Edge, Endpoint, GroupContext, NextHop, Pattern, Route
+from p4gen.groups.group import Block, Edge, Endpoint, GroupContext, NextHop, Pattern, Route
 from p4gen.groups.psns import stream_psn
 from p4gen.host.collectives.plan import SYMMETRIC
 from p4gen.host.transport.verbs import Peer
@@ -189,7 +189,9 @@ class Placer:
 
         contexts = {}
         for node in tree.nodes:
-            got = taken[node.key]
+            got, program = taken[node.key], self._specs[node.key.switch]
+            if program.shared_blocks:
+                got = _sharing(got, program, request)
             contexts[node.key] = GroupContext(
                 got.context,
                 tuple(edge(node, i) for i in range(len(node.edges))),
@@ -199,8 +201,9 @@ class Placer:
                 _patterns(node, serves),
                 node.key.pipeline,
                 got.base_down,
-                0 if self._specs[node.key.switch].own_psns else request.first_psn,
+                0 if program.own_psns else request.first_psn,
                 tuple(ip[host] for host in tree.ranks) if server else (),
+                Block(got.context % program.shared_blocks) if program.shared_blocks else None,
             )
         ends = []
         for rank, host in enumerate(tree.ranks):
@@ -245,17 +248,26 @@ class Placer:
     def _need(self, request: GroupRequest, node: TreeNode, serves: Serves) -> Need:
         # Which data flows here depends on the number of edges alone.
         outline = GroupContext(0, (_ANY_EDGE,) * len(node.edges), 0, 0)
-        patterns = _patterns(node, serves)
+        patterns, program = _patterns(node, serves), self._specs[node.key.switch]
         return Need(
             node.key.pipeline,
             len(node.edges),
             self._slots(request, node.key),
-            any(map(outline.has_up, patterns)),
-            self._specs[node.key.switch].pipes > 1 and any(map(outline.has_down, patterns)),
+            not program.shared_blocks and any(map(outline.has_up, patterns)),
+            not program.shared_blocks and program.pipes > 1 and any(map(outline.has_down, patterns)),
         )
 
     def _slots(self, request: GroupRequest, node: NodeKey) -> int:
         return request.slots or self._specs[node.switch].slots_per_group
+
+
+def _sharing(got: Taken, program: ServingSpec, request: GroupRequest) -> Taken:
+    """The slots of a group that shares a block: behind those that groups have for themselves. Groups that share it have
+    different epochs."""
+    size = program.slots_per_group
+    base = program.pipes * (program.groups * program.own_slots + got.context % program.shared_blocks * size)
+    epoch = 1 + (got.context + program.groups * ((request.epoch or 1) - 1)) % 255
+    return replace(got, base=base, base_down=base + size if program.pipes > 1 else None, epoch=epoch)
 
 
 def separate_ports(tree: IncTree) -> list[tuple[str, int]]:

@@ -22,6 +22,8 @@ MODE_I_PREFIX = "test_i_"
 """Prefix of those for Mode I alone; all others are for Mode II."""
 STATIC_PREFIX = "test_static_"
 """Prefix of those for Mode II in programs of static groups."""
+LOCKS = "test_locks"
+"""The module for groups that share slots, in Modes II and III."""
 KINDS = "kinds"
 """End of the names of those for programs that take RoCEv2 over IPv6."""
 
@@ -33,6 +35,8 @@ def _serves(spec: EpicSpec, module: str) -> bool:
         return spec.mode is Mode.II and static(spec)
     if module.startswith(MODE_I_PREFIX):
         return spec.mode is Mode.I
+    if module == LOCKS:
+        return spec.locks > 0
     return module.startswith(MODE_III_PREFIX) == spec.mode.augmented
 
 

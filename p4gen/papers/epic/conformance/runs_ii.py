@@ -42,6 +42,7 @@ SACKS = ("test_sacks",)
 FOLDS = ("test_folds", "test_reliability")
 STORES = ("test_folds", "test_arithmetic", "test_reliability", "test_reduce", "test_tree", "test_patterns")
 """Of contributions that are stored, and folded in the order of ranks."""
+LOCKS = ("test_locks",)
 SEVERAL_PIPES = 72
 """Ports of a program that has some in a second pipe."""
 
@@ -49,7 +50,7 @@ SEVERAL_PIPES = 72
 def mode_ii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
     """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
     made = partial(small, type(spec), arch=spec.arch, ip=spec.ip, payload_pipes=spec.payload_pipes)
-    runs = [SuiteRun(spec)]
+    runs = [SuiteRun(made(lanes=8, locks=4)) if spec.locks else SuiteRun(spec)]
     for op, dtype, overflow in _arithmetics():
         if (op, dtype, op.overflows and overflow is not Overflow.WRAP) != (spec.op, spec.dtype, spec.saturating):
             runs.append(SuiteRun(made(op=op, dtype=dtype, overflow=overflow), ARITHMETIC))
@@ -78,7 +79,15 @@ def mode_ii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
         runs = [run for run in runs if run.spec is spec or not any(problems(run.spec))]
     else:
         runs += _ordered(made)
+        runs += locked(made, spec)
     return tuple(runs)
+
+
+def locked(made: Callable[..., EpicSpec], spec: EpicSpec) -> list[SuiteRun[EpicSpec]]:
+    """Groups that share slots, on ``spec``'s program if it has locks, and small ones."""
+    small_ones = [made(lanes=8, locks=2), made(lanes=8, locks=1, op=Op.MIN, dtype=DType.UINT32)]
+    small_ones.append(made(lanes=8, locks=2, pipelines=2, fan_in=8))
+    return [SuiteRun(each, LOCKS) for each in ([spec] if spec.locks else []) + small_ones]
 
 
 def _ordered(made: Callable[..., EpicSpec]) -> list[SuiteRun[EpicSpec]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from p4gen.papers.epic.conformance.runs_ii import locked
 from p4gen.papers.epic.conformance.small import small
 from p4gen.papers.epic.spec import EpicSpec, Fold, Mode
 from p4gen.papers.epic.tofino import static
@@ -56,7 +57,9 @@ def mode_iii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
     made: Made = partial(small, type(spec), arch=spec.arch, ip=spec.ip, mode=Mode.III)
     large = spec.slots_per_group > LARGE
     runs = [SuiteRun(spec, (*MODULES, *PIPELINES, *HOLES, *ON_LARGE) if large else ())]
-    if large or not spec.loss_recovery.in_order:
+    if spec.locks:
+        runs = [SuiteRun(made(lanes=8, locks=4))]
+    elif large or not spec.loss_recovery.in_order:
         runs.append(SuiteRun(made(), WHOLE_RANGE if spec.loss_recovery.in_order else ()))
     runs += [
         SuiteRun(_long(made, Reliability.GBN), ("test_iii_retransmission.OneNakBringsSixtyFourPackets",)),
@@ -85,6 +88,7 @@ def mode_iii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
         runs.append(SuiteRun(made(lanes=8, fan_in=32, ports=32), (*names, *checks)))
     if not static(spec):
         runs += _ordered(made)
+        runs += locked(made, spec)
     else:
         # What has no program of this form cannot be tested on one.
         runs = [run for run in runs if run.spec is spec or not any(problems(run.spec))]

@@ -1,0 +1,613 @@
+"""Groups that share a block of slots by a lock in the switch (EPIC section 6.2), in Modes II and III.
+
+A group's packets acquire the block before a call, and release it afterwards. Edge 0 and up lead to children; with a
+parent, the last edge leads to it. Verdicts are those of packets that the switch sends; what a lock holds is seen by
+what another group gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from elements import Values
+from inc import IncTest, allreduce
+from mode_iii import ModeIIITest
+
+from p4gen.groups.group import Block, GroupContext
+from p4gen.host.collectives.control import Control
+from p4gen.papers.epic.locks import verdicts
+from p4gen.papers.epic.spec import EpicSpec, Mode
+from p4gen.rocev2 import psn as serial
+from p4gen.rocev2.headers import BTH
+from p4gen.rocev2.opcodes import Opcode, RnrNak
+from p4gen.rocev2.packet import RocePacket
+from p4gen.vocabulary import Op, Reliability
+from p4gen.vocabulary.message import Collective, Lease
+
+Received = list[list[tuple[int, str]]]
+"""By edge: the results that it got, as PSN and content."""
+GRANTED, REFUSED = "granted", "refused"
+
+
+class LockTest(IncTest):
+    """A test with groups that share blocks."""
+
+    modes: ClassVar[tuple[Mode, ...]] = (Mode.II, Mode.III)
+    children: ClassVar[int] = 3
+    silent: tuple[int, ...] = ()
+    """Edges whose acknowledgements are lost."""
+    wraps: ClassVar[bool] = False
+    """Whether the lock's PSN is the last before they wrap."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        if self.wraps:
+            self.first_psn = (1 << 24) - 2
+        found = verdicts(self.spec)
+        self.verdict = {GRANTED: found.granted, REFUSED: found.refused}
+
+    def misfit(self, spec: EpicSpec) -> str | None:
+        return super().misfit(spec) or (None if spec.locks else "groups have slots of their own")
+
+    # --- groups ---
+
+    def sharing(self, context: int, *, parent: bool = False, lock: int = 0, pipeline: int = 0) -> GroupContext:
+        """A node whose slots are a block."""
+        count = min(self.children, self.spec.fan_in - parent)
+        pattern = allreduce(count if parent else None)
+        group = self.make_group(
+            count + parent, context=context, epoch=context + 1, patterns=[pattern], pipeline=pipeline
+        )
+        if parent:
+            *below, last = group.edges
+            group = replace(group, edges=(*below, replace(last, first_hop=False)))
+        size, spec = self.spec.slots_per_group, self.spec
+        base = spec.pipes * (spec.groups * spec.own_slots + lock * size)
+        return replace(group, base=base, base_down=base + size if spec.pipes > 1 else None, block=Block(lock))
+
+    def pair(self, *, parent: bool = False) -> tuple[GroupContext, GroupContext]:
+        """Two configured groups with one block; the second one is at the root of its tree."""
+        groups = self.sharing(0, parent=parent), self.sharing(1)
+        self.serve(*groups)
+        return groups
+
+    def below(self, group: GroupContext) -> Sequence[int]:
+        """The children's edges."""
+        toward = group.patterns[0].toward
+        return range(len(group.edges) if toward is None else toward)
+
+    def psn(self, offset: int) -> int:
+        """A PSN by how far it is behind the first one."""
+        return serial.add(self.first_psn, offset)
+
+    # --- calls ---
+
+    def lease(self, kind: Lease) -> Control:
+        """The control message of an acquire or a release."""
+        op = Op.SUM if self.spec.op is Op.DYNAMIC else self.spec.op
+        packets = int(kind is Lease.ACQUIRE)
+        return Control(Collective.BARRIER, packets, kind, op, self.spec.dtype, self.spec.roots)
+
+    def acquire(self, group: GroupContext, at: int, ranks: Sequence[int] | None = None, say: str = GRANTED) -> Received:
+        """The packets with which edges acquire, from an offset of PSNs on. Returns the results of the second one."""
+        ranks = self.below(group) if ranks is None else ranks
+        self.announce(group, ranks, self.psn(at), self.lease(Lease.ACQUIRE))
+        self.collect(group)
+        for rank in ranks:
+            self.send_from(group, rank, self.claim(group, rank, at, say))
+        return self.collect(group)
+
+    def claim(self, group: GroupContext, rank: int, at: int, say: str = GRANTED) -> RocePacket:
+        """The packet that says whether an edge refuses."""
+        lane = self.verdict[say].to_bytes(self.spec.lane_bits // 8)
+        bth = BTH(Opcode.SEND_ONLY, 0, self.psn(at + 1), ack_request=True)
+        return self.from_rank(group, rank, bth, payload=lane * self.spec.lanes)
+
+    def release(self, group: GroupContext, at: int, ranks: Sequence[int] | None = None) -> Received:
+        """The packet with which edges release, at an offset of PSNs."""
+        ranks = self.below(group) if ranks is None else ranks
+        self.announce(group, ranks, self.psn(at), self.lease(Lease.RELEASE))
+        return self.collect(group)
+
+    def contributed(self, group: GroupContext, at: int, values: Sequence[Values]) -> Received:
+        """An AllReduce of one packet by all children, from an offset of PSNs on."""
+        ranks = self.below(group)
+        self.announce(group, ranks, self.psn(at), self.call(packets=1))
+        self.collect(group)
+        self.contribute(group, ranks, self.psn(at + 1), values)
+        return self.collect(group)
+
+    def collect(self, group: GroupContext) -> Received:
+        """The results that edges have received, which acknowledge them where switches wait for that."""
+        found: Received = []
+        for rank, packets in enumerate(self.received(group).of_rank):
+            results = [each for each in packets if each.aeth is None and each.bth.opcode != Opcode.CNP]
+            found.append([(each.bth.psn, self.content(each)) for each in results])
+            if self.spec.terminates and rank not in self.silent:
+                self.send_from(group, rank, *(self.acknowledgement(group, rank, each.bth.psn) for each in results))
+        return found
+
+    def content(self, packet: RocePacket) -> str:
+        """What a result says: what it announces, a verdict, or its payload."""
+        if packet.immdt is not None:
+            return f"announces {packet.immdt.value:#x}"
+        size = self.spec.lane_bits // 8
+        if packet.payload == self.verdict[GRANTED].to_bytes(size) * self.spec.lanes:
+            return GRANTED
+        return REFUSED if packet.payload[:size] in self._refusals(size) else packet.payload.hex()
+
+    def _refusals(self, size: int) -> set[bytes]:
+        """What the first lane may be if some of the children refuse."""
+        if self.spec.op in (Op.MIN, Op.MAX):
+            return {self.verdict[REFUSED].to_bytes(size)}
+        return {(count * self.verdict[REFUSED]).to_bytes(size) for count in range(1, self.children + 2)}
+
+    def check_results(self, got: Received, at: int, content: str, ranks: Sequence[int]) -> None:
+        """Check that these edges got one result, and the others none."""
+        wanted = [[(self.psn(at), content)] if rank in ranks else [] for rank in range(len(got))]
+        self.equal("results", got, wanted)
+
+    def is_free(self, other: GroupContext, at: int) -> bool:
+        """Whether another group gets the block, which it then releases. It takes three PSNs, from an offset on."""
+        got = self.acquire(other, at)
+        free = got[0] == [(self.psn(at + 1), GRANTED)]
+        self.check_results(got, at + 1, GRANTED if free else REFUSED, self.below(other))
+        if free:
+            self.release(other, at + 2)
+        return free
+
+    def expect_call(self, group: GroupContext, at: int) -> None:
+        """Check that an AllReduce without a parent works. It takes two PSNs."""
+        values = self.random_values(len(group.edges))
+        got = self.contributed(group, at, values)
+        self.check_results(got, at + 1, self.encode(self.reduced(values)).hex(), range(len(group.edges)))
+
+    def expect_denied(self, group: GroupContext, rank: int, packet: RocePacket) -> None:
+        """Check that a packet gets no result, leaves no trace in slots, and is counted."""
+        slots = self.control.registers("slots")
+        before = self.losses()
+        self.send_from(group, rank, packet)
+        received = self.received(group)
+        self.equal("slots", self.control.registers("slots"), slots)
+        reason = "CheckOrder.ahead" if self.spec.terminates else "AcquireLease.denied"
+        self.equal("drops", self.losses() - before, {reason: 1})
+        answers = [[each.aeth.syndrome for each in got if each.aeth is not None] for got in received.of_rank]
+        answer = [RnrNak(1).syndrome] if self.spec.terminates and self.spec.notifies else []
+        self.equal("answers", answers, [answer if edge == rank else [] for edge in range(len(group.edges))])
+
+
+class FirstComeHasTheBlock(LockTest):
+    """The group that acquires first has the block; calls of both go on as the verdict says."""
+
+    def runTest(self) -> None:
+        one, two = self.pair()
+        self.check_results(self.acquire(one, 0), 1, GRANTED, self.below(one))
+        self.check_results(self.acquire(two, 0), 1, REFUSED, self.below(two))
+        self.expect_call(one, 2)
+        self.check_results(self.acquire(two, 2), 3, REFUSED, self.below(two))
+        self.release(one, 4)
+        self.check_results(self.acquire(two, 4), 5, GRANTED, self.below(two))
+        self.check_results(self.acquire(one, 5), 6, REFUSED, self.below(one))
+        self.expect_call(two, 6)
+
+
+class FirstComeAcrossTheWrap(FirstComeHasTheBlock):
+    """The same where PSNs wrap between acquire and release."""
+
+    wraps = True
+
+    def runTest(self) -> None:
+        super().runTest()
+
+
+class WhoHasNotAcquiredIsDenied(LockTest):
+    """Data and announcements of a group that has not acquired leave no trace: before, after, and beside others."""
+
+    def runTest(self) -> None:
+        one, two = self.pair()
+        self.expect_denied(two, 0, self.announcement(two, 0, self.psn(0), self.call(packets=1)))
+        self.acquire(one, 0)
+        self.expect_denied(two, 1, self.announcement(two, 1, self.psn(0), self.call(packets=1)))
+        self.expect_call(one, 2)
+        self.release(one, 4)
+        self.expect_denied(one, 0, self.announcement(one, 0, self.psn(5), self.call(packets=1)))
+
+
+class ParentRefuses(LockTest):
+    """A node takes its lock on the way up, and gives it back when a refusal comes down."""
+
+    def runTest(self) -> None:
+        one, two = self.pair(parent=True)
+        parent = len(one.edges) - 1
+        self.check_results(self.acquire(one, 0), 1, GRANTED, [parent])
+        self.equal("free", self.is_free(two, 0), False)
+        self.check_results(self.acquire(one, 0, [parent], REFUSED), 1, REFUSED, self.below(one))
+        self.equal("free", self.is_free(two, 2), True)
+
+
+class ParentGrants(LockTest):
+    """A node whose parent grants keeps its lock, until the release comes down; that it goes up frees nothing."""
+
+    def runTest(self) -> None:
+        one, two = self.pair(parent=True)
+        parent = len(one.edges) - 1
+        self.acquire(one, 0)
+        self.check_results(self.acquire(one, 0, [parent]), 1, GRANTED, self.below(one))
+        self.equal("free", self.is_free(two, 0), False)
+        self.release(one, 2)
+        self.equal("free", self.is_free(two, 2), False)
+        self.release(one, 2, [parent])
+        self.equal("free", self.is_free(two, 4), True)
+
+
+class ChildRefuses(LockTest):
+    """One child's refusal is the tree's, whoever comes first; the root gives its lock back at once."""
+
+    def runTest(self) -> None:
+        one, two = self.pair()
+        last = len(one.edges) - 1
+        for at, order in ((0, [*range(last)]), (2, [*range(1, last)])):
+            self.acquire(one, at, order)
+            self.acquire(one, at, [last], REFUSED)
+            rest = [rank for rank in range(last) if rank not in order]
+            got = self.acquire(one, at, rest) if rest else None
+            if got is not None:
+                self.check_results(got, at + 1, REFUSED, self.below(one))
+            self.equal("free", self.is_free(two, 3 * at // 2), True)
+
+
+class ChildRefusesFirst(LockTest):
+    """A node that hears a refusal first takes nothing for the others, and tells its parent."""
+
+    def runTest(self) -> None:
+        one, two = self.pair(parent=True)
+        parent = len(one.edges) - 1
+        self.acquire(one, 0, [0], REFUSED)
+        self.check_results(self.acquire(one, 0, range(1, parent)), 1, REFUSED, [parent])
+        self.equal("free", self.is_free(two, 0), True)
+
+
+class FirstContributionDecides(LockTest):
+    """Where the first contribution meets another group's tenure, later ones do not take the lock once it is free."""
+
+    def runTest(self) -> None:
+        one, two = self.pair()
+        self.acquire(two, 0)
+        self.acquire(one, 0, [0])
+        self.release(two, 2)
+        self.check_results(self.acquire(one, 0, range(1, len(one.edges))), 1, REFUSED, self.below(one))
+        self.equal("free", self.is_free(two, 3), True)
+
+
+class FirstContributionTakes(LockTest):
+    """The first contribution takes the lock: another group's whole acquire behind it is refused."""
+
+    def runTest(self) -> None:
+        one, two = self.pair()
+        self.acquire(one, 0, [1])
+        self.check_results(self.acquire(two, 0), 1, REFUSED, self.below(two))
+        others = [rank for rank in self.below(one) if rank != 1]
+        self.check_results(self.acquire(one, 0, others), 1, GRANTED, self.below(one))
+        self.expect_call(one, 2)
+
+
+class ReleaseTakesAll(LockTest):
+    """The root keeps its lock until all ranks have released."""
+
+    def runTest(self) -> None:
+        one, two = self.pair()
+        self.acquire(one, 0)
+        for number, rank in enumerate(self.below(one)):
+            self.equal("free", self.is_free(two, 2 * number), False)
+            self.release(one, 2, [rank])
+        self.equal("free", self.is_free(two, 2 * len(one.edges)), True)
+
+
+class RepeatsChangeNothing(LockTest):
+    """Repeated acquires and releases neither take nor free anything; the verdict stays."""
+
+    def runTest(self) -> None:
+        one, two = self.pair()
+        self.acquire(one, 0)
+        for rank in self.below(one):
+            self.send_from(one, rank, self.claim(one, rank, 0))
+        for results in self.collect(one):
+            self.equal("verdicts", {content for _, content in results} - {GRANTED}, set())
+        self.equal("free", self.is_free(two, 0), False)
+        self.release(one, 2)
+        for _ in range(2):
+            for rank in self.below(one):
+                self.send_from(one, rank, self.claim(one, rank, 0))
+            self.release(one, 2)
+        self.equal("free", self.is_free(two, 2), True)
+
+
+class LateReleases(LockTest):
+    """A release that comes again in a later tenure of the same group does not end that, from below or above."""
+
+    def runTest(self) -> None:
+        one, two = self.pair(parent=True)
+        parent = len(one.edges) - 1
+        for at in (0, 3):
+            self.acquire(one, at)
+            self.acquire(one, at, [parent])
+            if not at:
+                self.release(one, 2)
+                self.release(one, 2, [parent])
+        self.release(one, 2)
+        self.release(one, 2, [parent])
+        self.equal("free", self.is_free(two, 0), False)
+        self.release(one, 5)
+        self.release(one, 5, [parent])
+        self.equal("free", self.is_free(two, 2), True)
+
+
+class LateReleasesAtTheRoot(LockTest):
+    """The same at the root, where nothing comes down."""
+
+    def runTest(self) -> None:
+        one, two = self.pair()
+        self.acquire(one, 0)
+        self.release(one, 2)
+        self.acquire(one, 3)
+        self.release(one, 2)
+        self.equal("free", self.is_free(two, 0), False)
+
+
+class LateRefusals(LockTest):
+    """A refusal that comes down again in a later tenure does not end that."""
+
+    def runTest(self) -> None:
+        one, two = self.pair(parent=True)
+        parent = len(one.edges) - 1
+        self.acquire(one, 0)
+        self.acquire(one, 0, [parent], REFUSED)
+        self.acquire(one, 2)
+        self.send_from(one, parent, self.claim(one, parent, 0, REFUSED))
+        self.collect(one)
+        self.equal("free", self.is_free(two, 0), False)
+
+
+class LateData(LockTest):
+    """What a group has sent in an earlier tenure leaves no trace in another's, nor in its own next one."""
+
+    def unfit(self) -> str | None:
+        late = "switches take nothing again, whoever has the block" if self.spec.terminates else None
+        return super().unfit() or late
+
+    def runTest(self) -> None:
+        one, two = self.pair()
+        values = self.random_values(len(one.edges))
+        self.acquire(one, 0)
+        self.contributed(one, 2, values)
+        self.release(one, 4)
+        late = self.contribution(one, 0, self.psn(3), values[0])
+        self.acquire(two, 0)
+        self.expect_denied(one, 0, late)
+        self.expect_call(two, 2)
+        self.release(two, 4)
+        self.acquire(one, 5)
+        self.expect_denied(one, 0, late)
+        self.expect_call(one, 7)
+
+
+class AnotherGroupsRelease(LockTest):
+    """A group that was refused frees nothing by a release, above or below."""
+
+    def runTest(self) -> None:
+        one, two = self.pair(parent=True)
+        self.acquire(two, 0)
+        parent = len(one.edges) - 1
+        self.acquire(one, 0)
+        self.acquire(one, 0, [parent], REFUSED)
+        self.release(one, 2)
+        self.release(one, 2, [parent])
+        self.check_results(self.acquire(one, 3), 4, REFUSED, [parent])
+        self.expect_call(two, 2)
+
+
+class GroupsOfTheDead(LockTest):
+    """A new generation ends the tenure of a group that has died; what comes of it later changes nothing."""
+
+    def runTest(self) -> None:
+        one, two = self.pair()
+        self.acquire(one, 0)
+        self.equal("free", self.is_free(two, 0), False)
+        one, two = (replace(each, block=Block(0, 2)) for each in (one, two))
+        self.reconfigure(one, two)
+        self.expect_denied(one, 0, self.announcement(one, 0, self.psn(2), self.call(packets=1)))
+        self.check_results(self.acquire(two, 2), 3, GRANTED, self.below(two))
+        self.release(one, 2)
+        self.expect_call(two, 4)
+        self.check_results(self.acquire(one, 3), 4, REFUSED, self.below(one))
+
+
+class ContextsOfTheDead(LockTest):
+    """A group that gets a dead one's context, with another epoch, has not its block."""
+
+    def runTest(self) -> None:
+        one, two = self.pair()
+        self.acquire(one, 0)
+        later = replace(one, epoch=9)
+        self.reconfigure(later, two)
+        self.expect_denied(later, 0, self.announcement(later, 0, self.psn(0), self.call(packets=1)))
+        self.check_results(self.acquire(later, 0), 1, REFUSED, self.below(later))
+        self.release(later, 2)
+        self.equal("free", self.is_free(two, 0), False)
+
+
+class EpochsOfTheDead(LockTest):
+    """A group that gets a dead one's epoch has not its block either."""
+
+    def runTest(self) -> None:
+        one, two = self.pair()
+        self.acquire(one, 0)
+        one, two = replace(one, epoch=9), replace(two, epoch=one.epoch)
+        self.reconfigure(one, two)
+        self.expect_denied(two, 0, self.announcement(two, 0, self.psn(0), self.call(packets=1)))
+        self.check_results(self.acquire(two, 0), 1, REFUSED, self.below(two))
+
+
+class AcquiredAgain(LockTest):
+    """A group that has the block may acquire it again; its tenure then begins anew."""
+
+    def runTest(self) -> None:
+        one, two = self.pair()
+        self.acquire(one, 0)
+        self.check_results(self.acquire(one, 2), 3, GRANTED, self.below(one))
+        self.equal("free", self.is_free(two, 0), False)
+        self.expect_call(one, 4)
+        self.release(one, 6)
+        self.equal("free", self.is_free(two, 2), True)
+
+
+class SlotsOfTheirOwn(LockTest):
+    """Acquires and releases take no slots of the block, nor of other groups: results of a call under way stay right."""
+
+    def runTest(self) -> None:
+        one, two = self.pair()
+        values = self.random_values(len(one.edges))
+        last = len(one.edges) - 1
+        self.acquire(one, 0)
+        self.announce(one, self.below(one), self.psn(2), self.call(packets=1))
+        self.collect(one)
+        self.contribute(one, range(last), self.psn(3), values)
+        self.check_results(self.collect(one), 3, "", [])
+        for at in range(0, 8, 2):
+            self.acquire(two, at, range(last))
+            self.check_results(self.acquire(two, at, [last]), at + 1, REFUSED, self.below(two))
+        self.contribute(one, [last], self.psn(3), values)
+        self.check_results(self.collect(one), 3, self.encode(self.reduced(values)).hex(), self.below(one))
+        self.release(one, 4, range(last))
+        for at in range(8, 12):
+            self.release(two, at)
+        self.equal("free", self.is_free(two, 12), False)
+        self.release(one, 4, [last])
+        self.equal("free", self.is_free(two, 14), True)
+
+
+class VerdictsBesideTheNext(LockTest, ModeIIITest):
+    """A rank whose verdict is lost gets it although others acquire again already."""
+
+    modes = (Mode.II, Mode.III)
+    reliability = tuple(Reliability)
+    silent = (0,)
+
+    def runTest(self) -> None:
+        one, two = self.pair()
+        self.acquire(two, 0)
+        self.acquire(one, 0)
+        self.acquire(one, 2, range(1, len(one.edges)))
+        if self.spec.terminates:
+            for _ in range(3):
+                self.tick(one, 0)
+        else:
+            self.send_from(one, 0, self.claim(one, 0, 0))
+        got = self.collect(one)[0]
+        self.equal("verdicts", {content for psn, content in got if psn == self.psn(1)}, {REFUSED})
+
+
+class VerdictsOfManyCalls(LockTest):
+    """Verdicts keep right as slots of their own are used again, whatever the PSNs."""
+
+    def runTest(self) -> None:
+        one, _ = self.pair()
+        at = 0
+        for step in (0, 1, 2, 3, 2, 1):
+            self.check_results(self.acquire(one, at), at + 1, GRANTED, self.below(one))
+            for number in range(step):
+                self.announce(one, self.below(one), self.psn(at + 2 + number), self.call(Collective.BARRIER, 0))
+                self.collect(one)
+            self.release(one, at + 2 + step)
+            at += 3 + step
+
+
+class TicksBehindARelease(LockTest, ModeIIITest):
+    """What all ranks have completed is not sent again although all acknowledgements are lost, as its slots may be
+    another group's: a tick goes on with the release, which is in a slot of the group's own."""
+
+    modes = (Mode.III,)
+    reliability = tuple(Reliability)
+    silent = tuple(range(32))
+
+    def runTest(self) -> None:
+        one, two = self.pair()
+        self.acquire(one, 0)
+        self.expect_call(one, 2)
+        released = self.release(one, 4)[0]
+        self.acquire(two, 0)
+        self.expect_call(two, 2)
+        self.expect_again(one, 0, released)
+
+    def expect_again(self, group: GroupContext, edge: int, results: list[tuple[int, str]]) -> None:
+        """Check that a few ticks of an edge bring these results there, and nothing else."""
+        for _ in range(3):
+            self.tick(group, edge)
+        again = self.collect(group)
+        self.equal("sent again at all", bool(again[edge]), True)
+        times = len(again[edge]) // len(results)
+        self.equal("sent again", again, [results * times if each == edge else [] for each in range(len(again))])
+
+
+class TicksOfANode(TicksBehindARelease):
+    """The same toward a parent and toward a child, once the release has come down."""
+
+    def runTest(self) -> None:
+        one, two = self.pair(parent=True)
+        parent = len(one.edges) - 1
+        self.acquire(one, 0)
+        self.acquire(one, 0, [parent])
+        up = self.release(one, 2)[parent]
+        down = self.release(one, 2, [parent])[0]
+        self.equal("free", self.is_free(two, 0), True)
+        self.expect_again(one, parent, up)
+        self.expect_again(one, 0, down)
+
+
+class TicksBehindAnAcquire(TicksBehindARelease):
+    """An acquire may be under way: it is sent again from its beginning; what was before it is through."""
+
+    def runTest(self) -> None:
+        one, two = self.pair()
+        self.acquire(one, 0)
+        self.expect_call(one, 2)
+        self.release(one, 4)
+        self.acquire(two, 0)
+        self.expect_call(two, 2)
+        self.acquire(one, 5)
+        announced = f"announces {self.lease(Lease.ACQUIRE).encode():#x}"
+        self.expect_again(one, 0, [(self.psn(5), announced), (self.psn(6), REFUSED)])
+
+
+class BlocksApart(LockTest):
+    """Each block has a lock of its own."""
+
+    def unfit(self) -> str | None:
+        return super().unfit() or (None if self.spec.locks > 1 else "the program has one block")
+
+    def runTest(self) -> None:
+        one, two = self.sharing(0), self.sharing(1, lock=1)
+        self.serve(one, two)
+        self.check_results(self.acquire(one, 0), 1, GRANTED, self.below(one))
+        self.check_results(self.acquire(two, 0), 1, GRANTED, self.below(two))
+        self.expect_call(one, 2)
+        self.expect_call(two, 2)
+        self.release(one, 4)
+        self.expect_call(two, 4)
+
+
+class PipelinesApart(LockTest):
+    """Each pipeline has its own locks and slots."""
+
+    def unfit(self) -> str | None:
+        return super().unfit() or (None if self.spec.pipelines > 1 else "the program has one pipeline")
+
+    def runTest(self) -> None:
+        one, two = self.sharing(0), self.sharing(1, pipeline=1)
+        self.serve(one, two)
+        self.check_results(self.acquire(one, 0), 1, GRANTED, self.below(one))
+        self.check_results(self.acquire(two, 0), 1, GRANTED, self.below(two))
+        self.expect_call(one, 2)
+        self.expect_call(two, 2)
