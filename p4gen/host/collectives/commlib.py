@@ -16,7 +16,17 @@ import numpy as np
 from typing_extensions import override
 
 from p4gen.errors import InputError
-from p4gen.host.collectives.arrays import Array, array_in, check_root, combine, data_of, divide, dtype_of, room_for
+from p4gen.host.collectives.arrays import (
+    Array,
+    array_in,
+    array_type,
+    check_root,
+    combine,
+    data_of,
+    divide,
+    dtype_of,
+    room_for,
+)
 from p4gen.host.collectives.channel import PhaseRun
 from p4gen.host.collectives.collectives import Collectives
 from p4gen.host.collectives.invocation import Invocation
@@ -36,7 +46,7 @@ from p4gen.host.transport.nic import VerbsNic
 from p4gen.host.transport.rc import QueuePair, VerbsPair
 from p4gen.host.transport.verbs import Status
 from p4gen.vocabulary import DType, Op, Overflow
-from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.message import Collective, Lease
 
 if TYPE_CHECKING:
     from p4gen.host.collectives.compiled import Channel
@@ -134,10 +144,31 @@ class Communicator(Collectives):
     @override
     def barrier(self) -> Invocation:
         """An AllReduce without data (§A)."""
+        return self._empty(0)
+
+    def _empty(self, root: int) -> Invocation:
         empty = memoryview(b"")
         op = Op.SUM if self.config.op is Op.DYNAMIC else self.config.op
         dtype = self.config.dtype
-        return self._start(Collective.BARRIER, [Part(0, empty, empty)], op, dtype, Assembly((), dtype, ()))
+        return self._start(Collective.BARRIER, [Part(root, empty, empty)], op, dtype, Assembly((), dtype, ()))
+
+    def acquire(self) -> Invocation:
+        """Ask all switches of the tree for the slots that the group shares with others (EPIC §6.2). If they grant them,
+        the first element of the result is ``granted``, and the group has them until it calls ``release``."""
+        op, dtype = (Op.SUM, DType.INT32) if self.config.op is Op.DYNAMIC else (self.config.op, self.config.dtype)
+        values = np.full(self.config.packet // dtype.number_format.bytes, self.granted, array_type(dtype))
+        out = self._room(values)
+        part = Part(Lease.ACQUIRE, self._data(values), out)
+        return self._start(Collective.BARRIER, [part], op, dtype, Assembly((out,), dtype, values.shape))
+
+    @property
+    def granted(self) -> int:
+        """The first element of what ``acquire`` brings, if no switch refuses."""
+        return int(self.config.op is Op.MIN)
+
+    def release(self) -> Invocation:
+        """Give back what ``acquire`` has got. All ranks call it when the calls are over that needed it."""
+        return self._empty(Lease.RELEASE)
 
     @override
     def reduce(self, values: Array, root: int, op: Op | None = None) -> Invocation:
@@ -197,6 +228,10 @@ class Communicator(Collectives):
     def current(self) -> Invocation | None:
         """The invocation that is sending or receiving; None if no call is under way."""
         return self._queue[0].invocation if self._queue else None
+
+    def under_way(self) -> list[Invocation]:
+        """The invocations that have not ended."""
+        return [job.invocation for job in self._queue]
 
     def arriving(self) -> list[tuple[Invocation, tuple[memoryview | None, ...]]]:
         """The invocations that have not ended, with the buffers for what they receive."""

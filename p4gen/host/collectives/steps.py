@@ -122,7 +122,8 @@ class StepCollectives(Collectives):
     ) -> None:
         self._nic = nic
         self._own_op, self._overflow = op, overflow
-        self._on_done = on_done
+        self.on_done = on_done
+        """Called at the end of each call."""
         self._pairs = [nic.create_pair(each.qp, each.peer, each.qp_config, self._completed) for each in connections]
         self._queue: deque[StepRun] = deque()
         self._expected: dict[int, tuple[StepRun, int, Arrival]] = {}
@@ -243,8 +244,8 @@ class StepCollectives(Collectives):
 
     def _end(self, run: StepRun, error: Status | None = None) -> None:
         run.invocation.end(self._nic.clock.now, run.value() if error is None else None, error)
-        if self._on_done is not None:
-            self._on_done(run.invocation)
+        if self.on_done is not None:
+            self.on_done(run.invocation)
 
 
 def landed(arrivals: Sequence[Arrival], start: int) -> list[Arrival]:

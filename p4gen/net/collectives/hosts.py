@@ -13,6 +13,7 @@ from p4gen.host.collectives.steps import StepCollectives
 from p4gen.host.transport.verbs import Peer, QpConfig, Recovery
 from p4gen.net.collectives.config import SimConfig
 from p4gen.net.collectives.simulation import SimResult, Simulation
+from p4gen.net.collectives.values import Member
 from p4gen.plan.placement.placed import PlacedGroup
 
 _FIRST_QP: Final = 0x1000
@@ -28,7 +29,11 @@ class HostsSimulation(Simulation):
         super().__init__(config)
 
     @override
-    def _members(self, placed: PlacedGroup, pace: int | None) -> Sequence[StepCollectives]:
+    def _members(self, placed: PlacedGroup, pace: int | None) -> Sequence[Member]:
+        return self.rings(placed, pace)
+
+    def rings(self, placed: PlacedGroup, pace: int | None) -> Sequence[StepCollectives]:
+        """The ranks of a group, without switches that reduce."""
         config, spec, hosts = self.config, self.spec, placed.request.ranks
         qp_config = QpConfig(
             mtu=spec.payload_bytes,

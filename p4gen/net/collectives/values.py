@@ -10,6 +10,7 @@ import numpy as np
 from p4gen.host.collectives.arrays import Array, array_type, reduced
 from p4gen.host.collectives.collectives import Collectives
 from p4gen.host.collectives.commlib import Communicator, Invocation
+from p4gen.host.collectives.leased import LeasedCommunicator
 from p4gen.host.collectives.steps import StepCollectives
 from p4gen.net.collectives.config import MAX_DATA, Call
 from p4gen.vocabulary import CollectiveSpec, DType, Op
@@ -18,7 +19,7 @@ from p4gen.vocabulary.message import Collective
 _APART: Final = 1009
 """Elements between the beginnings of two ranks' data in one array: no multiple of a packet's."""
 
-Member = Communicator | StepCollectives
+Member = Communicator | StepCollectives | LeasedCommunicator
 """One rank of a collective algorithm."""
 
 

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 
 def _job(order: RunOrder[EpicSpec]) -> Simulation:
-    from p4gen.net.collectives.simulation import Simulation, group_run  # noqa: PLC0415 - options are read without it
+    from p4gen.net.collectives.leased import LeasedSimulation  # noqa: PLC0415 - options are read without it
+    from p4gen.net.collectives.simulation import Simulation, group_run  # noqa: PLC0415
 
-    return Simulation(group_run(order))
+    return (LeasedSimulation if order.program.locks else Simulation)(group_run(order))
 
 
 FACET: Runs[EpicSpec] = Runs(
