@@ -57,6 +57,8 @@ class Verification(Facet, Generic[OwnSpec]):
     clocks: tuple[str, ...] = ()
     """Registers that only measure time. They are as in a new switch before each event: how long something took is not
     part of a state."""
+    locks: tuple[str, ...] = ()
+    """Registers that are 0 when all calls have ended: what a call has locked it must give back."""
     ticks: int = 1
     """Number of ticks after which a timer expires, if its register is as in a new switch."""
     unfit: Callable[[OwnSpec], str] = lambda _: ""

@@ -199,9 +199,12 @@ class GroupScope(Scope):
                 tuple(values[rank] for values in inputs),
                 tuple(expected(call, spec, values)[rank] for call, values in zip(calls, inputs, strict=True)),
                 tuple(_arriving(call, spec, values, rank) for call, values in zip(calls, inputs, strict=True)),
+                spec.shared_blocks > 0,
             )
             found.append(CheckedRank(nic, mine))
-        return found
+        # Groups that contend begin in another order at every other host.
+        turned = simulation.spec.shared_blocks and self.topology.rank_hosts.index(host) % 2
+        return found[::-1] if turned else found
 
     @staticmethod
     def _used(simulation: Simulation, switch: str, context: int) -> bool:

@@ -113,7 +113,7 @@ class System:
         self._abouts = [verification_of(world.specs[name]) for name in switches]
         self._cpu_ports = [world.specs[name].architecture.cpu_port for name in switches]
         self.switches = [
-            SwitchPart(name, world.specs[name], network.switches[name], ports, about.clocks)
+            SwitchPart(name, world.specs[name], network.switches[name], ports, about.clocks, about.locks)
             for name, ports, about in zip(switches, self.ports, self._abouts, strict=True)
         ]
         self.uplinks = [number[host, topology.ports[host][0].other(host)] for host in hosts]

@@ -30,11 +30,18 @@ class SwitchPart:
     """A switch. States are numbers; ``process`` is a function of a state, a port and frames.
 
     ``links`` are the numbers of its outgoing links, by port. ``clocks`` are registers that only measure time: they are
-    as in a new switch before each event. ``registers`` are the names of all, in the order of ``Words``.
+    as in a new switch before each event. ``locks`` are registers that are 0 when no call is under way. ``registers``
+    are the names of all, in the order of ``Words``.
     """
 
     def __init__(
-        self, name: str, spec: ProgramSpec, model: Model, links: Mapping[int, int], clocks: Collection[str]
+        self,
+        name: str,
+        spec: ProgramSpec,
+        model: Model,
+        links: Mapping[int, int],
+        clocks: Collection[str],
+        locks: Collection[str] = (),
     ) -> None:
         if model.keeps_time:
             raise InputError(f"{name}: the program has meters, and what they say depends on time")
@@ -42,6 +49,7 @@ class SwitchPart:
         self.spec, self._model, self._links = spec, model, links
         self.registers = model.register_names
         self.clocks = tuple(register for register in self.registers if register in clocks)
+        self._locks = [at for at, register in enumerate(self.registers) if register in locks]
         self._cells = [(model.register_cells(register), register in clocks) for register in self.registers]
         self._states: Interned[Words] = Interned()
         self._lost = losses(spec, model.counters)
@@ -73,6 +81,10 @@ class SwitchPart:
 
     def __len__(self) -> int:
         return len(self._states)
+
+    def holds(self, state: int) -> bool:
+        """Whether it is locked in a state."""
+        return any(any(self._states[state][at]) for at in self._locks)
 
     def number(self, words: Words) -> int:
         """The number of a state; a new state gets a new number."""

@@ -92,6 +92,8 @@ class Known(NamedTuple):
     host_waits: npt.NDArray[np.uint8]
     switch_waits: npt.NDArray[np.uint8]
     """By part and state: whether it needs a retransmission, and can know that it does."""
+    switch_holds: npt.NDArray[np.uint8]
+    """By switch and state: whether it holds what no call may leave behind."""
     turns: Turns
     """The first one is the identity."""
 
@@ -382,6 +384,9 @@ def expand(shape: Any, known: Any, frontier: Any, which: Any, found: Any) -> Any
         if quiet and count == before and not ended:
             wrong = _note(found, wrong, position, np.uint32(0), 0, 1)
         if quiet and count == before and ended:
+            for switch in range(ns):
+                if known.switch_holds[switch, row[switch]]:
+                    wrong = _note(found, wrong, position, np.uint32(switch), 0, 4)
             # A state that nothing leaves: it leads to itself, which marks it as an end.
             found.rows[count] = row
             found.events[count] = np.uint32(END)

@@ -61,6 +61,7 @@ class Knowledge:
             np.zeros((hosts, 256), np.uint8),
             np.zeros((hosts, 256), np.uint8),
             np.zeros((switches, 256), np.uint8),
+            np.zeros((switches, 256), np.uint8),
             NO_TURNS,
         )
         self._contents_known = 0
@@ -115,10 +116,11 @@ class Knowledge:
                     raise FailedError(f"{host.name} has {timers} timers; {kernel.MOST_TIMERS} are the limit")
                 self.known.host_waits[number, state] = watch.waits(state)
             self._hosts_known[number] = len(watch)
-        self._wide(("switch_waits",), max(map(len, system.switch_watches), default=0))
-        for number, watch in enumerate(system.switch_watches):
+        self._wide(("switch_waits", "switch_holds"), max(map(len, system.switch_watches), default=0))
+        for number, (switch, watch) in enumerate(zip(system.switches, system.switch_watches, strict=True)):
             for state in range(self._switches_known[number], len(watch)):
                 self.known.switch_waits[number, state] = watch.waits(state)
+                self.known.switch_holds[number, state] = switch.holds(watch.inner(state))
             self._switches_known[number] = len(watch)
 
     def _wide(self, names: Iterable[str], size: int) -> None:

@@ -215,6 +215,9 @@ class Search:
             way = self._way(team, number)
             name = self.system.names[way.parts[event]]
             return Problem("progress", f"{name} has seen a gap, and only a timer can close it", way.events)
+        if kind == 4:
+            text = f"all calls have ended, and {self.system.names[event]} is still locked"
+            return Problem("locks", text, self._way(team, number).events)
         if kind == 3:
             return Problem("progress", "nothing was lost, and only a timer can go on", self._way(team, number).events)
         way = self._way(team, number, event)

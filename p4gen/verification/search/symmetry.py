@@ -175,7 +175,8 @@ class Symmetry:
     def _flags(self, part: int, state: int) -> tuple[object, ...]:
         system, switches = self._system, len(self._system.switches)
         if part < switches:
-            return (system.switch_watches[part].waits(state),)
+            watch = system.switch_watches[part]
+            return watch.waits(state), system.switches[part].holds(watch.inner(state))
         host, watch = system.hosts[part - switches], system.host_watches[part - switches]
         inner = watch.inner(state)
         return watch.waits(state), host.done(inner), len(host.timers(inner))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from p4gen.errors import InputError
 from p4gen.families import collective
@@ -38,6 +39,18 @@ def _star(spec: CollectiveSpec, name: str) -> TopologySpec:
     return TopologySpec.model_validate(links_of(load_topology("star-8")) | {"ranks": SPREAD[name]})
 
 
+TWO_SWITCHES: Final = TopologySpec.model_validate(
+    {
+        "name": "leaf-and-root",
+        "root": "s0",
+        "switches": ["s0", "s1"],
+        "hosts": ["h0", "h1", "h2"],
+        "links": [["s1", "s0"], ["h0", "s1"], ["h1", "s1"], ["h2", "s0"]],
+    }
+)
+"""The smallest network in which a node of a tree has a parent."""
+
+
 def ladder(spec: ProgramSpec) -> Iterator[tuple[str, Scope]]:
     """Small scopes for a program, with their names: cheap ones first."""
     own = verification_of(spec).scopes
@@ -51,6 +64,14 @@ def ladder(spec: ProgramSpec) -> Iterator[tuple[str, Scope]]:
     return (named for named in _groups(program) if named[1].sync not in refined)
 
 
+def _sharing(base: GroupScope) -> Iterator[tuple[str, GroupScope]]:
+    """Two groups that share slots."""
+    yield "shared slots", base
+    yield "shared slots, a loss", replace(base, budget=Budget(losses=1))
+    yield "shared slots, a duplicate", replace(base, budget=Budget(duplicates=1))
+    yield "shared slots of two switches", replace(base, topology=TWO_SWITCHES)
+
+
 def _groups(spec: CollectiveSpec) -> Iterator[tuple[str, GroupScope]]:
     two, three, tree = _star(spec, "star-2"), _star(spec, "star-3"), load_topology("tree-3-2")
     base = GroupScope(two, spec, first_psn=WRAP)
@@ -60,6 +81,9 @@ def _groups(spec: CollectiveSpec) -> Iterator[tuple[str, GroupScope]]:
     def other(**fields: object) -> CollectiveSpec:
         return type(spec).model_validate({**spec.model_dump(exclude_unset=True), **fields})
 
+    if spec.shared_blocks:
+        yield from _sharing(replace(base, program=other(window=2, locks=1), packets=2, groups=2))
+        return
     wide = other(window=4)
     yield "no faults", base
     yield "a forgery", replace(base, budget=Budget(forgeries=1))

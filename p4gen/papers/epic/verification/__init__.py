@@ -11,6 +11,7 @@ def _sound(spec: EpicSpec) -> EpicSpec:
 
 FACET: Verification[EpicSpec] = Verification(
     clocks=("IncIngress.resend_timer.timers",),
+    locks=("IncIngress.acquire_lease.locks",),
     ticks=2,
     slots=(
         "IncIngress.check_duplicate.slots",
