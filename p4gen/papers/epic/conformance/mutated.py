@@ -31,6 +31,8 @@ def mutated(like: EpicSpec, reliabilities: Sequence[Reliability], pipelines: Seq
                 ordered = small(mode, reliability, count, fold=Fold.ORDERED, dtype=DType.INT32)
                 tests = ("test_folds", "test_reliability") if mode is Mode.II else ("test_iii_stores", "test_iii_order")
                 made.append(Mutated(f"{name} ordered", ordered, {"StoreData", "FoldData"}.__contains__, tests))
+            if count == 1 and reliability is (Reliability.SR if mode is Mode.II else Reliability.GBN):
+                made += _locked(name, small(mode, reliability, count), small(mode, reliability, count, locks=2))
             if mode is Mode.II:
                 sacks = "CombineSacks".__eq__, ("test_sacks",)  # all else is as with sr
                 made.append(Mutated(name, spec, *(sacks if reliability is Reliability.SACK else ())))
@@ -40,6 +42,13 @@ def mutated(like: EpicSpec, reliabilities: Sequence[Reliability], pipelines: Seq
             long = small(mode, reliability, count, slots=256)
             made.append(Mutated(f"{name} long", long, roomy.__contains__, _ORDER))
     return made
+
+
+def _locked(name: str, plain: EpicSpec, locked: EpicSpec) -> list[Mutated]:
+    """The program whose groups share slots, if there is one like ``plain``."""
+    if static(plain) or plain.mode.stores:
+        return []
+    return [Mutated(f"{name} locks", locked, {"AcquireLease"}.__contains__, ("test_locks",))]
 
 
 def _others(modules: Set[str], module: str) -> bool:

@@ -18,6 +18,7 @@ from p4gen.groups.config import configure
 from p4gen.groups.group import Edge, NextHop, Route
 from p4gen.model.entries import Entry, Exact, MulticastGroup
 from p4gen.papers.epic.codes import SYNDROMES, OwnOpcode
+from p4gen.papers.epic.locks import verdicts
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.papers.epic.traffic.streams import SENDS, Said, Stream
 from p4gen.rocev2 import layouts
@@ -48,6 +49,8 @@ _REMEMBERED = 64
 _EXTREMES = (0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
 _HOPS = 6
 _TAGGED = 0.08
+_GRANTS = 0.8
+"""The share of payloads that refuse nothing, where groups share blocks of slots."""
 
 
 @dataclass(frozen=True)
@@ -239,7 +242,9 @@ class RandomTraffic:
         return serial.add(number, ahead.sent if opcode == Opcode.ACKNOWLEDGE else ahead.received)
 
     def _payload(self) -> bytes:
-        rng = self.random
+        rng, spec = self.random, self._spec
+        if spec.locks and rng.random() < _GRANTS:
+            return verdicts(spec).granted.to_bytes(spec.lane_bits // 8) * spec.lanes
         if rng.random() < 0.3:
             return b"".join(rng.choice(_EXTREMES).to_bytes(4) for _ in range(self._spec.lanes))
         return rng.randbytes(self._spec.payload_bytes)

@@ -16,10 +16,12 @@ from p4gen.papers.epic.codes import SYNDROMES
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Opcode
-from p4gen.vocabulary.message import Collective
+from p4gen.vocabulary.message import Collective, Lease
 
 SENDS = (Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY)
 _ENDS = (Opcode.SEND_LAST, Opcode.SEND_ONLY)
+_LEASED = 0.6
+"""The share of calls that acquire or release a block."""
 ACK, NAK, SELECTIVE_NAK = SYNDROMES["ack"], SYNDROMES["nak"], SYNDROMES["selective"]
 
 
@@ -127,8 +129,12 @@ class Stream:
         self.packets = rng.randrange(1, 3 * min(self.spec.slots_per_group, 16))
         if collective is Collective.ALLREDUCE and rng.random() < 0.25:
             collective, self.packets = Collective.BARRIER, 0
-        numbers = rng.choice(self.spec.choices)
-        self.value = Control(collective, self.packets, pattern.root, numbers.op, numbers.dtype).encode()
+        root, numbers = pattern.root, rng.choice(self.spec.choices)
+        if self.spec.locks and rng.random() < _LEASED:
+            root = rng.choice(list(Lease))
+            collective, self.packets = Collective.BARRIER, int(root is Lease.ACQUIRE)
+            pattern = next(each for each in self.served.patterns if each.collective is Collective.ALLREDUCE)
+        self.value = Control(collective, self.packets, root, numbers.op, numbers.dtype).encode()
         if self.spec.mode.stores:
             self._opcodes = self._whole_messages()
         else:
