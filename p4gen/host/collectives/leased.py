@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from p4gen.host.collectives.arrays import Array
+from p4gen.host.collectives.arrays import Array, check_root, dtype_of
 from p4gen.host.collectives.collectives import Collectives
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.collectives.steps import StepCollectives
@@ -128,6 +128,11 @@ class LeasedCommunicator(Collectives):
                 each.destroy()
 
     def _start(self, collective: Collective, values: Array, root: int = 0, op: Op | None = None) -> Invocation:
+        """Queue a call. Raises ``InputError``, before any packet is sent, when the group cannot make it."""
+        if collective is not Collective.BARRIER:
+            self.config.kind(dtype_of(values), op)
+        check_root(root, self.config.size, self.config.roots)
+        self.config.check_served(collective, root)
         call = _Call(LeasedInvocation(collective), values, root, op)
         self._queue.append(call)
         if len(self._queue) == 1:

@@ -15,6 +15,7 @@ from p4gen.net.collectives.config import SimConfig
 from p4gen.net.collectives.simulation import SimResult, Simulation
 from p4gen.net.collectives.values import Member
 from p4gen.plan.placement.placed import PlacedGroup
+from p4gen.vocabulary import Op
 
 _FIRST_QP: Final = 0x1000
 _OUTSTANDING: Final = 128 << 10
@@ -60,7 +61,7 @@ class HostsSimulation(Simulation):
                 rank,
                 len(hosts),
                 {link: end(rank, link.to(rank), n) for link, n in numbers.items() if rank in (link.a, link.b)},
-                op=spec.op,
+                op=Op.SUM if spec.op is Op.DYNAMIC else spec.op,
                 overflow=spec.overflow,
             )
             for rank, host in enumerate(hosts)
