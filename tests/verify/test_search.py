@@ -28,6 +28,7 @@ SCOPES: dict[str, dict[str, Any]] = {
     "an early timeout": {"budget": Budget(timeouts=1), "packets": 2},
     "a wrap": {"budget": Budget(losses=1), "packets": 2, "first_psn": 0xFFFFFF},
     "two groups": {"groups": 2, "packets": 2, "window": 1},
+    "shared slots": {"groups": 2, "packets": 2, "window": 1, "locks": 1},
 }
 
 
