@@ -209,6 +209,8 @@ def _accept(world: int, number: int, opcode: int, frame: int) -> bool:
         pair.filled += size
         if pair.filled > pair.size:
             return _overrun(world, number)
+        if ends and not is_send and pair.filled != pair.size:
+            return _refuse(world, number, _INVALID)  # shorter than its RETH has said
         copy_elements(pair.room + filled, address(world, frame) + body, size, pair.width)
     pair.received += 1
     pair.expected += 1

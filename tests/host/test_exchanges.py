@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from p4gen.host.transport.clock import US
-from p4gen.host.transport.verbs import QpConfig, Recovery, SendWr
+from p4gen.host.transport.verbs import QpConfig, Recovery, SendWr, Status
 
-from .bench import FIRST_PSN, MTU, PEER, Bench
+from .bench import FIRST_PSN, MTU, PEER, REGION, Bench
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,10 @@ RESPONDER = [
     Case("a wrong R_Key: remote access error (9.7.4.1.5)", "< WRITE_ONLY 0 rkey=1\n> NAK 0 code=2"),
     Case("an address outside the region: remote access error", "< WRITE_ONLY 0 va=4096\n> NAK 0 code=2"),
     Case("a length beyond the region: remote access error", "< WRITE_FIRST 0 dma=65\n> NAK 0 code=2"),
+    Case(
+        "less data than the RETH announced: invalid request",
+        "< WRITE_FIRST 0 dma=24\n< WRITE_LAST 1 len=4\n> NAK 1 code=1",
+    ),
     Case(
         "more data than the RETH announced: invalid request", "< WRITE_FIRST 0 dma=12\n< WRITE_MIDDLE 1\n> NAK 1 code=1"
     ),
@@ -437,6 +441,14 @@ def test_data_lands_where_it_belongs() -> None:
         (0xFF + i) & 0xFF for i in range(4)
     )
     assert bench.memory[:8] == bytes(range(8))
+
+
+def test_a_pair_that_refuses_a_write_says_why_it_is_broken() -> None:
+    bench = Bench()
+    bench.play("send 8\n> ONLY 0 ack\nrecv 1\n< WRITE_ONLY_IMM 0 rkey=1 imm=1\n> NAK 0 code=2")
+    assert bench.pair.broken is Status.ACCESS_VIOLATION
+    bench.play("done send 0 work request flushed\ndone recv 0 work request flushed")
+    assert bench.memory == bytes(REGION)
 
 
 def test_a_message_longer_than_its_room_ends_in_errors_at_both_ends() -> None:

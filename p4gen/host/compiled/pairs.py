@@ -189,6 +189,8 @@ class CompiledPair:
         self._room = memoryview(b"")
         self._responses: deque[tuple[int, int, int | None, memoryview | bytes]] = deque()
         """Response packets that wait to be sent: opcode, PSN, MSN, data."""
+        self._refused: Status | None = None
+        """Why the pair will break, if it is known; only while a packet is handled."""
         self.channel: Runs | None = None
         """What runs phases on this pair, if anything does."""
         self._set_up(nic.number)
@@ -328,12 +330,13 @@ class CompiledPair:
         """Give a completion to the application."""
         self._on_completion(completion)
 
-    def fail(self, status: Status) -> None:
-        """Break the pair: its oldest send ends with ``status``, everything else is flushed."""
+    def fail(self, status: Status, cause: Status | None = None) -> None:
+        """Break the pair: its oldest send ends with ``status``, everything else is flushed. ``cause``: why, if it is
+        another reason."""
         if self.broken is not None:
             return
         row = self.row
-        row["broken"] = STATUSES.index(status) + 1
+        row["broken"] = STATUSES.index(cause or status) + 1
         while row["oldest"] != NONE:
             requester.drop_oldest(self.world.place, self.record)
             self.complete(Completion(self._sends.popleft().wr_id if self._sends else 0, status))
@@ -422,7 +425,8 @@ class CompiledPair:
 
     def break_off(self, status: int, _: int) -> int:
         """Break the pair."""
-        self.fail(STATUSES[status])
+        cause, self._refused = self._refused, None
+        self.fail(STATUSES[status], cause)
         return 0
 
     def fill_template(self, opcode: int, kind: int) -> int:
@@ -447,6 +451,7 @@ class CompiledPair:
             return 0
         room = self.domain.for_write(reth.rkey, reth.address, reth.dma_length)
         if room is None:
+            self._refused = Status.ACCESS_VIOLATION  # it breaks at once
             return -Nak(NakCode.REMOTE_ACCESS_ERROR).syndrome
         self._room = room
         return address_of(room)

@@ -69,6 +69,9 @@ class Status(StrEnum):
     RETRY_EXCEEDED = "transport retry counter exceeded"
     RNR_RETRY_EXCEEDED = "RNR retry counter exceeded"
     FLUSHED = "work request flushed"
+    ACCESS_VIOLATION = "local access violation"
+    """This end has refused a request that named no memory of it (11.6.3.2); nothing that is posted ends so, but a pair
+    may be broken for it."""
 
 
 class SendWr(NamedTuple):
