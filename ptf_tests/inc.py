@@ -18,7 +18,7 @@ from base import Output, P4genTest
 from elements import Numbers, Values
 
 from p4gen.groups.config import configure
-from p4gen.groups.group import Edge, Endpoint, GroupContext, Pattern
+from p4gen.groups.group import Edge, Endpoint, GroupContext, Memory, Pattern
 from p4gen.host.collectives.control import Control
 from p4gen.layout import Word
 from p4gen.p4rt.session import RequestError
@@ -27,7 +27,7 @@ from p4gen.program.module import Register
 from p4gen.ptf.scenario import composed
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, UDP, HeaderError, ImmDt, IPv6, ip_text
-from p4gen.rocev2.opcodes import Ack, Opcode, ends_message
+from p4gen.rocev2.opcodes import Ack, Opcode, ends_message, starts_message
 from p4gen.rocev2.packet import RocePacket, parse, problems
 from p4gen.vocabulary import Op
 from p4gen.vocabulary.message import Collective, max_packets, message_of
@@ -46,6 +46,13 @@ FRAGMENTS_AND_OPTIONS: tuple[dict[str, Any], ...] = (
 CONTRIBUTIONS = (
     Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY, Opcode.SEND_ONLY_IMM,
 )  # fmt: skip
+WRITTEN = {
+    Opcode.WRITE_FIRST: Opcode.SEND_FIRST,
+    Opcode.WRITE_MIDDLE: Opcode.SEND_MIDDLE,
+    Opcode.WRITE_LAST_IMM: Opcode.SEND_LAST,
+    Opcode.WRITE_ONLY_IMM: Opcode.SEND_ONLY,
+}
+"""Opcodes of results that are written, and of those that are sent."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +150,7 @@ class IncTest(P4genTest):
                 udp_src_port=0xC000 + context * 64 + rank,
                 first_received=self.random.randrange(1 << 24) if self.spec.own_psns else 0,
                 first_sent=self.random.randrange(1 << 24) if self.spec.own_psns else 0,
+                memory=self.random_memory() if self.spec.uses_memory else None,
             )
             for rank in range(ranks)
         )
@@ -151,6 +159,12 @@ class IncTest(P4genTest):
             return GroupContext(context, edges, context * slots, slots, epoch, tuple(patterns), pipeline)
         base = 2 * context * slots
         return GroupContext(context, edges, base, slots, epoch, tuple(patterns), pipeline, base + slots, self.first_psn)
+
+    def random_memory(self) -> Memory:
+        """What a rank offers for the results of a context."""
+        size = self.spec.channel_memory
+        address = self.random.choice((self.random.randrange(1 << 48), (1 << 64) - size - self.random.randrange(1 << 8)))
+        return Memory(address, self.random.randrange(1 << 32), size)
 
     def serve(self, *groups: GroupContext) -> None:
         """Configure the switch for groups."""
@@ -321,8 +335,9 @@ class IncTest(P4genTest):
                     f"who is not there: {packet}"
                 )
             g, rank = place
-            self.check_translation(groups[g].edges[rank], packet)
-            taken[g][rank].append(self.numbered(groups[g], rank, packet))
+            edge = groups[g].edges[rank]
+            self.check_translation(edge, packet)
+            taken[g][rank].append(self.numbered(groups[g], rank, self.unplaced(edge, packet)))
         return [Results(tuple(map(tuple, ranks))) for ranks in taken]
 
     def parse(self, output: Output) -> RocePacket:
@@ -352,6 +367,29 @@ class IncTest(P4genTest):
         self.equal(f"{at}: solicited event", packet.bth.solicited, False)
         self.equal(f"{at}: padding", packet.padding, b"")
         self.equal(f"{at}: VLAN tag", packet.vlan, self.vlan)
+
+    def unplaced(self, edge: Edge, packet: RocePacket) -> RocePacket:
+        """What ``edge`` would be sent if results were no WRITEs into memory. Checks what its NIC, and its rank, look at
+        beside that."""
+        memory, opcode = edge.memory, packet.bth.opcode
+        written = WRITTEN.get(Opcode(opcode)) if opcode in list(Opcode) else None
+        if memory is None or not self.spec.uses_memory or not packet.payload or opcode == Opcode.CNP:
+            self.equal(f"port {edge.port}: a WRITE", written, None)
+            return packet
+        at = f"port {edge.port}, {Opcode(opcode).name} of PSN {packet.bth.psn}"
+        if written is None:
+            raise AssertionError(f"{at}: is no WRITE of a result")
+        if packet.reth is not None:
+            place = packet.bth.psn % self.spec.ring * self.spec.payload_bytes
+            self.equal(f"{at}: address", packet.reth.address, memory.address + place)
+            self.equal(f"{at}: key", packet.reth.rkey, memory.rkey)
+            only = opcode == Opcode.WRITE_ONLY_IMM
+            sizes = [self.spec.payload_bytes * packets for packets in range(1, 1 + (1 if only else self.spec.message))]
+            self.equal(f"{at}: {packet.reth.dma_length} bytes of a message", packet.reth.dma_length in sizes, True)
+        immediate = None if packet.immdt is None else packet.immdt.value
+        self.equal(f"{at}: immediate data", immediate, packet.bth.psn if ends_message(opcode) else None)
+        self.equal(f"{at}: has a RETH", packet.reth is not None, starts_message(opcode))
+        return replace(packet, bth=replace(packet.bth, opcode=int(written)), reth=None, immdt=None)
 
     def check_payload(self, at: str, packet: RocePacket, values: Values) -> None:
         """Check that the packet's payload is exactly ``values``."""

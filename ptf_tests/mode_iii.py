@@ -178,7 +178,7 @@ class ModeIIITest(IncTest):
         )
         if parent:
             *children, last = group.edges
-            group = replace(group, edges=(*children, replace(last, first_hop=False)))
+            group = replace(group, edges=(*children, replace(last, first_hop=False, memory=None)))
         return group
 
     def make_flow(

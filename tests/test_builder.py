@@ -172,6 +172,11 @@ VARIANTS: tuple[Fields, ...] = (
     {"mode": "II", "variant": Variant.STALE_ARRIVED},
     *(Fields(mode="III", variant=variant) for variant in Variant),
 )
+WRITES: tuple[Fields, ...] = (
+    *(Fields(mode=mode, verb="write", message=message) for mode in Mode for message in (1, 4)),
+    {"mode": "III", "verb": "write", "reliability": "sack", "pipelines": 2},
+    {"mode": "II", "verb": "write", "ip": "both", "icrc": "set"},
+)
 SIZES: tuple[Fields, ...] = (
     {"lanes": 64},
     {"lanes": 64, "mode": "III"},
@@ -207,6 +212,7 @@ EVERY = [
     *specs(*({"mode": "I", "pipelines": p} | numbers for p in (1, 2, 4) for numbers in MODE_I)),
     *specs(*({"mode": "III", "reliability": r} | v for r in ("sr", "sack") for v in VARIANTS[1:])),
     *specs(*({"ip": ip, "pipelines": p} | kind for ip in ("6", "both") for p in (1, 2) for kind in KINDS)),
+    *specs(*WRITES),
     *specs(*SIZES),
 ]
 # Each value with each other one that is likely to have to do with it: p4c takes seconds for a program.
@@ -217,6 +223,7 @@ CHOSEN = [
     *specs(*({"ip": ip, **kind} for ip in ("6", "both") for kind in KINDS)),
     *specs(*({"op": "dynamic", "pipelines": 2} | kind for kind in KINDS[::2])),
     *specs(*VARIANTS),
+    *specs(*WRITES),
     *specs(*SIZES),
 ]
 

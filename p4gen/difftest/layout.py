@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from p4gen.errors import InputError
 from p4gen.groups.family import group_entries
-from p4gen.groups.group import Edge, Endpoint, GroupContext
+from p4gen.groups.group import Edge, Endpoint, GroupContext, Memory
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.plan.placement.network import place
 from p4gen.plan.placement.placed import GroupRequest
@@ -133,7 +133,12 @@ def _request(spec: CollectiveSpec, topology: TopologySpec, rng: random.Random, *
     for fewer in (collectives, collectives & reductions):
         if any(group_entries(spec).refusals(spec, request.channels())):
             request = replace(request, sync=PsnSync.SUBGROUPS, collectives=fewer)
-    return request
+    if not spec.uses_memory:
+        return request
+    request = replace(request, barriers=True)
+    size = len(request.channels()) * spec.channel_memory
+    offered = (Memory(rng.randrange(1 << 60), rng.randrange(1 << 32), size) for _ in ranks)
+    return replace(request, memories=tuple(offered))
 
 
 def _pipes(spec: CollectiveSpec, topology: TopologySpec) -> dict[str, int]:

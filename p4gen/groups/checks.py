@@ -100,7 +100,7 @@ def _of_slots(spec: ServingSpec, group: GroupContext) -> Iterator[str]:
     yield from group_entries(spec).problems(spec, group)
     ranges = group.ranges()
     needed, formula = spec.needed_slots, spec.slots_formula
-    if spec.uses_memory and group.slots != needed:
+    if spec.own_state and group.slots != needed:
         yield f"{group.slots} slots; each context of the program has {needed}"
     if ranges and (group.slots < needed or group.slots & (group.slots - 1)):
         yield f"{group.slots} slots; it takes a power of two of at least {formula} = {needed}"

@@ -100,6 +100,8 @@ def host_config(
         flow,
         hop_by_hop=spec.terminates,
         roots=spec.roots,
+        ring=spec.ring,
+        channel_memory=spec.channel_memory,
     )
 
 

@@ -15,6 +15,7 @@ from typing_extensions import override
 from p4gen.errors import InputError
 from p4gen.groups.connections import connection_limits
 from p4gen.host.transport.clock import SECOND, duration_text
+from p4gen.host.transport.memory import ProtectionDomain
 from p4gen.net.collectives import simulation as groups
 from p4gen.net.collectives.config import SimConfig
 from p4gen.net.collectives.simulation import SimResult, Simulation, check_order, first_draws, in_use
@@ -217,7 +218,8 @@ def _grouped(configs: Sequence[SimConfig], first: SimConfig | TrafficConfig) -> 
     """The program with room for all groups, and where they are; none without groups."""
     if not configs:
         return first.program, None
-    requests = [each for config in configs for each in config.requests(first_draws(config)[1])]
+    domains: dict[str, ProtectionDomain] = {}
+    requests = [each for config in configs for each in config.requests(first_draws(config)[1], domains)]
     spec = configs[0].fit_program(requests)
     check_order(spec, first.faults)
     return spec, place(first.topology, spec, requests)

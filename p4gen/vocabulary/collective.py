@@ -168,6 +168,19 @@ class CollectiveSpec(ServingSpec):
         return False
 
     @property
+    def ring(self) -> int:
+        """Packets of the ring, a power of two, in a rank's memory that the results of a channel are written to; 0 where
+        results are sent. A rank has at most 2W receives posted, so at most 2W + 1 messages are there that it has not
+        read."""
+        return 0
+
+    @property
+    @override
+    def channel_memory(self) -> int:
+        # A message begins at the place in the ring that its first PSN maps to, and may end beyond the ring.
+        return (self.ring + self.message - 1) * self.payload_bytes if self.ring else 0
+
+    @property
     def no_wide_sums(self) -> str:
         """Why a program that does not fold has no elements that are added in a wider format, for an error."""
         return (

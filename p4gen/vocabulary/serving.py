@@ -94,6 +94,17 @@ class ServingSpec(ProgramSpec):
         return False
 
     @property
+    def own_state(self) -> bool:
+        """Whether each context has state of its own: N slots, no more, and no Barriers between patterns."""
+        return False
+
+    @property
+    def channel_memory(self) -> int:
+        """Bytes of the memory of a rank that each of its channels has, in their order; 0: switches say which part of it
+        they use, if they address it at all."""
+        return 0
+
+    @property
     def queue_pairs(self) -> int:
         """Queue pairs of a rank in a context. Their numbers are in a row, at both ends; an edge has the first ones."""
         return 1
@@ -186,6 +197,11 @@ class MemorySpec(ServingSpec):
     @property
     @override
     def uses_memory(self) -> bool:
+        return True
+
+    @property
+    @override
+    def own_state(self) -> bool:
         return True
 
     @property

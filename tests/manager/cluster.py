@@ -220,6 +220,7 @@ class FakeManager:
                 epoch=self.generation,
                 first_psn=(self.generation * 0x345671 - 20) % (1 << 24),
                 memories=self.memories,
+                barriers=not self.spec.own_state,
             )
             for ranks in self.groups_ranks.values()
         ]

@@ -48,8 +48,11 @@ class Owner(Protocol):
         """The channel has failed and cannot be used again."""
 
 
-def unexpected(phase: Phase, completion: Completion) -> str:
-    """Why a received message is not the expected one; "" if it is."""
+def unexpected(phase: Phase, completion: Completion, last: int | None = None) -> str:
+    """Why a received message is not the expected one. ``last`` is the PSN of its last packet, if it is written to
+    memory."""
     if completion.wr_id == 0:
         return f"a control message announces {completion.immediate}, not {phase.control}"
+    if last is not None:
+        return f"results are written up to PSN {completion.immediate}, not up to {last}"
     return "a control message came instead of data"

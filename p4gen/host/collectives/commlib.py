@@ -42,6 +42,7 @@ from p4gen.host.collectives.plan import (
     Step,
 )
 from p4gen.host.collectives.verbs import VerbsChannel
+from p4gen.host.transport.memory import WRITTEN, MemoryRegion
 from p4gen.host.transport.nic import VerbsNic
 from p4gen.host.transport.rc import QueuePair, VerbsPair
 from p4gen.host.transport.verbs import Status
@@ -103,11 +104,24 @@ class Communicator(Collectives):
 
     STATE: ClassVar = ("_queue", "_step", "_left", "_broken")
 
-    def __init__(self, nic: VerbsNic, config: GroupConfig, on_done: Callable[[Invocation], None] | None = None) -> None:
+    def __init__(
+        self,
+        nic: VerbsNic,
+        config: GroupConfig,
+        on_done: Callable[[Invocation], None] | None = None,
+        memory: MemoryRegion | None = None,
+    ) -> None:
+        """``memory`` is what switches write results to, if they do; by default memory that is registered now."""
+        if config.sync is PsnSync.REFINED and config.ring:
+            raise InputError("results are written to a ring for each collective and root: sync subgroups would do")
         if config.sync is PsnSync.REFINED and not nic.compiled:
             raise InputError("refined synchronisation sets PSNs of connections, which verbs cannot do")
         self.config = config
-        self.channels = _channels(nic, config, self)
+        self._own_memory = None
+        if config.ring and memory is None:
+            memory = self._own_memory = nic.domain.register(bytearray(config.memory), **WRITTEN)
+        self.memory = memory
+        self.channels = _channels(nic, config, self, memory)
         self._nic = nic
         self._on_done = on_done
         self._planner = Planner(config)
@@ -223,6 +237,8 @@ class Communicator(Collectives):
         self.channel_failed(Status.FLUSHED)
         for pair in self.pairs:
             self._nic.destroy_pair(pair)
+        if self._own_memory is not None:
+            self._nic.domain.deregister(self._own_memory)
 
     @property
     def current(self) -> Invocation | None:
@@ -328,8 +344,15 @@ class Communicator(Collectives):
             self._on_done(job.invocation)
 
 
-def _channels(nic: VerbsNic, config: GroupConfig, owner: Communicator) -> Mapping[ChannelKey, Channel | VerbsChannel]:
-    """The channels of a group, in machine code if the NIC has it."""
+def _channels(
+    nic: VerbsNic, config: GroupConfig, owner: Communicator, memory: MemoryRegion | None
+) -> Mapping[ChannelKey, Channel | VerbsChannel]:
+    """The channels of a group, in machine code if the NIC has it, and results are not written to memory."""
+    if memory is not None and config.ring:
+        parts = (memory.buffer[i * config.channel_memory :] for i in range(len(config.channels)))
+        return {
+            key: VerbsChannel(nic, config, key, owner, part) for key, part in zip(config.channels, parts, strict=True)
+        }
     if not nic.compiled:
         return {key: VerbsChannel(nic, config, key, owner) for key in config.channels}
     # Numba takes a while to load, and whoever only describes a group does not need it.

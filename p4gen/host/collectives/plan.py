@@ -105,12 +105,21 @@ class GroupConfig:
     """Whether a send completes when the next hop has it (Mode III), not when its result has arrived."""
     roots: int = ROOTS
     """The ranks that control messages of the program can name as roots."""
+    ring: int = 0
+    """Packets of the ring of each channel that results are written to (``CollectiveSpec.ring``); 0: they are sent."""
+    channel_memory: int = 0
+    """Bytes of memory that each channel has for it, in the order of ``channels``."""
 
     def __post_init__(self) -> None:
         if SYMMETRIC not in self.channels:
             raise ValueError("a group needs a channel for AllReduce and Barrier")
         if len({connection.qp_config.mtu for connection in self.channels.values()}) != 1:
             raise ValueError("the channels of a group must have the same MTU")
+
+    @property
+    def memory(self) -> int:
+        """Bytes that results are written to."""
+        return len(self.channels) * self.channel_memory
 
     @property
     def packet(self) -> int:

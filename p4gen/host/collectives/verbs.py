@@ -2,12 +2,16 @@
 
 Receives are posted when a collective is called, not only when its turn comes, because a neighbour may be one collective
 ahead. A phase of many messages has only as many receives posted at once as can be in use.
+
+Results may be written to memory instead, a ring of R packets (``GroupConfig.ring``). Then receives have no buffers. A
+message begins at the place of its first PSN modulo R, and its immediate data is the PSN of its last packet. As at most
+2W receives are posted, it stays there until it is taken.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -18,20 +22,30 @@ from p4gen.host.transport.nic import VerbsNic
 from p4gen.host.transport.rc import VerbsPair
 from p4gen.host.transport.verbs import Completion, RecvWr, SendWr, Status
 
+_MASK: Final = (1 << 24) - 1
+_NOTHING: Final = memoryview(b"")
 _AHEAD: Final = 1024
 """Receives that are posted at once if results do not wait for this rank: more messages than switches keep."""
 
 
 class VerbsChannel:
-    """A channel (see the module's docstring); ``pair`` is its queue pair."""
+    """A channel (see the module's docstring); ``pair`` is its queue pair, and ``memory`` what results are written
+    to."""
 
-    def __init__(self, nic: VerbsNic, config: GroupConfig, key: ChannelKey, owner: Owner) -> None:
+    STATE: ClassVar = ("_memory", "_next", "_rooms", "_receiving", "_open", "_sending", "_data")
+
+    def __init__(
+        self, nic: VerbsNic, config: GroupConfig, key: ChannelKey, owner: Owner, memory: memoryview = _NOTHING
+    ) -> None:
         connection = config.channels[key]
         self.pair: VerbsPair = nic.create_pair(connection.qp, connection.peer, connection.qp_config, self._completed)
         self._clock, self._owner = nic.clock, owner
         self._window, self._size = config.window, config.packet * config.message
+        self._packet, self._ring, self._memory = config.packet, config.ring, memory
+        self._next = connection.qp_config.received_psn
+        """The PSN of the next message; only where results are written to memory."""
         self._by_results = config.flow is Flow.RESULTS
-        self._ahead = 2 * config.window if self._by_results else _AHEAD
+        self._ahead = 2 * config.window if self._by_results or self._ring else _AHEAD
         self._rooms: deque[PhaseRun] = deque()
         """Phases for which more receives are to be posted, in order."""
         self._receiving: deque[PhaseRun] = deque()
@@ -40,7 +54,7 @@ class VerbsChannel:
         """Number of receives that are posted and not used."""
         self._sending: PhaseRun | None = None
         """The phase that is running."""
-        self._data = memoryview(b"")
+        self._data = _NOTHING
         """What it sends, as it is on the wire."""
 
     @property
@@ -81,7 +95,8 @@ class VerbsChannel:
             if run.rooms == run.messages:
                 self._rooms.popleft()
             self._open += 1
-            self.pair.post_recv(RecvWr(number, run.phase.receive[self._part(number)]))
+            room = _NOTHING if self._ring else run.phase.receive[self._part(number)]
+            self.pair.post_recv(RecvWr(number, room))
 
     def _post_sends(self, run: PhaseRun) -> None:
         """Post sends while fewer than W messages are outstanding."""
@@ -125,21 +140,34 @@ class VerbsChannel:
         run.left -= 1
         self._open -= 1
         run.invocation.messages_received += 1
+        wanted = self._take(phase, completion.wr_id) if self._ring else None
         if not phase.added:
             run.invocation.last_result = self._clock.now
         if run.received == run.messages:
             self._receiving.popleft()
-            if phase.receive:
+            if phase.receive and not self._ring:
                 _elements(phase, phase.receive).byteswap(inplace=True)
-        if completion.immediate != (None if completion.wr_id else run.control):
+        if completion.immediate != (wanted if completion.wr_id else run.control):
             self.stop()
-            self._owner.channel_failed(unexpected(phase, completion))
+            self._owner.channel_failed(unexpected(phase, completion, wanted))
         else:
             self._post_receives()
 
+    def _take(self, phase: Phase, number: int) -> int:
+        """Take the data of a message from memory. Returns the PSN of its last packet."""
+        assert phase.receive is not None
+        room = phase.receive[self._part(number)]
+        if room:
+            start = self._next % self._ring * self._packet
+            data = self._memory[start : start + len(room)]
+            room[:] = _elements(phase, data).byteswap().view(np.uint8).data
+        last = (self._next + max(1, len(room) // self._packet) - 1) & _MASK
+        self._next = (last + 1) & _MASK
+        return last
+
     def _end(self, run: PhaseRun) -> None:
         self.stop()
-        self._data = memoryview(b"")
+        self._data = _NOTHING
         self._owner.run_ended(run)
 
 

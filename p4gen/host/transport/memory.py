@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol
 
 from typing_extensions import override
 
@@ -18,6 +18,10 @@ class MemoryRegion:
     remote_write: bool = True
     remote_read: bool = True
     remote_atomic: bool = True
+
+
+WRITTEN: Final = {"remote_write": True, "remote_read": False, "remote_atomic": False}
+"""What remote ends may do with memory that results are written to."""
 
 
 class Domain(Protocol):

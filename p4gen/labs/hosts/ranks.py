@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol
 from typing_extensions import override
 
 from p4gen.errors import FailedError
+from p4gen.families import serving
 from p4gen.host.collectives.alltoall import AllToAll, AllToAllConfig, Exchange
 from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.invocation import Invocation
@@ -98,16 +99,21 @@ class DrawnArrays:
 class GroupRanks(Ranks):
     """Ranks of groups whose switches take part in CommLib's collectives."""
 
-    def __init__(self, _spec: ProgramSpec, host: Host, _nic: Station) -> None:
-        self._host = host
+    def __init__(self, spec: ProgramSpec, host: Host, _nic: Station) -> None:
+        self._spec, self._host = spec, host
 
     @override
     def enter(self, group: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        return {}
+        """If switches write results to ranks' memory, offer as much as all collectives take."""
+        spec = serving(self._spec)
+        size = (1 + 2 * min(int(fields["size"]), spec.roots)) * spec.channel_memory
+        memory: dict[str, Any] = to_plain(self._host.offer_results(group, size, float(fields["timeout"])))
+        return memory
 
     @override
     def leave(self, group: str) -> None:
-        """Nothing: the manager ends the group."""
+        """If the manager has not created the group, take the memory back."""
+        self._host.withdraw(group)
 
     @override
     def join(self, group: str, generation: int, timeout: float) -> None:
@@ -172,7 +178,7 @@ class MemoryRanks(GroupRanks):
 
     def __init__(self, make: MakeRank, spec: ProgramSpec, host: Host, nic: Station) -> None:
         super().__init__(spec, host, nic)
-        self._make, self._spec = make, spec
+        self._make = make
 
     @override
     def enter(self, group: str, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -180,10 +186,6 @@ class MemoryRanks(GroupRanks):
         make = partial(self._make, self._spec, rank, size, packets)
         memory: dict[str, Any] = to_plain(self._host.offer(group, make, float(fields["timeout"])).memory)
         return memory
-
-    @override
-    def leave(self, group: str) -> None:
-        self._host.withdraw(group)
 
     @override
     def prepared(self, group: str, drawn: Any, size: int) -> PreparedCall:

@@ -140,6 +140,9 @@ class Follower(ABC):
 
     # --- generations ---
 
+    offered: bool = False
+    """Whether this host has offered memory to the group, before there was one."""
+
     def continues(self, news: Membership) -> bool:
         """Whether a membership belongs to the same group, not to another one of the same name."""
         last, config = self._last, news.config

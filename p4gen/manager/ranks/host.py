@@ -8,11 +8,13 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
 
 from p4gen.errors import FailedError
+from p4gen.groups.group import Memory
 from p4gen.groups.ranks import ACK_EVERY
+from p4gen.host.transport.memory import WRITTEN, MemoryRegion
 from p4gen.host.transport.nicinfo import OUR_NIC, NicInfo
 from p4gen.host.transport.realtime import Station
 from p4gen.manager.api import Code, HostInfo, HostManager, ManagerError, Membership, RankReport
@@ -24,6 +26,7 @@ from p4gen.manager.ranks.ranks import TIMEOUT
 __all__ = ["Host", "Member"]
 
 _RETRY_S: Final = 1.0
+F = TypeVar("F", bound=Follower)
 
 
 class Host:
@@ -94,25 +97,45 @@ class Host:
         Waits until this host has left an earlier group of this name; raises ``FailedError`` when it does not within
         ``timeout`` seconds.
         """
+
+        def create() -> MemoryMember:
+            return MemoryMember(group, self._nic, self._manager, self._reports.put, make, self._timeout_ps)
+
+        return self._enter(group, create, timeout)
+
+    def offer_results(self, group: str, size: int, timeout: float = 10.0) -> Memory:
+        """Become a rank of a group whose switches write results to ranks' memory, and offer ``size`` bytes. The rest is
+        as with ``offer``."""
+
+        def create() -> Member:
+            region = self._nic.nic.domain.register(bytearray(size), **WRITTEN)
+            offered.append(Memory(region.address, region.rkey, size))
+            return self._member(group, region)
+
+        offered: list[Memory] = []
+        self._enter(group, create, timeout)
+        return offered[0]
+
+    def _enter(self, group: str, create: Callable[[], F], timeout: float) -> F:
         with self._changed:
             if not self._changed.wait_for(lambda: group not in self._members, timeout):
                 raise FailedError(f"{self.name} is still in a group {group}")
 
-        def create() -> MemoryMember:
-            member = MemoryMember(group, self._nic, self._manager, self._reports.put, make, self._timeout_ps)
+        def enter() -> F:
+            member = create()
             with self._changed:
                 self._members[group] = member
                 self._changed.notify_all()
             return member
 
-        return self._loop.run_there(create)
+        return self._loop.run_there(enter)
 
     def withdraw(self, group: str) -> None:
         """Take back the memory that was offered to a group which was not created."""
 
         def end() -> None:
             member = self._members.get(group)
-            if isinstance(member, MemoryMember) and not member.generation:
+            if member is not None and member.offered and not member.generation:
                 member.end(f"{self.name} has withdrawn its memory")
                 with self._changed:
                     del self._members[group]
@@ -147,14 +170,7 @@ class Host:
             member.end(f"group {news.group} was destroyed")  # and created again, while the manager was away
             member = None
         if member is None and not news.gone:
-            member = Member(
-                news.group,
-                self._nic,
-                self._manager,
-                self._reports.put,
-                timeout_ps=self._timeout_ps,
-                ack_every=self._ack_every,
-            )
+            member = self._member(news.group)
         if member is not None:
             member.follow(news)
             with self._changed:
@@ -163,6 +179,17 @@ class Host:
                 else:
                     self._members[news.group] = member
                 self._changed.notify_all()
+
+    def _member(self, group: str, memory: MemoryRegion | None = None) -> Member:
+        return Member(
+            group,
+            self._nic,
+            self._manager,
+            self._reports.put,
+            timeout_ps=self._timeout_ps,
+            ack_every=self._ack_every,
+            memory=memory,
+        )
 
     def _report_gone(self, member: Follower) -> None:
         if self._members.get(member.group) is member:

@@ -13,6 +13,7 @@ import numpy as np
 from typing_extensions import override
 
 from p4gen.errors import FailedError, InputError
+from p4gen.families import collective
 from p4gen.groups.ranks import ACK_EVERY
 from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.collectives import Collectives
@@ -20,6 +21,7 @@ from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.collectives.ring import Ring
 from p4gen.host.collectives.striped import StripedCommunicator
 from p4gen.host.transport.clock import SECOND
+from p4gen.host.transport.memory import MemoryRegion
 from p4gen.host.transport.realtime import Station
 from p4gen.manager.api import Code, HostManager, ManagerError, RankConfig, RankReport
 from p4gen.manager.ranks.calls import ROOTED, CallResult, RankCall
@@ -51,8 +53,14 @@ class Member(Follower):
         *,
         timeout_ps: int = TIMEOUT,
         ack_every: int = ACK_EVERY,
+        memory: MemoryRegion | None = None,
     ) -> None:
+        """``memory`` is what this host has offered for results, if switches write them; deregistered at the end."""
         super().__init__(group, nic, manager, submit)
+        self._memory = memory
+        self.offered = memory is not None
+        if memory is not None:
+            self.add_end(lambda _: nic.nic.domain.deregister(memory))
         self._timeout_ps, self._ack_every = timeout_ps, ack_every
         self._config: GroupConfig | None = None
         self._communicator: Collectives | None = None
@@ -300,8 +308,11 @@ class Member(Follower):
 
     @override
     def _unfit(self, config: RankConfig) -> str:
-        if config.spec.takes_part or own_collectives(config.spec) is not None:
+        if (config.spec.takes_part or own_collectives(config.spec) is not None) and not config.spec.uses_memory:
             return ""
+        if self._memory is not None and config.spec.takes_part:
+            needed, size = len(config.channels) * collective(config.spec).channel_memory, len(self._memory.buffer)
+            return "" if needed <= size else f"results take {needed:,} bytes; this host has offered {size:,}"
         return f"group {self.group} is of {config.spec.family}, and this host has offered it no memory"
 
     @override
@@ -322,7 +333,7 @@ class Member(Follower):
             rates = [tree.rate for tree in config.trees]
             self._communicator = StripedCommunicator(self._nic.nic, trees, rates, self._complete)
         else:
-            self._communicator = Communicator(self._nic.nic, self._config, self._complete)
+            self._communicator = Communicator(self._nic.nic, self._config, self._complete, self._memory)
 
     @override
     def _destroy(self) -> None:

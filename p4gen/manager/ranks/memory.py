@@ -96,6 +96,8 @@ class MemoryMember(Follower):
     again, ranks repeat the call that some of them have not completed.
     """
 
+    offered = True
+
     def __init__(
         self,
         group: str,

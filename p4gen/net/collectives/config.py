@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from p4gen.errors import InputError
 from p4gen.families import load_collective
+from p4gen.groups.group import Memory
 from p4gen.groups.ranks import recovery_of
 from p4gen.host.collectives.arrays import check_root
 from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
+from p4gen.host.transport.memory import ProtectionDomain
 from p4gen.host.transport.verbs import Recovery
 from p4gen.model import EngineName
 from p4gen.net.world.faults import Faults
@@ -162,9 +164,15 @@ class SimConfig:
         """The trees of groups that name one, by the group's number."""
         return {number: job.tree for number, job in enumerate(self.jobs) if job.tree is not None}
 
-    def requests(self, initial_psns: tuple[int, ...]) -> list[GroupRequest]:
-        """The requests to the placer, one for each group. Raises ``InputError`` when a group cannot make its calls."""
+    def requests(
+        self, initial_psns: tuple[int, ...], domains: dict[str, ProtectionDomain] | None = None
+    ) -> list[GroupRequest]:
+        """The requests to the placer, one for each group. Raises ``InputError`` when a group cannot make its calls.
+
+        ``domains`` have what ranks of earlier runs on the same network offer, by host: the memory of those of these
+        groups is added."""
         found = []
+        domains = {} if domains is None else domains
         for job, hosts, psn in zip(self.jobs, self.hosts, initial_psns, strict=True):
             if not job.calls:
                 raise InputError("repeat must be at least 1")
@@ -172,18 +180,18 @@ class SimConfig:
                 call.check(self.program, len(hosts))
             rooted = {call.root for call in job.calls if call.collective in (Collective.REDUCE, Collective.BROADCAST)}
             collectives = frozenset(call.collective for call in job.calls)
-            found.append(
-                GroupRequest(
-                    hosts,
-                    job.tree_root,
-                    self.sync,
-                    collectives,
-                    None if any(each.every_root for each in collectives) else frozenset(rooted),
-                    epoch=self.epoch,
-                    first_psn=psn,
-                    possible_roots=self.program.roots,
-                )
+            request = GroupRequest(
+                hosts,
+                job.tree_root,
+                self.sync,
+                collectives,
+                None if any(each.every_root for each in collectives) else frozenset(rooted),
+                epoch=self.epoch,
+                first_psn=psn,
+                possible_roots=self.program.roots,
+                barriers=True,
             )
+            found.append(_offering(request, self.program, domains))
         return found
 
     def fit_program(self, requests: list[GroupRequest]) -> CollectiveSpec:
@@ -193,3 +201,13 @@ class SimConfig:
         if needed <= spec.groups:
             return spec
         return load_collective(None, spec.model_dump(mode="json", exclude_unset=True) | {"groups": needed})
+
+
+def _offering(request: GroupRequest, spec: CollectiveSpec, domains: dict[str, ProtectionDomain]) -> GroupRequest:
+    """The request with the memory that its ranks offer. NICs assign addresses and keys in order, so ranks' CommLib will
+    get these when it registers the same memory in the same order."""
+    if not spec.uses_memory:
+        return request
+    size = len(request.channels()) * spec.channel_memory
+    regions = [domains.setdefault(host, ProtectionDomain()).register(bytearray(size)) for host in request.ranks]
+    return replace(request, memories=tuple(Memory(each.address, each.rkey, size) for each in regions))

@@ -154,7 +154,11 @@ class Simulation(Job[RankTask, SimResult]):
         """The communicators of a group, by rank."""
         hosts = placed.request.ranks
         nics = self.network.nics
-        return [Communicator(nics[host], self._group(placed, rank, pace)) for rank, host in enumerate(hosts)]
+        found = [Communicator(nics[host], self._group(placed, rank, pace)) for rank, host in enumerate(hosts)]
+        for mine, offered in zip(found, placed.request.memories, strict=False):
+            if mine.memory is None or (mine.memory.address, mine.memory.rkey) != (offered.address, offered.rkey):
+                raise InputError("ranks of groups register their memory first (verb write): name other hosts for flows")
+        return found
 
     def _group(self, placed: PlacedGroup, rank: int, pace: int | None) -> GroupConfig:
         config = self.config

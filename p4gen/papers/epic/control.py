@@ -130,6 +130,9 @@ class _Node:
             yield self._endpoint(edge, 1 << bit)
             yield from entrances(spec, edge.local, edge.entrances)
             yield _edge_entry(spec, edge, _offsets(group, edge) if spec.mode.stores else {})
+            if spec.uses_memory and edge.memory is not None:
+                place = Action("place", {"base": edge.memory.address, "rkey": edge.memory.rkey})
+                yield Entry("memories", {"edge": Exact(edge.edge_id)}, place)
 
     def multicast_groups(self) -> Iterator[MulticastGroup]:
         """Those that the entries made so far refer to."""
@@ -330,8 +333,22 @@ def _clone_sessions(spec: EpicSpec) -> Iterator[CloneSession]:
 def _problems(spec: EpicSpec, group: GroupContext) -> Iterator[str]:
     yield from _refusals(spec, [[(pattern.collective, pattern.root) for pattern in group.patterns]])
     yield from folding.problems_of_group(spec, group.edges)
+    if spec.uses_memory:
+        yield from (f"edge {edge.edge_id}: {why}" for edge in group.edges for why in _no_place(spec, edge))
     if spec.mode.augmented and group.base_down is None and any(map(group.has_down, group.patterns)):
         yield "it has no slots for DOWN traffic (base_down)"
+
+
+def _no_place(spec: EpicSpec, edge: Edge) -> Iterator[str]:
+    """Why results cannot be written to the rank at the other end of an edge, if there is one."""
+    if edge.first_hop and edge.memory is None:
+        yield "the memory of the rank there is not known (verb write)"
+    elif edge.memory is not None:
+        needed = spec.channel_memory
+        if edge.memory.size < needed:
+            yield f"the rank there offers {edge.memory.size:,} bytes; its results take {needed:,} (verb write)"
+        if edge.memory.address + needed > 1 << 64:
+            yield "the memory of the rank there goes beyond the last address"
 
 
 def _refusals(spec: EpicSpec, channels: Sequence[Sequence[ChannelKey]]) -> Iterator[str]:
@@ -346,6 +363,13 @@ def _refusals(spec: EpicSpec, channels: Sequence[Sequence[ChannelKey]]) -> Itera
     collectives = {collective for serves in channels for collective, _ in serves}
     if spec.mode is Mode.II and Collective.BROADCAST in collectives:
         yield lack(spec, "broadcast")
+
+
+def _refusals_of_hosts(spec: EpicSpec, channels: Sequence[Sequence[ChannelKey]]) -> Iterator[str]:
+    """Includes what switches could serve, and CommLib cannot."""
+    yield from _refusals(spec, channels)
+    if spec.uses_memory and not spec.mode.stores and any(len(serves) != 1 for serves in channels):
+        yield "with verb write CommLib has a queue pair, and a ring, for each collective and root (sync subgroups)"
 
 
 def _needs(spec: EpicSpec) -> NicNeeds:
@@ -376,7 +400,7 @@ def _last_edge_id(spec: EpicSpec) -> int:
 FACET: GroupEntries[EpicSpec] = GroupEntries(
     configuration=_configuration,
     problems=_problems,
-    refusals=_refusals,
+    refusals=_refusals_of_hosts,
     needs=_needs,
     holds=_holds,
     last_edge_id=_last_edge_id,

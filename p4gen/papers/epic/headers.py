@@ -51,6 +51,7 @@ def headers(spec: EpicSpec) -> tuple[Header, ...]:
         roce.IPV4,
         roce.UDP,
         roce.BTH,
+        *((roce.RETH,) if spec.uses_memory else ()),
         roce.AETH,
         immediate(spec),
         roce.CNP,
@@ -72,6 +73,7 @@ def datagrams(spec: EpicSpec) -> tuple[Datagram, ...]:
     }
     own = [code for code in internal if static(spec) or code not in (OwnOpcode.CHECKED, OwnOpcode.COUNTED)]
     return (
+        *(_placed(spec) if spec.uses_memory else ()),
         Datagram("DATA", "a packet of a contribution or of a result", (_whole(spec),), sends),
         Datagram("CONTROL", "a control message: which collective comes", (immediate(spec),), (Opcode.SEND_ONLY_IMM,)),
         Datagram("CNP", "a congestion notification", (roce.CNP,), (Opcode.CNP,)),
@@ -81,6 +83,18 @@ def datagrams(spec: EpicSpec) -> tuple[Datagram, ...]:
             for code in (own if spec.mode.augmented else ())
         ),
     )
+
+
+def _placed(spec: EpicSpec) -> tuple[Datagram, ...]:
+    """Results as ranks get them, by WRITE."""
+    reth, last, data = roce.RETH, immediate(spec), _whole(spec)
+    made = (
+        ("ONLY", "a result that is a message", (reth, last, data), Opcode.WRITE_ONLY_IMM),
+        ("FIRST", "the first packet of a message of results", (reth, data), Opcode.WRITE_FIRST),
+        ("LAST", "the last one", (last, data), Opcode.WRITE_LAST_IMM),
+        ("DATA", "one between them", (data,), Opcode.WRITE_MIDDLE),
+    )
+    return tuple(Datagram(name, what, body, (opcode,), made=True) for name, what, body, opcode in made)
 
 
 def _whole(spec: EpicSpec) -> Header:

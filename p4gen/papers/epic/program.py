@@ -111,6 +111,7 @@ def _names(composition: Composition) -> dict[str, Any]:
         "edges": range(spec.fan_in),
         "augmented": spec.mode.augmented,
         "stores": spec.mode.stores,
+        "writes": spec.uses_memory,
         "selective": not spec.loss_recovery.in_order,
         "selective_naks": spec.loss_recovery.selective_naks,
         "names_holes": names_holes(spec),

@@ -74,6 +74,14 @@ class Fold(StrEnum):
     """As they arrive, which takes one buffer in place of one for each edge."""
 
 
+class Verb(StrEnum):
+    """How results come to ranks (EPIC 4.2, footnote 5)."""
+
+    SEND = "send"
+    WRITE = "write"
+    """As RDMA WRITEs into memory that ranks have offered, the last packet of each with immediate data."""
+
+
 class Congestion(StrEnum):
     """The answer to a rank that runs ahead of a pipe's range (EPIC 4.4, rate synchronization)."""
 
@@ -153,6 +161,13 @@ class EpicSpec(CollectiveSpec):
             "has the blocks of its whole tree, or none; 0: each group has slots of its own",
         ),
     ] = 0
+    verb: Annotated[
+        Verb,
+        Field(
+            description="how results come to ranks: send, or write, into memory that ranks offer (EPIC footnote 5); "
+            "contributions are always SENDs"
+        ),
+    ] = Verb.SEND
     variant: Annotated[Variant | None, Field(description="a wrong design, for tests only; none by default")] = None
     payload_pipes: Annotated[
         Literal[1, 2, 4],
@@ -193,8 +208,14 @@ class EpicSpec(CollectiveSpec):
 
     @model_validator(mode="after")
     def _mode_fits(self) -> EpicSpec:
-        if self.roots != ROOTS and Feature.WIDE_STATE not in self.architecture.features:
-            raise SpecConflictError("roots", f"programs for {self.arch} have {ROOTS}")
+        if Feature.WIDE_STATE not in self.architecture.features:
+            if self.roots != ROOTS:
+                raise SpecConflictError("roots", f"programs for {self.arch} have {ROOTS}")
+            if self.uses_memory:
+                raise SpecConflictError(
+                    "verb",
+                    f"write takes lengths of messages from announcements, of which programs for {self.arch} keep none",
+                )
         if not self.mode.augmented:
             if self.congestion is not None:
                 raise SpecConflictError(
@@ -290,6 +311,8 @@ class EpicSpec(CollectiveSpec):
             )
         if self.variant is not None:
             raise SpecConflictError("locks", "are for sound designs")
+        if self.uses_memory:
+            raise SpecConflictError("locks", "are for verb send: the ring of a group that is refused has no memory")
         if self.op not in (Op.SUM, Op.MIN, Op.MAX, Op.DYNAMIC):
             raise SpecConflictError("locks", f"need an op that tells whether any switch refuses; {self.op} does not")
         if self.locks > self.groups:
@@ -337,6 +360,16 @@ class EpicSpec(CollectiveSpec):
     @override
     def own_psns(self) -> bool:
         return self.mode.stores
+
+    @property
+    @override
+    def uses_memory(self) -> bool:
+        return self.verb is Verb.WRITE
+
+    @property
+    @override
+    def ring(self) -> int:
+        return 1 << ((2 * self.window + 1) * self.message - 1).bit_length() if self.uses_memory else 0
 
     @property
     def buffered_windows(self) -> int:
@@ -405,6 +438,8 @@ class EpicSpec(CollectiveSpec):
             parts.append(f"p{self.pipelines}")
         if self.roots != ROOTS:
             parts.append(f"roots{self.roots}")
+        if self.uses_memory:
+            parts.append(str(self.verb))
         if self.reliability is not None:
             parts.append(str(self.reliability))
         if self.congestion is Congestion.NONE:
@@ -425,7 +460,7 @@ class EpicSpec(CollectiveSpec):
     @override
     def alike(self) -> dict[str, str]:
         locks = {"locks": "on"} if self.locks else {}
-        return {"mode": str(self.mode)} | super().alike | locks
+        return {"mode": str(self.mode), "verb": str(self.verb)} | super().alike | locks
 
     @property
     def reproducible(self) -> bool:

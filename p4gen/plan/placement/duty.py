@@ -29,7 +29,7 @@ def blocks_per_node(spec: GroupSpec, program: ServingSpec | None) -> int:
     if program is None:
         return 1
     slots = spec.slots or program.slots_per_group
-    return max(len(request_of(spec, program.roots).channels()), -(-slots // program.slots_per_group))
+    return max(len(request_of(spec, [program]).channels()), -(-slots // program.slots_per_group))
 
 
 def blocks_of(program: ServingSpec, contexts: int, slots: Iterable[int]) -> int:

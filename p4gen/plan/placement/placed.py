@@ -65,20 +65,23 @@ class GroupRequest:
     """The memory of each rank, if the switches of the group address it."""
     possible_roots: int = field(default=ROOTS, repr=False, metadata={"later": True})
     """Ranks that can be roots, those from 0 on (``ServingSpec.roots`` of the programs)."""
+    barriers: bool = field(default=False, repr=False, metadata={"later": True})
+    """Whether patterns share state and need Barriers between them, although ranks offer memory."""
 
     def channels(self) -> tuple[Serves, ...]:
         """The patterns that it needs, in groups that share contexts and QPs. AllReduce is among them, as Barriers
-        between other patterns need it; ranks with offered memory do not. ReduceScatter is N Reduces, AllGather N
-        Broadcasts (EPIC §A). Where ranks offer memory, each pattern has contexts of its own."""
+        between other patterns need it. ReduceScatter is N Reduces, AllGather N Broadcasts (EPIC §A). Where ranks
+        offer memory, each pattern has contexts of its own, and no Barriers, unless ``barriers`` says otherwise."""
         wanted = self.collectives
         roots = range(min(len(self.ranks), self.possible_roots)) if self.roots is None else sorted(self.roots)
-        symmetric = not self.memories or wanted & {Collective.ALLREDUCE, Collective.BARRIER}
+        alike = self.barriers or not self.memories
+        symmetric = alike or wanted & {Collective.ALLREDUCE, Collective.BARRIER}
         found = [SYMMETRIC] if symmetric else []
         if wanted & {Collective.REDUCE, Collective.REDUCE_SCATTER}:
             found += [(Collective.REDUCE, root) for root in roots]
         if wanted & {Collective.BROADCAST, Collective.ALLGATHER}:
             found += [(Collective.BROADCAST, root) for root in roots]
-        together = self.sync is PsnSync.REFINED and not self.memories
+        together = self.sync is PsnSync.REFINED and alike
         return (tuple(found),) if together else tuple((pattern,) for pattern in found)
 
     def problems(self) -> Iterator[str]:
@@ -103,10 +106,16 @@ class GroupRequest:
         )
 
 
-def request_of(spec: GroupSpec | GroupRequest, roots: int) -> GroupRequest:
-    """What a group asks of programs in which ``roots`` ranks can be roots."""
+def request_of(spec: GroupSpec | GroupRequest, programs: Iterable[ServingSpec]) -> GroupRequest:
+    """What a group asks of these programs."""
+    known = tuple(programs)
     return GroupRequest(
-        spec.ranks, sync=spec.sync, collectives=spec.collectives, memories=spec.memories, possible_roots=roots
+        spec.ranks,
+        sync=spec.sync,
+        collectives=spec.collectives,
+        memories=spec.memories,
+        possible_roots=possible_roots(known),
+        barriers=not any(program.own_state for program in known),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from p4gen.arch import Architecture
 from p4gen.errors import InputError
-from p4gen.groups.group import Block, Edge, Endpoint, GroupContext, NextHop, Pattern, Route
+from p4gen.groups.group import Block, Edge, Endpoint, GroupContext, Memory, NextHop, Pattern, Route
 from p4gen.groups.psns import stream_psn
 from p4gen.host.collectives.plan import SYMMETRIC
 from p4gen.host.transport.verbs import Peer
@@ -169,9 +169,10 @@ class Placer:
             program = self._specs[node.key.switch]
             own_psns = program.own_psns
             ranks = sum(1 << rank for rank in seen.ranks) if program.uses_memory or program.has_server else 0
-            memory = (
-                request.memories[ranks.bit_length() - 1] if request.memories and ranks and seen.far is None else None
-            )
+            rank = ranks.bit_length() - 1
+            memory = request.memories[rank] if request.memories and ranks and seen.far is None else None
+            if memory is not None and (part := program.channel_memory):
+                memory = Memory(memory.address + request.channels().index(serves) * part, memory.rkey, part)
             return Edge(
                 edge_id,
                 program.architecture.front_port(seen.port or 0),

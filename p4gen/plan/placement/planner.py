@@ -15,7 +15,7 @@ from p4gen.families import serving
 from p4gen.groups.family import group_entries
 from p4gen.host.transport.nicinfo import NicInfo
 from p4gen.plan.placement.duty import blocks_of, blocks_per_node, duties, overbooked
-from p4gen.plan.placement.placed import GroupRequest, PlacedTrees, possible_roots, request_of
+from p4gen.plan.placement.placed import GroupRequest, PlacedTrees, request_of
 from p4gen.plan.placement.placer import Names, Placer, switch_of
 from p4gen.plan.placement.policy import Candidate, FabricView, GroupView, PlacementPolicy, SwitchRoom
 from p4gen.plan.placement.pools import Pools
@@ -129,7 +129,7 @@ class Room:
 def group_request(spec: GroupSpec, first_psn: int, view: View) -> GroupRequest:
     """The request to a tree's switches, of those of ``view``. Epochs are chosen among those that
     their state has not had yet."""
-    wanted = request_of(spec, possible_roots(view.specs.values()))
+    wanted = request_of(spec, view.specs.values())
     return replace(wanted, epoch=None, first_psn=first_psn, slots=spec.slots)
 
 
@@ -357,8 +357,12 @@ def _refusals(spec: GroupSpec | GroupRequest, program: ServingSpec, nics: Mappin
         what = "needs the memory of each rank" if program.uses_memory else "knows no memory of ranks"
         yield f"{program.program} {what}"
         return
-    facet, channels = group_entries(program), request_of(spec, program.roots).channels()
+    facet, channels = group_entries(program), request_of(spec, [program]).channels()
     yield from facet.refusals(program, channels)
+    needed = len(channels) * program.channel_memory
+    for rank, memory in enumerate(spec.memories):
+        if memory.size < needed:
+            yield f"rank {rank} offers {memory.size:,} bytes; its {len(channels)} queue pairs take {needed:,}"
     for host, nic in nics.items():
         if host in spec.ranks:
             yield from (f"{host}: {reason}" for reason in nic.lacks(facet.needs(program)))
@@ -370,7 +374,7 @@ def _refusals(spec: GroupSpec | GroupRequest, program: ServingSpec, nics: Mappin
 
 def _slot_problems(slots: int, spec: ServingSpec) -> Iterator[str]:
     needed = spec.needed_slots
-    if spec.uses_memory and slots != needed:
+    if spec.own_state and slots != needed:
         yield f"{slots} slots; each context of the program has {needed}"
     elif slots < needed or slots & (slots - 1):
         yield f"{slots} slots; it takes a power of two of at least {spec.slots_formula} = {needed}"

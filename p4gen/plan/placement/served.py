@@ -30,7 +30,12 @@ def missing(spec: ServingSpec, ranks: Sequence[str], sync: PsnSync, collectives:
     ranks, if they have to offer some."""
     memories = (Memory(0, 0, 0),) * len(ranks) if spec.uses_memory else ()
     request = GroupRequest(
-        tuple(ranks), sync=sync, collectives=frozenset(collectives), memories=memories, possible_roots=spec.roots
+        tuple(ranks),
+        sync=sync,
+        collectives=frozenset(collectives),
+        memories=memories,
+        possible_roots=spec.roots,
+        barriers=not spec.own_state,
     )
     return [*request.problems(), *group_entries(spec).refusals(spec, request.channels())]
 

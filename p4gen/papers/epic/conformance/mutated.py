@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from functools import partial
 
-from p4gen.papers.epic.spec import EpicSpec, Fold, Mode
+from p4gen.papers.epic.spec import EpicSpec, Fold, Mode, Verb
 from p4gen.papers.epic.tofino import static
 from p4gen.papers.epic.tofino.limits import problems
 from p4gen.ptf.family import Mutated
@@ -31,6 +31,9 @@ def mutated(like: EpicSpec, reliabilities: Sequence[Reliability], pipelines: Seq
                 ordered = small(mode, reliability, count, fold=Fold.ORDERED, dtype=DType.INT32)
                 tests = ("test_folds", "test_reliability") if mode is Mode.II else ("test_iii_stores", "test_iii_order")
                 made.append(Mutated(f"{name} ordered", ordered, {"StoreData", "FoldData"}.__contains__, tests))
+                written = small(mode, reliability, count, verb=Verb.WRITE, message=4, slots=16)
+                module = "test_write" if mode is Mode.II else "test_iii_write"
+                made.append(Mutated(f"{name} write", written, {"PlaceResult"}.__contains__, (module,)))
             if count == 1 and reliability is (Reliability.SR if mode is Mode.II else Reliability.GBN):
                 made += _locked(name, small(mode, reliability, count), small(mode, reliability, count, locks=2))
             if mode is Mode.II:

@@ -14,9 +14,10 @@ from p4gen.papers.epic.conformance.runs_iii import (
     STORES,
     SUMS,
     WHOLE_RANGE,
+    WRITES,
 )
 from p4gen.papers.epic.conformance.small import small
-from p4gen.papers.epic.spec import EpicSpec, Fold, Mode
+from p4gen.papers.epic.spec import EpicSpec, Fold, Mode, Verb
 from p4gen.ptf.family import SuiteRun
 from p4gen.vocabulary import Icrc, Overflow
 from p4gen.vocabulary.reductions import all_numbers
@@ -27,9 +28,9 @@ OWN = ("test_i_messages", "test_i_order")
 
 def mode_i_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
     """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
-    made = partial(small, type(spec), arch=spec.arch, ip=spec.ip, mode=Mode.I, slots=8)
+    made = partial(small, type(spec), arch=spec.arch, ip=spec.ip, mode=Mode.I, slots=8, verb=spec.verb)
     large = spec.slots_per_group > LARGE
-    long = small(type(spec), arch=spec.arch, ip=spec.ip, mode=Mode.I, lanes=8, slots=256, name="modei_n256")
+    long = made(lanes=8, slots=256, name="modei_n256")
     runs = [SuiteRun(spec, (*OWN, *STORES, *MODULES, *PIPELINES) if large else ())]
     if large:
         runs.append(SuiteRun(made(), WHOLE_RANGE))
@@ -38,6 +39,7 @@ def mode_i_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
         SuiteRun(made(lanes=8, congestion="none"), (*OWN, *WHOLE_RANGE)),
         SuiteRun(made(lanes=8, message=1, name="modei_m1"), (*OWN, *WHOLE_RANGE)),
         SuiteRun(made(lanes=8, window=1, message=4, name="modei_w1m4"), OWN),
+        SuiteRun(made(lanes=8, message=4, verb=Verb.WRITE), (*OWN, *WRITES)),
         SuiteRun(made(icrc=Icrc.IGNORE), ("test_iii_order.Contributions", "test_iii_order.GapIsReportedOnce")),
         SuiteRun(made(icrc=Icrc.SET), ("test_iii_order.Contributions", "test_iii_order.GapIsReportedOnce")),
         *(SuiteRun(made(pipelines=count, lanes=8, groups=4, fan_in=8), (*PIPELINES, *OWN)) for count in (2, 4)),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from p4gen.papers.epic.conformance.small import small
-from p4gen.papers.epic.spec import EpicSpec, Fold
+from p4gen.papers.epic.spec import EpicSpec, Fold, Verb
 from p4gen.papers.epic.tofino import static
 from p4gen.papers.epic.tofino.limits import problems
 from p4gen.ptf.family import SuiteRun
@@ -40,6 +40,8 @@ PIPES = ("test_static_pipes",)
 PAYLOAD_PIPES = ("test_static_fold",)
 SACKS = ("test_sacks",)
 FOLDS = ("test_folds", "test_reliability")
+WRITES = ("test_write", "test_tree", "test_reliability")
+"""Of results that are written into memory of ranks."""
 STORES = ("test_folds", "test_arithmetic", "test_reliability", "test_reduce", "test_tree", "test_patterns")
 """Of contributions that are stored, and folded in the order of ranks."""
 LOCKS = ("test_locks",)
@@ -49,7 +51,9 @@ SEVERAL_PIPES = 72
 
 def mode_ii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
     """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
-    made = partial(small, type(spec), arch=spec.arch, ip=spec.ip, payload_pipes=spec.payload_pipes)
+    made = partial(
+        small, type(spec), arch=spec.arch, ip=spec.ip, payload_pipes=spec.payload_pipes, verb=spec.verb
+    )
     runs = [SuiteRun(made(lanes=8, locks=4)) if spec.locks else SuiteRun(spec)]
     for op, dtype, overflow in _arithmetics():
         if (op, dtype, op.overflows and overflow is not Overflow.WRAP) != (spec.op, spec.dtype, spec.saturating):
@@ -80,11 +84,14 @@ def mode_ii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
     else:
         runs += _ordered(made)
         runs += locked(made, spec)
+        runs.append(SuiteRun(made(lanes=8, message=4, verb=Verb.WRITE, pipelines=2), (*WRITES, "test_pipelines")))
     return tuple(runs)
 
 
 def locked(made: Callable[..., EpicSpec], spec: EpicSpec) -> list[SuiteRun[EpicSpec]]:
-    """Groups that share slots, on ``spec``'s program if it has locks, and small ones."""
+    """Groups that share slots, on ``spec``'s program if it has locks, and small ones; none that write results."""
+    if spec.uses_memory:
+        return []
     small_ones = [made(lanes=8, locks=2), made(lanes=8, locks=1, op=Op.MIN, dtype=DType.UINT32)]
     small_ones.append(made(lanes=8, locks=2, pipelines=2, fan_in=8))
     return [SuiteRun(each, LOCKS) for each in ([spec] if spec.locks else []) + small_ones]

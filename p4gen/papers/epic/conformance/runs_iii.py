@@ -7,7 +7,7 @@ from functools import partial
 
 from p4gen.papers.epic.conformance.runs_ii import locked
 from p4gen.papers.epic.conformance.small import small
-from p4gen.papers.epic.spec import EpicSpec, Fold, Mode
+from p4gen.papers.epic.spec import EpicSpec, Fold, Mode, Verb
 from p4gen.papers.epic.tofino import static
 from p4gen.papers.epic.tofino.iii import problems
 from p4gen.ptf.family import SuiteRun
@@ -20,6 +20,8 @@ SUMS = ("test_iii_collectives.SumsSaturateOrWrap",)
 FLOATS = ("test_iii_floats",)
 FOLDS = ("test_iii_folds",)
 """Of floating-point numbers that are folded in the order of ranks."""
+WRITES = ("test_iii_write", "test_iii_retransmission")
+"""Of results that are written into memory of ranks."""
 STORES = ("test_iii_stores",)
 """Of any numbers that are."""
 ARITHMETIC = ("test_iii_order.Contributions", "test_iii_order.ResultsFromTheParent")
@@ -49,12 +51,13 @@ MODULES = (
     "test_iii_announcements",
     "test_iii_contexts",
     "test_iii_kinds",
+    "test_iii_write",
 )
 
 
 def mode_iii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
     """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
-    made: Made = partial(small, type(spec), arch=spec.arch, ip=spec.ip, mode=Mode.III)
+    made: Made = partial(small, type(spec), arch=spec.arch, ip=spec.ip, mode=Mode.III, verb=spec.verb)
     large = spec.slots_per_group > LARGE
     runs = [SuiteRun(spec, (*MODULES, *PIPELINES, *HOLES, *ON_LARGE) if large else ())]
     if spec.locks:
@@ -89,6 +92,10 @@ def mode_iii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
     if not static(spec):
         runs += _ordered(made)
         runs += locked(made, spec)
+        runs += [
+            SuiteRun(made(lanes=8, message=4, verb=Verb.WRITE), WRITES),
+            SuiteRun(made(lanes=8, verb=Verb.WRITE, reliability=Reliability.SR), (*WRITES, "test_iii_selective")),
+        ]
     else:
         # What has no program of this form cannot be tested on one.
         runs = [run for run in runs if run.spec is spec or not any(problems(run.spec))]
