@@ -103,7 +103,7 @@ def names_holes(spec: EpicSpec) -> bool:
     return selective(spec) and not spec.loss_recovery.selective_naks
 
 
-def asked(spec: EpicSpec) -> Word:
+def lacked(spec: EpicSpec) -> Word:
     """CombineSacks' word: what an edge has asked for."""
     window = reorder_window(spec)
     return Word(EPOCH, Field("missing", window, f"missing: bit i is the PSN that is i modulo {window}"))
@@ -145,6 +145,7 @@ def layouts(spec: EpicSpec) -> dict[str, Word]:
         "announcement": announcement(spec),
         "asked": asked(spec),
         "completed": completed(spec),
+        "lacked": lacked(spec),
         "emission": EMISSION,
         "expected": EXPECTED,
         "holes": HOLES,

@@ -51,9 +51,7 @@ SEVERAL_PIPES = 72
 
 def mode_ii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
     """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
-    made = partial(
-        small, type(spec), arch=spec.arch, ip=spec.ip, payload_pipes=spec.payload_pipes, verb=spec.verb
-    )
+    made = partial(small, type(spec), arch=spec.arch, ip=spec.ip, payload_pipes=spec.payload_pipes, verb=spec.verb)
     runs = [SuiteRun(made(lanes=8, locks=4)) if spec.locks else SuiteRun(spec)]
     for op, dtype, overflow in _arithmetics():
         if (op, dtype, op.overflows and overflow is not Overflow.WRAP) != (spec.op, spec.dtype, spec.saturating):
