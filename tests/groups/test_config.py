@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from pydantic import ValidationError
 
 from p4gen.errors import InputError
 from p4gen.groups import Edge, Endpoint, GroupContext, NextHop, Pattern, Route, SwitchConfig, configure
+from p4gen.groups.group import Memory
 from p4gen.model.entries import Action, CloneSession, Exact, Lpm, Replica
-from p4gen.papers.epic.spec import EpicSpec, Mode
+from p4gen.papers.epic.spec import EpicSpec, Mode, Verb
 from p4gen.vocabulary import Reliability
 from p4gen.vocabulary.message import Collective
 
@@ -366,3 +368,28 @@ def test_a_group_has_addresses_of_one_kind_that_its_program_knows() -> None:
     assert refused(only, group()) == [wrong]
     mapped = replace(group().edges[0], local=Endpoint(2, 0xFFFF0A000001, 0x100), remote=Endpoint(3, 1 << 100, 5))
     assert any("stands for an IPv4 address" in message for message in refused(both, replace(group(), edges=(mapped,))))
+
+
+def test_results_are_written_to_what_ranks_have_offered() -> None:
+    spec = EpicSpec(lanes=8, fan_in=4, groups=2, verb=Verb.WRITE)
+    size = spec.channel_memory
+    assert (spec.ring, size) == (256, (256 + 3) * 32), "the power of two from (2W + 1) M on, and M - 1 packets more"
+    bare = group()
+    with pytest.raises(InputError, match="edge 1: the memory of the rank there is not known"):
+        configure(spec, [bare])
+    small, far = Memory(4096, 7, size - 1), Memory((1 << 64) - 32, 8, size)
+    edges = tuple(replace(e, memory=m) for e, m in zip(bare.edges, (small, far), strict=True))
+    with pytest.raises(InputError, match="edge 1: the rank there offers 8,287 bytes; its results take 8,288") as found:
+        configure(spec, [replace(bare, edges=edges)])
+    assert "edge 2: the memory of the rank there goes beyond the last address" in str(found.value)
+    switch = replace(bare.edges[1], first_hop=False)
+    rank = replace(bare.edges[0], memory=Memory(4096, 7, size))
+    config = configure(spec, [replace(bare, edges=(rank, switch))])
+    places = [(entry.match, entry.action) for entry in config.entries if entry.table == "memories"]
+    assert places == [({"edge": Exact(1)}, Action("place", {"base": 4096, "rkey": 7}))]
+
+
+@pytest.mark.parametrize("arch", ["tna", "t2na"])
+def test_programs_for_a_tofino_write_no_results(arch: str) -> None:
+    with pytest.raises(ValidationError, match="write takes lengths of messages from announcements"):
+        EpicSpec(arch=arch, verb=Verb.WRITE)

@@ -115,7 +115,7 @@ def request_of(spec: GroupSpec | GroupRequest, programs: Iterable[ServingSpec]) 
         collectives=spec.collectives,
         memories=spec.memories,
         possible_roots=possible_roots(known),
-        barriers=not any(program.own_state for program in known),
+        barriers=bool(spec.memories) and not any(program.own_state for program in known),
     )
 
 
