@@ -32,6 +32,7 @@ def problems(spec: ServingSpec, groups: Sequence[GroupContext]) -> Iterator[str]
         yield f"packets come in by {ports} ports of endpoints; the program has room for {spec.entrances}"
     yield from _dangling(groups)
     yield from _overlaps(spec, groups)
+    yield from _blocks(spec, groups)
     edges = [edge for group in groups for edge in group.edges]
     for what, values in (
         ("context", [group.context for group in groups]),
@@ -129,15 +130,28 @@ def _overlaps(spec: ServingSpec, groups: Sequence[GroupContext]) -> Iterator[str
     for group in groups:
         if group.block is None:
             banks[group.pipeline] += [(first, end, group.context) for first, end in group.ranges()]
-    users = [(each.block.lock, each.pipeline, each.epoch) for each in groups if each.block is not None]
-    for (lock, pipeline, epoch), count in Counter(users).items():
-        if count > 1:
-            yield f"block {lock} of pipeline {pipeline}: {count} groups share it in the same epoch {epoch}"
     for pipeline, ranges in sorted(banks.items()):
         for (_, end, left), (first, _, right) in pairwise(sorted(ranges)):
             if end > first:
                 bank = f" of pipeline {pipeline}" if spec.pipelines > 1 else ""
                 yield f"group {left} and group {right} overlap at slot {first}{bank}"
+
+
+def _blocks(spec: ServingSpec, groups: Sequence[GroupContext]) -> Iterator[str]:
+    shared = [(group, group.block) for group in groups if group.block is not None]
+    for group, block in shared:
+        if not 0 <= block.lock < spec.shared_blocks:
+            yield f"group {group.context}: block {block.lock}; the program has {spec.shared_blocks}"
+        if not 1 <= block.generation <= 255:
+            yield f"group {group.context}: generation {block.generation} of its block is not in 1 to 255"
+    epochs = Counter((block.lock, group.pipeline, group.epoch) for group, block in shared)
+    for (lock, _, epoch), count in epochs.items():
+        if count > 1:
+            yield f"block {lock}: {count} groups share it in the same epoch {epoch}"
+    generations = {(block.lock, group.pipeline, block.generation) for group, block in shared}
+    for (lock, _), count in Counter(each[:2] for each in generations).items():
+        if count > 1:
+            yield f"block {lock} has {count} generations"
 
 
 def _memory(spec: ServingSpec) -> str:

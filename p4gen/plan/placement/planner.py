@@ -337,6 +337,9 @@ def _unfit(trees: Sequence[IncTree], view: View, request: GroupRequest) -> Itera
             theirs = specs[first].alike.get(what, "none")
             if mine != theirs:
                 yield f"{name} has {what} {mine}, {first} has {theirs}; the switches of a tree need the same"
+    for name in names:
+        if specs[name].shared_blocks:
+            yield f"{name}: groups share its slots by locks in the switch; the manager gives groups slots, or leases"
     if len(trees) > 1 and any(specs[name].has_server for name in names):
         yield "a group with a server has one tree"
     alone = next((name for name in names if specs[name].single_switch), None)
