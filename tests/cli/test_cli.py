@@ -151,7 +151,8 @@ def test_the_docs_list_every_drop_reason() -> None:
     for mode, reliability in itertools.product(Mode, ("sr", "gbn")):
         if mode.stores and reliability == "sr":
             continue  # which takes packets in order
-        spec = EpicSpec.model_validate({"mode": mode, "reliability": reliability})
+        locks = 0 if mode.stores else 1
+        spec = EpicSpec.model_validate({"mode": mode, "reliability": reliability, "locks": locks})
         for drop in compose(spec).drops:
             found = modes.setdefault((drop.symbol, drop.drop.meaning), [])
             if mode not in found:

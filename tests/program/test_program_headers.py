@@ -89,7 +89,7 @@ def tables() -> dict[str, str]:
         ),
         "op": ", ".join(f"{op.reduction.code} {op}" for op in single_ops()),
         "dtype": ", ".join(f"{dtype.number_format.code} {dtype}" for dtype in DType),
-        "root": "rank, 0 to 31; 0 for allreduce and barrier",
+        "root": "rank, 0 to 31; 0 for allreduce and barrier; barrier 1 acquires, 2 releases",
         "packets": "data packets that follow",
     }
     rows = []
