@@ -186,7 +186,7 @@ def test_help_of_a_run_in_a_mode_fits_in_a_head(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = said(["sim", "run", "--mode", "II", "--help"], monkeypatch, capsys)
-    assert len(options_in(text)) <= 51
+    assert len(options_in(text)) <= 53
     assert "What ranks call:" in text
 
 
