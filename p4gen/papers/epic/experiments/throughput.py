@@ -11,13 +11,15 @@ from p4gen.net.study import Axis, report
 from p4gen.papers.epic import studies
 from p4gen.papers.epic.studies.sweep import EPIC_PROGRAM, LARGEST, table_points
 from p4gen.papers.epic.studies.tables import PAPER, K, M, Solution
+from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.topology import load_topology
 
 NETWORK: Final = "star-8"
 SEEDS: Final = 3
 """Runs of each lossy point at the scale ``paper``, whose median counts."""
-LONGEST_RING: Final = 256 * M
-"""Bytes of the longest call on a ring: each step has an array of its own, and those of a longer call take 24 GB."""
+LONGEST: Final = 256 * M
+"""Bytes of the longest call that has an array for each rank's part or step, as rings and AllGathers do: those of 1 GiB
+take more than 24 GB."""
 QUICK: Final[Mapping[Axis, Sequence[float] | None]] = {
     Axis.SIZE: (4 * K, 64 * K), Axis.LOSS: (0, 1, 5), Axis.LINKS: (0, 2, 4), Axis.NOTHING: None,
 }  # fmt: skip
@@ -30,10 +32,11 @@ def _perform(number: int, order: Order) -> Report:
     size = _SMALL if quick else LARGEST
     base = SimConfig(load_topology(NETWORK), EPIC_PROGRAM, size=size, seed=order.seed, engine=order.engine)
     values = QUICK[table.axis] if quick else table.values
+    in_parts = table.collective is Collective.ALLGATHER
     points = [
         point
         for point in table_points(number, base, values)
-        if point.solution != Solution.RING or point.config.size <= LONGEST_RING
+        if point.config.size <= LONGEST or not (in_parts or point.solution == Solution.RING)
     ]
     title = f"EPIC, Table {number}: {table.caption}"
     return report(studies.FACET, points, title, table.unit, 1 if quick else SEEDS, order)
