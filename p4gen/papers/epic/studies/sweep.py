@@ -81,6 +81,8 @@ def table_points(number: int, base: SimConfig, values: Sequence[float] | None = 
         config = replace(solving(Solution(solution), base), collective=table.collective)
         if table.axis is Axis.NOTHING:
             config = replace(config, size=0)
+        if table.collective is Collective.ALLGATHER:
+            config = replace(config, timeout=CONGESTED_TIMEOUT)  # Broadcasts that meet at a rank wait for each other
         given = [0.0] if table.axis is Axis.NOTHING else values if values else _values(table, base)
         rows += [Point(solution, value, _at(table.axis, config, value), table.axis, row.get(value)) for value in given]
     return rows
