@@ -148,8 +148,8 @@ def test_check_knows_how_many_pipelines_a_generated_program_has(tmp_path: Path) 
 def test_the_docs_list_every_drop_reason() -> None:
     """Each with its modes and its meaning, and no others."""
     modes: dict[tuple[str, str], list[str]] = {}
-    for mode, reliability in itertools.product(Mode, ("sr", "gbn")):
-        if mode.stores and reliability == "sr":
+    for mode, reliability in itertools.product(Mode, ("sr", "gbn", "sack")):
+        if mode.stores and reliability != "gbn":
             continue  # which takes packets in order
         locks = 0 if mode.stores else 1
         spec = EpicSpec.model_validate({"mode": mode, "reliability": reliability, "locks": locks})

@@ -55,7 +55,7 @@ def p4gen(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
         (["sim", "star-4", "--loss", "1%", "--burst", "nan"], "--burst: error: 'nan' is not a finite number"),
         (["sim", "star-4", "--loss", "1%", "--burst", "inf"], "--burst: error: "),
         (["sim", "star-4", "--burst", "3"], "--burst: error: is the length of bursts of loss"),
-        (["sim", "star-4", "--size", "100G"], "so 268435456 bytes are the limit"),
+        (["sim", "star-4", "--size", "100G"], "so 2147483648 bytes are the limit"),
         (["sim", "star-4", "--size", "9" * 5000], "--size: error: '9999"),
         (["sim", "star-4", "--loss", "nan"], "--loss: error: 'nan' is not a share"),
         (["sim", "star-4", "--script", "drop 1 UP_DATA of rank 9"], "there is no rank 9; there are 0 to 3"),

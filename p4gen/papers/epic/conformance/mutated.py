@@ -34,8 +34,10 @@ def mutated(like: EpicSpec, reliabilities: Sequence[Reliability], pipelines: Seq
                 written = small(mode, reliability, count, verb=Verb.WRITE, message=4, slots=16)
                 module = "test_write" if mode is Mode.II else "test_iii_write"
                 made.append(Mutated(f"{name} write", written, {"PlaceResult"}.__contains__, (module,)))
-            if count == 1 and reliability is (Reliability.SR if mode is Mode.II else Reliability.GBN):
-                made += _locked(name, small(mode, reliability, count), small(mode, reliability, count, locks=2))
+            common = Reliability.SR if mode is Mode.II else Reliability.GBN
+            if count == 1 and reliability is common and not static(spec) and not mode.stores:
+                locked = small(mode, reliability, count, locks=2)
+                made.append(Mutated(f"{name} locks", locked, {"AcquireLease"}.__contains__, ("test_locks",)))
             if mode is Mode.II:
                 sacks = "CombineSacks".__eq__, ("test_sacks",)  # all else is as with sr
                 made.append(Mutated(name, spec, *(sacks if reliability is Reliability.SACK else ())))
@@ -45,13 +47,6 @@ def mutated(like: EpicSpec, reliabilities: Sequence[Reliability], pipelines: Seq
             long = small(mode, reliability, count, slots=256)
             made.append(Mutated(f"{name} long", long, roomy.__contains__, _ORDER))
     return made
-
-
-def _locked(name: str, plain: EpicSpec, locked: EpicSpec) -> list[Mutated]:
-    """The program whose groups share slots, if there is one like ``plain``."""
-    if static(plain) or plain.mode.stores:
-        return []
-    return [Mutated(f"{name} locks", locked, {"AcquireLease"}.__contains__, ("test_locks",))]
 
 
 def _others(modules: Set[str], module: str) -> bool:

@@ -63,8 +63,9 @@ def mode_ii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
     runs += [SuiteRun(made(icrc=icrc, **lanes), tests) for icrc, tests in ICRC.items() if icrc is not spec.icrc]
     if not spec.loss_recovery.in_order:
         runs.append(SuiteRun(made(reliability=Reliability.GBN), ("test_order", "test_idle")))
-        runs.append(SuiteRun(made(reliability=Reliability.SACK, lanes=8), (*SACKS, "test_broadcast")))
-        runs.append(SuiteRun(made(reliability=Reliability.SACK, lanes=8, window=64, message=4, slots=512), SACKS))
+        sack = partial(made, reliability=Reliability.SACK, lanes=8)
+        runs.append(SuiteRun(sack(), (*SACKS, "test_broadcast")))
+        runs.append(SuiteRun(sack(window=64, message=4, slots=512, name="modeii_n512_sack"), SACKS))
     for pipelines, reliability in ((2, Reliability.GBN), (4, Reliability.SR)):
         if (pipelines, reliability) != (spec.pipelines, spec.loss_recovery):
             runs.append(SuiteRun(made(pipelines=pipelines, reliability=reliability), ("test_pipelines",)))
