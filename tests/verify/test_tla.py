@@ -68,8 +68,10 @@ def test_tlc_finds_the_states_of_a_search(arguments: list[str], tmp_path: Path) 
           "--loss", "0"], "Invariant Accuracy is violated"),
         (["--mode", "II", "--window", "1", "--packets", "2", "--fault", "duplicate-unanswered"],
          "Temporal property Liveness was violated"),
+        (["--mode", "II", "--locks", "1", "--packets", "2", "--loss", "0", "--fault", "releases-free-nothing"],
+         "Invariant Unlocked is violated"),
     ],
-    ids=["rules", "accuracy", "liveness"],
+    ids=["rules", "accuracy", "liveness", "locks"],
 )  # fmt: skip
 def test_tlc_finds_a_wrong_design(arguments: list[str], found: str, tmp_path: Path) -> None:
     exported(tmp_path, *arguments)

@@ -21,8 +21,8 @@ from p4gen.host.collectives.plan import ChannelKey, Flow, GroupConfig, Phase
 from p4gen.host.transport.nic import VerbsNic
 from p4gen.host.transport.rc import VerbsPair
 from p4gen.host.transport.verbs import Completion, RecvWr, SendWr, Status
+from p4gen.rocev2 import psn
 
-_MASK: Final = (1 << 24) - 1
 _NOTHING: Final = memoryview(b"")
 _AHEAD: Final = 1024
 """Receives that are posted at once if results do not wait for this rank: more messages than switches keep."""
@@ -161,8 +161,8 @@ class VerbsChannel:
             start = self._next % self._ring * self._packet
             data = self._memory[start : start + len(room)]
             room[:] = _elements(phase, data).byteswap().view(np.uint8).data
-        last = (self._next + max(1, len(room) // self._packet) - 1) & _MASK
-        self._next = (last + 1) & _MASK
+        last = psn.add(self._next, max(1, len(room) // self._packet) - 1)
+        self._next = psn.add(last, 1)
         return last
 
     def _end(self, run: PhaseRun) -> None:

@@ -110,10 +110,8 @@ class _Node:
         yield Entry("contexts", context, Action("set_context", state))
         flows = self._mode_iii if spec.mode.augmented else self._mode_ii
         if group.block is not None:
-            at_root = any(
-                pattern.collective is Collective.ALLREDUCE and pattern.toward is None for pattern in group.patterns
-            )
-            yield Entry("shares", context, Action("share", {"lock": group.block.lock, "root": int(at_root)}))
+            at_root = int(leases(group)[0].toward is None)
+            yield Entry("shares", context, Action("share", {"lock": group.block.lock, "root": at_root}))
         for number, pattern in enumerate((*group.patterns, *leases(group)), start=1):
             codes = codes_of(spec, pattern)
             if spec.mode.augmented and (pattern.collective is Collective.ALLREDUCE or group.patterns == (pattern,)):

@@ -140,6 +140,15 @@ Prompt ==
              [] Repair = "never needed" -> Ended
              [] OTHER -> TRUE
 
+(* Nothing can happen any more, and no lock is left. *)
+Stopped ==
+  /\ Quiet /\ Ended /\ budget.forgeries = 0
+  /\ \A l \in DOMAIN link : link[l].late = EmptyBag
+  /\ \A r \in DOMAIN rank : Expire[r][rank[r]] = <<>>
+  /\ \A t \in DOMAIN TickAt : Tick[t][switch[TickAt[t]]] = 0
+
+Unlocked == Stopped => \A s \in DOMAIN switch : switch[s] \notin Locked[s]
+
 (* A packet on a link arrives at last, and so does the end of a timer. *)
 Fairness ==
   /\ \A l \in DOMAIN To : WF_vars(Deliver(l))

@@ -82,6 +82,11 @@ def _states(system: System) -> Iterator[tuple[str, str, Value]]:
     done = tuple(
         frozenset(state + 1 for state in range(len(watch)) if host.done(watch.inner(state))) for host, watch in ranks
     )
+    locked = tuple(
+        frozenset(state + 1 for state in range(len(watch)) if switch.holds(watch.inner(state)))
+        for switch, watch in switches
+    )
+    yield "Locked", "By switch: the states in which it is locked", locked
     yield "Done", "By rank: the states in which all calls have ended", done
     for name, watches in (("SwitchWaits", system.switch_watches), ("RankWaits", system.host_watches)):
         waits = tuple(frozenset(state + 1 for state in range(len(watch)) if watch.waits(state)) for watch in watches)
