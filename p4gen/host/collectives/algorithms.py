@@ -28,7 +28,7 @@ from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.plan import Connection
 from p4gen.host.collectives.ring import CHUNK, Ring, RingConfig, chunks
-from p4gen.host.collectives.steps import BEGIN, Arrival, Plan, Send, Span, Step, StepCollectives, landed
+from p4gen.host.collectives.steps import BEGIN, Arrival, Plan, Send, Span, Step, StepCollectives
 from p4gen.host.transport.nic import VerbsNic
 from p4gen.vocabulary import DType, Op, Overflow
 from p4gen.vocabulary.message import Collective
@@ -177,7 +177,7 @@ def _moved_back(rank: int, size: int) -> int:
 
 
 def _tree(rank: int, size: int, pairs: Pairs, chunk: int, elements: int) -> Plan:
-    half, room = elements // _TREES, elements
+    half = elements // _TREES
     begin: list[Send] = []
     ups: list[Step] = []
     downs: list[Step] = []
@@ -188,9 +188,7 @@ def _tree(rank: int, size: int, pairs: Pairs, chunk: int, elements: int) -> Plan
             above = [(pairs[tree, parent], part)] if parent is not None else []
             below = [(child, part) for child in children]
             if children:
-                arrivals = landed([Arrival(child, part) for child in children], room)
-                room = arrivals[-1].at[1]
-                ups.append(Step(tuple(arrivals), tuple(above or below)))
+                ups.append(Step(tuple(Arrival(child, part, part) for child in children), tuple(above or below)))
             else:
                 begin += above
             if parent is not None:
@@ -240,25 +238,22 @@ class _Chain:
         return Plan(tuple(self.steps), self.begin, result)
 
 
-def _chain(rank: int, size: int, pairs: Pairs, elements: int) -> tuple[_Chain, int]:
-    """The begin of a rank that is not left out, with the rank that it stands for, and where its room goes on."""
+def _chain(rank: int, size: int, pairs: Pairs, whole: Span) -> _Chain:
+    """The begin of a rank that is not left out, with the rank that it stands for."""
     there = pairs.get((0, rank + _core(size)))
-    if there is None:
-        return _Chain(None), elements
-    (arrival,) = landed([Arrival(there, (0, elements))], elements)
-    return _Chain(Step((arrival,))), 2 * elements
+    return _Chain(None if there is None else Step((Arrival(there, whole, whole),)))
 
 
 def _doubling(rank: int, size: int, pairs: Pairs, elements: int) -> Plan:
     core, mine = _core(size), (0, elements)
     if rank >= core:
         return _left_out(rank, core, pairs, mine)
-    chain, room = _chain(rank, size, pairs, elements)
+    chain, room = _chain(rank, size, pairs, mine), elements
     for distance in _distances(core):
         # What has been sent stays as it is until it is acknowledged: each sum has a place of its own.
         pair, place = pairs[0, rank ^ distance], (room, room + elements)
         chain.send((pair, mine))
-        chain.receive(Arrival(pair, place, place, mine))
+        chain.receive(Arrival(pair, place, mine))
         mine, room = place, room + elements
     return _answered(chain, rank, core, pairs, mine)
 
@@ -267,17 +262,16 @@ def _halving(rank: int, size: int, pairs: Pairs, elements: int) -> Plan:
     core, mine = _core(size), (0, elements)
     if rank >= core:
         return _left_out(rank, core, pairs, mine)
-    chain, room = _chain(rank, size, pairs, elements)
+    chain = _chain(rank, size, pairs, mine)
     gathered: list[tuple[int, Span, Span]] = []
     for distance in reversed(_distances(core)):
         pair, middle = pairs[0, rank ^ distance], sum(mine) // 2
         halves = (mine[0], middle), (middle, mine[1])
         kept, given = halves[::-1] if rank & distance else halves
         chain.send((pair, given))
-        (arrival,) = landed([Arrival(pair, kept)], room)
-        chain.receive(arrival)
+        chain.receive(Arrival(pair, kept, kept))
         gathered.append((pair, kept, given))
-        mine, room = kept, arrival.at[1]
+        mine = kept
     for pair, kept, given in reversed(gathered):
         chain.send((pair, kept))
         chain.receive(Arrival(pair, given))

@@ -17,7 +17,7 @@ from typing_extensions import override
 from p4gen.host.collectives.arrays import Array, check_root, divide
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.plan import Connection
-from p4gen.host.collectives.steps import NOTHING, Arrival, Plan, Span, Step, StepCollectives, landed
+from p4gen.host.collectives.steps import NOTHING, Arrival, Plan, Span, Step, StepCollectives
 from p4gen.host.transport.nic import VerbsNic
 from p4gen.vocabulary import Op, Overflow
 from p4gen.vocabulary.message import Collective
@@ -74,7 +74,7 @@ class Ring(StepCollectives):
         parts = self._parts(values.size)
         steps = self.config.size - 1
         # First each part is reduced on its way around. The last to arrive is this rank's own; then the gather begins.
-        arrivals = landed([Arrival(_LEFT, parts(-2 - step)) for step in range(steps)], values.size)
+        arrivals = [_reduced(parts(-2 - step)) for step in range(steps)]
         arrivals += [Arrival(_LEFT, parts(-1 - step)) for step in range(steps)]
         plan = Plan(_forwarded(arrivals, len(arrivals) - 1), ((_RIGHT, parts(-1)),), (0, values.size))
         return self._start(Collective.ALLREDUCE, values, op, plan)
@@ -85,7 +85,7 @@ class Ring(StepCollectives):
         op = self._op(values, op)
         shape = divide(values, self.config.size)[0].shape
         parts = self._parts(values.size)
-        arrivals = landed([Arrival(_LEFT, parts(-2 - n)) for n in range(self.config.size - 1)], values.size)
+        arrivals = [_reduced(parts(-2 - step)) for step in range(self.config.size - 1)]
         plan = Plan(_forwarded(arrivals, len(arrivals) - 1), ((_RIGHT, parts(-1)),), parts(0))
         return self._start(Collective.REDUCE_SCATTER, values, op, plan, shape)
 
@@ -94,13 +94,12 @@ class Ring(StepCollectives):
         """K - 1 steps around the ring."""
         op = self._op(values, None)
         size = self.config.size
-        whole = np.zeros(size * values.size, values.dtype)
-        parts = self._parts(whole.size)
-        whole[slice(*parts(0))] = values.reshape(-1)
+        whole = size * values.size
+        parts = self._parts(whole)
         # The part that arrives in step s belongs to the rank s + 1 positions before this one.
         arrivals = [Arrival(_LEFT, parts(-1 - step)) for step in range(size - 1)]
-        plan = Plan(_forwarded(arrivals, size - 2), ((_RIGHT, parts(0)),), (0, whole.size))
-        return self._start(Collective.ALLGATHER, whole, op, plan)
+        plan = Plan(_forwarded(arrivals, size - 2), ((_RIGHT, parts(0)),), (0, whole))
+        return self._start(Collective.ALLGATHER, values, op, plan, (whole,), parts(0)[0])
 
     @override
     def reduce(self, values: Array, root: int, op: Op | None = None) -> Invocation:
@@ -111,7 +110,7 @@ class Ring(StepCollectives):
         is_root = self.config.rank == root
         first = (self.config.rank - 1) % self.config.size == root
         """The chunks start at the root's right neighbour and end at the root."""
-        arrivals = [] if first else landed([Arrival(_LEFT, chunk) for chunk in chunks], values.size)
+        arrivals = [] if first else [_reduced(chunk) for chunk in chunks]
         begin = tuple((_RIGHT, chunk) for chunk in chunks if first)
         steps = _forwarded(arrivals, 0 if is_root else len(arrivals))
         return self._start(Collective.REDUCE, values, op, Plan(steps, begin, (0, values.size) if is_root else None))
@@ -162,9 +161,14 @@ def chunks(span: Span, step: int) -> list[Span]:
     return [(start, min(start + step, last)) for start in range(first, max(first + 1, last), step)]
 
 
+def _reduced(span: Span) -> Arrival:
+    """What comes from the left, and is reduced with what stands there."""
+    return Arrival(_LEFT, span, span)
+
+
 def _forwarded(arrivals: Sequence[Arrival], count: int) -> tuple[Step, ...]:
     """A step for each arrival; what the first ``count`` have become is sent to the right."""
     return tuple(
-        Step((each,), ((_RIGHT, each.part or each.at),) if number < count else ())
+        Step((each,), ((_RIGHT, each.at),) if number < count else ())
         for number, each in enumerate(arrivals)
     )

@@ -1,7 +1,7 @@
 """Collectives between hosts as steps: what arrives from whom, and what is sent once it has. Switches only forward.
 
-The data of a call is in one array, its *room*: the rank's values first, then space for what arrives. A step ends when
-all of its messages have arrived and are processed; then its own messages are sent.
+The data of a call is in one array, its *room*, which begins as the rank's values. A step ends when all of its messages
+have arrived and are processed; then its own messages are sent.
 """
 
 from __future__ import annotations
@@ -41,11 +41,14 @@ class Arrival:
 
     pair: int
     at: Span
-    """Where it is received."""
-    part: Span | None = None
-    """Where it goes to when it is processed; None if it stays."""
+    """Where it stands when it is processed."""
     addend: Span | None = None
-    """What it is reduced with on its way to ``part``."""
+    """What it is reduced with; None: with nothing."""
+
+    @property
+    def apart(self) -> bool:
+        """Whether it is received in an array of its own, because what stands where it goes to is its addend."""
+        return self.addend == self.at
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,8 @@ class Plan:
     @property
     def size(self) -> int:
         """The elements of the room that it needs."""
-        spans = [span for step in self.steps for each in step.arrivals for span in (each.at, each.part or NOTHING)]
-        return max((end for _, end in spans), default=0)
+        spans = [each.at for step in self.steps for each in step.arrivals]
+        return max((end for _, end in (*spans, self.result or NOTHING)), default=0)
 
 
 @dataclass(eq=False)
@@ -89,8 +92,8 @@ class StepRun:
     awaited: list[int]
     """By step: the number of messages that it waits for."""
     begun: bool = False
-    early: dict[int, list[tuple[int, Arrival]]] = field(default_factory=dict)
-    """By the step that must end first: messages that have come before, with their steps."""
+    early: dict[int, list[Expected]] = field(default_factory=dict)
+    """By the step that must end first: messages that have come before."""
 
     @property
     def done(self) -> bool:
@@ -105,6 +108,17 @@ class StepRun:
     def value(self) -> Array | None:
         """The result; None if this rank gets none."""
         return None if self.plan.result is None else self.room[slice(*self.plan.result)].reshape(self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """A message that a call expects."""
+
+    run: StepRun
+    step: int
+    arrival: Arrival
+    landing: Array
+    """Where it is received: a part of the room, or an array of its own, which lives until it is reduced."""
 
 
 class StepCollectives(Collectives):
@@ -126,7 +140,7 @@ class StepCollectives(Collectives):
         """Called at the end of each call."""
         self._pairs = [nic.create_pair(each.qp, each.peer, each.qp_config, self._completed) for each in connections]
         self._queue: deque[StepRun] = deque()
-        self._expected: dict[int, tuple[StepRun, int, Arrival]] = {}
+        self._expected: dict[int, Expected] = {}
         self._numbers = 0
         self._broken: Status | None = None
 
@@ -158,15 +172,22 @@ class StepCollectives(Collectives):
         return op
 
     def _start(
-        self, collective: Collective, values: Array, op: Op, plan: Plan, shape: tuple[int, ...] | None = None
+        self,
+        collective: Collective,
+        values: Array,
+        op: Op,
+        plan: Plan,
+        shape: tuple[int, ...] | None = None,
+        place: int = 0,
     ) -> Invocation:
-        """Queue a call on a copy of ``values``; ``shape`` is the result's, by default that of ``values``. All receives
-        are posted at once, because a neighbour may be ahead of this rank."""
+        """Queue a call on a copy of ``values``, which is placed at element ``place`` of the room; ``shape`` is the
+        result's, by default that of ``values``. All receives are posted at once, because a neighbour may be ahead of
+        this rank."""
         invocation = Invocation(collective)
         arrivals = [len(step.arrivals) for step in plan.steps]
         invocation.messages = len(plan.begin) + sum(arrivals) + sum(len(step.sends) for step in plan.steps)
-        room = np.zeros(max(values.size, plan.size), values.dtype)
-        room[: values.size] = values.reshape(-1)
+        room = np.zeros(max(place + values.size, plan.size), values.dtype)
+        room[place : place + values.size] = values.reshape(-1)
         run = StepRun(invocation, op, plan, room, values.shape if shape is None else shape, arrivals)
         if self._broken is not None:
             invocation.started = self._nic.clock.now
@@ -176,8 +197,10 @@ class StepCollectives(Collectives):
         for number, step in enumerate(plan.steps):
             for arrival in step.arrivals:
                 self._numbers += 1
-                self._expected[self._numbers] = run, number, arrival
-                self.pairs[arrival.pair].post_recv(RecvWr(self._numbers, _bytes(room, arrival.at)))
+                landing = room[slice(*arrival.at)]
+                landing = np.zeros(landing.size, landing.dtype) if arrival.apart else landing
+                self._expected[self._numbers] = Expected(run, number, arrival, landing)
+                self.pairs[arrival.pair].post_recv(RecvWr(self._numbers, _bytes(landing)))
         if len(self._queue) == 1:
             self._next()
         return invocation
@@ -198,21 +221,20 @@ class StepCollectives(Collectives):
     def _go_on(self, run: StepRun, ended: int, sends: Sequence[Send]) -> None:
         """Send what follows a step that has ended, and process what has waited for it."""
         for pair, span in sends:
-            self.pairs[pair].post_send(SendWr(0, _bytes(run.room, span)))
-        for step, arrival in run.early.pop(ended, ()):
-            self._process(run, step, arrival)
+            self.pairs[pair].post_send(SendWr(0, _bytes(run.room[slice(*span)])))
+        for message in run.early.pop(ended, ()):
+            self._process(message)
 
-    def _process(self, run: StepRun, number: int, arrival: Arrival) -> None:
+    def _process(self, message: Expected) -> None:
         """Process a message that has arrived, if it is its step's turn."""
+        run, number, arrival = message.run, message.step, message.arrival
         step = run.plan.steps[number]
         if not run.ended(step.after):
-            run.early.setdefault(step.after, []).append((number, arrival))
+            run.early.setdefault(step.after, []).append(message)
             return
-        if arrival.part is not None:
-            came = run.room[slice(*arrival.at)]
-            if arrival.addend is not None:
-                came = combine(run.op, self._overflow, came, run.room[slice(*arrival.addend)])
-            run.room[slice(*arrival.part)] = came
+        if arrival.addend is not None:
+            addend = run.room[slice(*arrival.addend)]
+            run.room[slice(*arrival.at)] = combine(run.op, self._overflow, message.landing, addend)
         run.awaited[number] -= 1
         if not run.awaited[number]:
             self._go_on(run, number, step.sends)
@@ -224,11 +246,12 @@ class StepCollectives(Collectives):
             self._fail(next(causes, completion.status))
             return
         if completion.receive:
-            run, number, arrival = self._expected.pop(completion.wr_id)
+            message = self._expected.pop(completion.wr_id)
+            run = message.run
             run.invocation.messages_received += 1
             if run.plan.result is not None or run.invocation.collective is Collective.BARRIER:
                 run.invocation.last_result = self._nic.clock.now
-            self._process(run, number, arrival)
+            self._process(message)
         else:
             self._queue[0].invocation.messages_sent += 1
         self._next()
@@ -248,17 +271,6 @@ class StepCollectives(Collectives):
             self.on_done(run.invocation)
 
 
-def landed(arrivals: Sequence[Arrival], start: int) -> list[Arrival]:
-    """The arrivals, each received at a place of its own from ``start`` on, and reduced into where it was to be
-    received."""
-    found = []
-    for arrival in arrivals:
-        end = start + arrival.at[1] - arrival.at[0]
-        found.append(Arrival(arrival.pair, (start, end), arrival.at, arrival.at))
-        start = end
-    return found
-
-
-def _bytes(room: Array, span: Span) -> memoryview:
-    """A part of a room, as bytes."""
-    return room[slice(*span)].view(np.uint8).data
+def _bytes(elements: Array) -> memoryview:
+    """A contiguous array, as bytes."""
+    return elements.view(np.uint8).data
