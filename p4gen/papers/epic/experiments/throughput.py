@@ -10,16 +10,12 @@ from p4gen.net.collectives.config import SimConfig
 from p4gen.net.study import Axis, report
 from p4gen.papers.epic import studies
 from p4gen.papers.epic.studies.sweep import EPIC_PROGRAM, LARGEST, table_points
-from p4gen.papers.epic.studies.tables import PAPER, K, M, Solution
-from p4gen.vocabulary.message import Collective
+from p4gen.papers.epic.studies.tables import PAPER, K, M
 from p4gen.vocabulary.topology import load_topology
 
 NETWORK: Final = "star-8"
 SEEDS: Final = 3
 """Runs of each lossy point at the scale ``paper``, whose median counts."""
-LONGEST: Final = 256 * M
-"""Bytes of the longest call that has an array for each rank's part or step, as rings and AllGathers do: those of 1 GiB
-take more than 24 GB."""
 QUICK: Final[Mapping[Axis, Sequence[float] | None]] = {
     Axis.SIZE: (4 * K, 64 * K), Axis.LOSS: (0, 1, 5), Axis.LINKS: (0, 2, 4), Axis.NOTHING: None,
 }  # fmt: skip
@@ -32,12 +28,7 @@ def _perform(number: int, order: Order) -> Report:
     size = _SMALL if quick else LARGEST
     base = SimConfig(load_topology(NETWORK), EPIC_PROGRAM, size=size, seed=order.seed, engine=order.engine)
     values = QUICK[table.axis] if quick else table.values
-    in_parts = table.collective is Collective.ALLGATHER
-    points = [
-        point
-        for point in table_points(number, base, values)
-        if point.config.size <= LONGEST or not (in_parts or point.solution == Solution.RING)
-    ]
+    points = table_points(number, base, values)
     title = f"EPIC, Table {number}: {table.caption}"
     return report(studies.FACET, points, title, table.unit, 1 if quick else SEEDS, order)
 
@@ -46,7 +37,7 @@ def _experiment(number: int) -> Experiment:
     lossy = PAPER[number].axis in (Axis.LOSS, Axis.LINKS)
     return Experiment(
         {
-            "paper": f"calls of {LARGEST // M} MiB: ten minutes" if lossy else "up to 1 GiB: five minutes, 11 GB",
+            "paper": f"calls of {LARGEST // M} MiB: ten minutes" if lossy else "up to 1 GiB: ten minutes, 17 GB",
             "quick": f"three of the paper's values, {_SMALL // K} KiB" if lossy else "two of the paper's sizes",
         },
         lambda order: _perform(number, order),
