@@ -138,9 +138,9 @@ class LabRequest:
         if plan is not None:
             if policy != "aro":
                 raise click.UsageError("--plan is for --policy aro")
-            from p4gen.plan.route.stripeplan import read_striped  # noqa: PLC0415 - only plans need it
+            from p4gen.plan.route.jobsplan import read_plans  # noqa: PLC0415 - only plans need it
 
-            read_striped(plan, topology)
+            read_plans(plan, topology)
         if policy:
             find_policy(policy)
 

@@ -324,6 +324,12 @@ class TopologySpec(BaseModel):
         own = getattr(link, name)
         return getattr(self.defaults, name) if own is None else own
 
+    def changed(self, **fields: Any) -> TopologySpec:
+        """The topology with other values of some fields. Raises ``ValidationError`` for values that cannot be."""
+        known = {name: getattr(self, name) for name in TopologySpec.model_fields}
+        # Times are parsed when a topology is made, so they are converted back to text.
+        return TopologySpec(**known | {"switch_latency": f"{self.switch_latency}ps"} | fields)
+
 
 def load_topology(path: Path | str | TopologySpec) -> TopologySpec:
     """The topology in a YAML file, a built-in one, by name (``star-8``), or a generated one (``clos:4x2x2``); one that

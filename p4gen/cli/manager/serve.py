@@ -141,11 +141,11 @@ def command(
 
 def _check_plan(plan: Path, topology: str | None) -> None:
     """Raises ``InputError`` for a plan that is not for the topology, where that is known."""
-    from p4gen.plan.route.stripeplan import read_striped  # noqa: PLC0415 - only plans need it
+    from p4gen.plan.route.jobsplan import read_plans  # noqa: PLC0415 - only plans need it
     from p4gen.vocabulary.topology import load_topology  # noqa: PLC0415
 
     if topology is not None:
-        read_striped(plan, load_topology(topology))
+        read_plans(plan, load_topology(topology))
 
 
 def _stop_with_parent(ending: threading.Event) -> None:

@@ -19,6 +19,7 @@ class _Routing(Commands):
     about={
         "run": "Route workers to parameter servers on random fabrics, beside the paper's baselines.",
         "tree": "Find the fastest IncTree of a group on a topology, with a bound.",
+        "jobs": "Plan the trees of several jobs together, by weights and the bandwidth that is left.",
         "confirm": "Run the trees of random fabrics with packets, and compare goodput with what was predicted.",
     },
     default="run",

@@ -51,10 +51,7 @@ def do(
     chance = random.Random(seed)  # noqa: S311 - a simulation
     hosts = _ranks(spec, ranks, chance)
     switches = _aggregating(spec, inc, ina, chance)
-    most = max(len(spec.ports[switch]) for switch in spec.switches)
-    ports = ports or max(32, -(-most // 4) * 4)
-    if ports < most or ports % int(pipelines):
-        raise InputError(Diagnostic(Option("ports"), f"switches have up to {most} links, and {pipelines} pipelines"))
+    ports = program_ports(spec, ports, int(pipelines))
     found = compare(Fabric(spec, hosts, switches, fan_in=fan_in), int(pipelines), ports, time_limit)
     _show(found, console)
     plans: tuple[TreePlan, ...] = (found.plan,)
@@ -74,6 +71,16 @@ def do(
     if as_json:
         rates = {name: None if s is None else s.rate(found.fabric) for name, s in found.shapes.items()}
         click.echo(json.dumps({"seed": seed, "rates_bps": rates, **content}))
+
+
+def program_ports(topology: TopologySpec, ports: int | None, pipelines: int) -> int:
+    """The ports of the switches' programs: 32, or more where a switch has more links, or those asked for. Raises
+    ``InputError`` if they are too few for the links, or not as many in each pipeline."""
+    most = max(len(topology.ports[switch]) for switch in topology.switches)
+    ports = ports or max(32, -(-most // 4) * 4)
+    if ports < most or ports % pipelines:
+        raise InputError(Diagnostic(Option("ports"), f"switches have up to {most} links, and {pipelines} pipelines"))
+    return ports
 
 
 def _ranks(topology: TopologySpec, given: str | None, chance: random.Random) -> tuple[str, ...]:

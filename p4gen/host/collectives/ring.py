@@ -168,7 +168,4 @@ def _reduced(span: Span) -> Arrival:
 
 def _forwarded(arrivals: Sequence[Arrival], count: int) -> tuple[Step, ...]:
     """A step for each arrival; what the first ``count`` have become is sent to the right."""
-    return tuple(
-        Step((each,), ((_RIGHT, each.at),) if number < count else ())
-        for number, each in enumerate(arrivals)
-    )
+    return tuple(Step((each,), ((_RIGHT, each.at),) if number < count else ()) for number, each in enumerate(arrivals))

@@ -51,6 +51,8 @@ class Fabric:
     """Flows of other groups, by the link's name."""
     fan_in: int = 32
     """Most edges of a node."""
+    spare: Mapping[str, float] = field(default_factory=dict)
+    """Bit/s that links have left for trees, by the link's name, where that is not their whole bandwidth."""
 
     def check(self) -> None:
         """Raises ``InputError`` with every reason why there cannot be a tree."""
@@ -77,7 +79,8 @@ class Fabric:
     @cached_property
     def bandwidths(self) -> Mapping[str, float]:
         """Bit/s, by the link's name."""
-        return {link.name: float(self.topology.setting(link, "bandwidth")) for link in self.topology.links}
+        whole = {link.name: float(self.topology.setting(link, "bandwidth")) for link in self.topology.links}
+        return {**whole, **self.spare}
 
     @cached_property
     def under(self) -> Mapping[str, tuple[str, ...]]:

@@ -132,9 +132,29 @@ def slim(shape: Shape, fabric: Fabric) -> Shape:
 
 def _rooted(paths: list[tuple[str, ...]], fabric: Fabric) -> Shape:
     """The tree of these paths, with the root from which the farthest rank is nearest."""
-    nodes = sorted({path[-1] for path in paths}, key=fabric.topology.switches.index)
-    root = min(nodes, key=Shape(nodes[0], tuple(paths)).depth)
-    return Shape(root, tuple(paths))
+    ends = {end for path in paths for end in (path[0], path[-1])}
+    nodes = sorted(ends & fabric.inc, key=fabric.topology.switches.index)
+    return min((Shape(node, _toward(node, paths)) for node in nodes), key=lambda shape: shape.depth(shape.root))
+
+
+def _toward(root: str, paths: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    """The paths in their order, each in the direction in which it ends nearer to the root."""
+    at: dict[str, list[int]] = {}
+    for number, path in enumerate(paths):
+        at.setdefault(path[0], []).append(number)
+        at.setdefault(path[-1], []).append(number)
+    found, todo = dict(enumerate(paths)), [(root, -1)]
+    seen = {root}
+    while todo:
+        node, above = todo.pop()
+        for number in at[node]:
+            path = paths[number] if paths[number][-1] == node else paths[number][::-1]
+            if number == above or path[0] in seen:
+                continue
+            seen.add(path[0])
+            found[number] = path
+            todo.append((path[0], number))
+    return tuple(found[number] for number in range(len(paths)))
 
 
 def quick(fabric: Fabric) -> Shape | None:

@@ -15,9 +15,10 @@ from p4gen.plan.placement.request import GroupSpec
 from p4gen.plan.placement.tree import IncTree, tree_problems
 from p4gen.plan.route.fabric import MOST_HOSTS, Fabric
 from p4gen.plan.route.greedy import quick
+from p4gen.plan.route.jobsplan import read_plans
 from p4gen.plan.route.planfile import TreePlan, digest, tree_of
 from p4gen.plan.route.present import as_shape, present
-from p4gen.plan.route.stripeplan import StripedPlan, read_striped
+from p4gen.plan.route.stripeplan import StripedPlan
 
 PLAN: Final = "P4GEN_PLAN"
 """The environment variable that names a plan's file."""
@@ -26,16 +27,17 @@ MOST_WORK: Final = 4000
 
 
 class Aro:
-    """For the group of the plan: the plan's trees, together or one of them. For other groups, the tree of a quick
+    """For a group of the plan: the plan's trees for it, together or one of them. For other groups, the tree of a quick
     search, where it promises more than the tree of the lowest common switch; then that tree.
 
-    ``plan`` is a file of `p4gen route tree --out`, by default the one that ``P4GEN_PLAN`` names.
+    ``plan`` is a file of `p4gen route tree --out` or `p4gen route jobs --out`, by default the one that ``P4GEN_PLAN``
+    names.
     """
 
     def __init__(self, plan: Path | None = None) -> None:
         named = os.environ.get(PLAN)
         self._file = plan or (Path(named) if named else None)
-        self._plan: tuple[str, StripedPlan] | None = None
+        self._plan: tuple[str, tuple[tuple[str, StripedPlan], ...]] | None = None
         if self._file is not None:
             read_text(self._file)  # a file that is not there is reported at the start
 
@@ -48,16 +50,19 @@ class Aro:
         yield from LowestCommonSwitch().candidates(view, spec)
 
     def _planned(self, view: FabricView, spec: GroupSpec) -> Iterator[Candidate]:
-        """The plan's trees without parts that are down, if the group has its ranks, in any order: all together, then
-        each alone, the fastest first."""
+        """The plan's trees without parts that are down, if a group of it has these ranks, in any order, of several the
+        one of this name: all together, then each alone, the fastest first."""
         if self._file is None:
             return
         mark = digest(view.topology)
         if self._plan is None or self._plan[0] != mark:
-            self._plan = mark, read_striped(self._file, view.topology)
-        whole = self._plan[1]
+            self._plan = mark, read_plans(self._file, view.topology)
+        same = [each for each in self._plan[1] if set(each[1].first.ranks) == set(spec.ranks)]
+        if not same:
+            return
+        _, whole = min(same, key=lambda each: each[0] != spec.name)
         usable = [number for number, plan in enumerate(whole.plans) if _usable(plan, view)]
-        if set(spec.ranks) != set(whole.first.ranks) or not usable:
+        if not usable:
             return
         plan, ports = whole.restricted_to(usable), _ports(view)
         trees = [tree_of(view.topology, spec.ranks, each.shape, ports) for each in plan.plans]

@@ -134,10 +134,11 @@ class StripedPlan:
 def read_striped(file: Path, topology: TopologySpec) -> StripedPlan:
     """Read a plan, with one tree or several, that has to be one for this topology. Raises ``InputError`` with the file
     and the cause."""
-    return read_json(file, lambda content: _parsed(content, topology))
+    return read_json(file, lambda content: parsed_striped(content, topology))
 
 
-def _parsed(content: Any, topology: TopologySpec) -> StripedPlan:
+def parsed_striped(content: Any, topology: TopologySpec) -> StripedPlan:
+    """Make a plan of a file's content. Raises ``InputError``, or Python's errors for missing or wrong parts."""
     if not isinstance(content, dict) or content.get("plan") != FORM:
         plan = parsed_plan(content, topology)
         return StripedPlan((plan,), (plan.rate,), plan.bound)

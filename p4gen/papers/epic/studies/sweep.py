@@ -224,8 +224,7 @@ def congested(topology: TopologySpec) -> TopologySpec:
     one."""
     ranks = topology.rank_hosts
     links = [link.model_copy(update={"bandwidth": CONGESTED}) for link in topology.links]
-    return _remade(
-        topology,
+    return topology.changed(
         hosts=(*topology.hosts, _OTHER),
         ranks=ranks,
         links=(*links, [switch_of(topology, ranks[0]), _OTHER]),
@@ -236,13 +235,7 @@ def congested(topology: TopologySpec) -> TopologySpec:
 def roomy(topology: TopologySpec) -> TopologySpec:
     """The network, with queues that hold what all ranks may have outstanding toward one (``QUEUE``)."""
     queue = max(QUEUE, topology.defaults.queue)
-    return _remade(topology, defaults=topology.defaults.model_copy(update={"queue": queue}))
-
-
-def _remade(topology: TopologySpec, **changed: Any) -> TopologySpec:
-    fields = {name: getattr(topology, name) for name in TopologySpec.model_fields}
-    # Times are parsed when a spec is made, so they are converted back to text.
-    return TopologySpec(**fields | {"switch_latency": f"{topology.switch_latency}ps"} | changed)
+    return topology.changed(defaults=topology.defaults.model_copy(update={"queue": queue}))
 
 
 def assumptions(points: Sequence[Point]) -> list[str]:
