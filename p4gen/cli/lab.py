@@ -123,6 +123,13 @@ def _collectives() -> Iterable[str]:
     metavar="SHARE",
     help="Of time in which groups communicate, for policies that share it: of all, or once for each --ranks.",
 )
+@click.option(
+    "--turn",
+    multiple=True,
+    metavar="NAME=FROM-TO",
+    help="A window in which a group of --ranks (g0, g1, ...) begins a call, in shares of --period: g0=0%-50%.",
+)
+@click.option("--period", metavar="TIME", help="Of --turn; a group begins a call in each of its windows.  [1s]")
 @click.option("--metrics", metavar="ADDRESS", type=ADDRESS, help="Where Prometheus finds the lab's manager: HOST:PORT.")
 @click.option(
     "--tenants",

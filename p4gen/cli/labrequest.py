@@ -14,11 +14,12 @@ from p4gen.cli.options import (
     spec_fields,
     spec_from,
 )
+from p4gen.cli.windows import schedules
 from p4gen.errors import InputError
 from p4gen.families import collective, families, flag_name, serving
 from p4gen.groups.connections import connection_entries
 from p4gen.host.collectives.plan import PsnSync
-from p4gen.host.transport.clock import MS
+from p4gen.host.transport.clock import MS, SECOND
 from p4gen.inputs import drawn, parsed, quote
 from p4gen.labs.calls import CallOrder, LabMembers, calls_by_size, members_of
 from p4gen.labs.job import Wanted
@@ -33,6 +34,7 @@ from p4gen.plan.placement.network import contexts_needed
 from p4gen.plan.placement.placed import GroupRequest
 from p4gen.plan.placement.policy import find_policy
 from p4gen.plan.placement.served import served
+from p4gen.plan.placement.windows import Schedule
 from p4gen.switch import targets
 from p4gen.vocabulary import ProgramSpec, units
 from p4gen.vocabulary.message import Collective
@@ -113,7 +115,7 @@ class LabRequest:
         """Whether the options go with the program: in-network collectives, or connections between hosts."""
         o = self.options
         if spec.serves_groups and not spec.takes_part:
-            for name in ("measure", "spray", "fallback", "duty", "replan"):
+            for name in ("measure", "spray", "fallback", "duty", "turn", "replan"):
                 if o[name]:
                     raise click.UsageError(f"--{name} goes with programs that take part in CommLib's collectives")
         elif spec.takes_part:
@@ -122,7 +124,7 @@ class LabRequest:
         else:
             if connection_entries(spec) is None:
                 collective(spec)
-            for name in ("measure", "policy", "fallback", "duty", "replan"):
+            for name in ("measure", "policy", "fallback", "duty", "turn", "replan"):
                 if o[name]:
                     raise click.UsageError(f"--{name} goes with programs that take part in collectives")
         name, known = o["collective"], members_of(spec).collectives
@@ -192,8 +194,31 @@ class LabRequest:
             o["exec"] or "",
             sizes,
             duties,
+            self._schedules(what, len(ranks), topology),
+            units.duration(o["period"] or "1s") / SECOND,
             guest.ROOM if self.guests(topology) else None,
         )
+
+    def _schedules(self, what: str, groups: int, topology: TopologySpec) -> tuple[Schedule | None, ...]:
+        """Those of the groups of ``--ranks``, by number."""
+        o = self.options
+        if not o["turn"]:
+            if o["period"]:
+                raise click.UsageError("--period goes with --turn")
+            return ()
+        if what != "scenario" or groups < 2:
+            raise click.UsageError("--turn goes with --collective and --ranks several times")
+        if o["duty"] or self.guests(topology):
+            raise click.UsageError("--turn goes neither with --duty nor with guests, whose clocks differ")
+        names = [f"g{number}" for number in range(groups)]
+        found = schedules("turn", o["turn"], names, "lab")
+        if problems := [text for each in found.values() for text in each.problems()]:
+            raise InputError(f"--turn: {problems[0]}")
+        seconds = parsed("period", units.duration, o["period"] or "1s") / SECOND
+        periods = -(-(o["repeat"] or 1) // min(len(each.windows) for each in found.values()))
+        if not 0 < (periods + 2) * seconds <= o["deadline"]:
+            raise InputError(f"--period: {periods} periods of {seconds:g} s, and 2 to start, do not fit --deadline")
+        return tuple(map(found.get, names))
 
     def _check_programs(self, topology: TopologySpec) -> None:
         """Whether the options go with programs of the user's."""

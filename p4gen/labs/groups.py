@@ -46,7 +46,8 @@ class Groups(Parties):
         room for, at least. ``number``: which of the scenario's groups it is."""
         self._lab.check_hosts(ranks)
         scenario = self._lab.job.wanted
-        wanted = GroupSpec(name, tuple(ranks), root, fallback=scenario.fallback, duty=scenario.duty(number))
+        duty, schedule = scenario.duty(number), scenario.schedule(number)
+        wanted = GroupSpec(name, tuple(ranks), root, fallback=scenario.fallback, duty=duty, schedule=schedule)
         sync, collectives = served(serving(self._lab.job.spec), ranks, syncs(ranks, self._lab.job.machines))
         # If it can serve none, the manager says why.
         wanted = replace(wanted, sync=sync, collectives=scenario.called(collectives)) if collectives else wanted

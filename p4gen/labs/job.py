@@ -9,6 +9,7 @@ from pathlib import Path
 
 from p4gen.families import WrittenSpec
 from p4gen.labs.softroce.guest import Machine
+from p4gen.plan.placement.windows import Schedule
 from p4gen.records import from_plain, to_plain
 from p4gen.switch import targets
 from p4gen.switch.running import Program
@@ -63,6 +64,10 @@ class Wanted:
     """Of ``bandwidths``: the first size, the last one, and the factor between sizes."""
     duties: tuple[float, ...] = ()
     """The shares of time in which groups communicate: one for all, or one for each."""
+    schedules: tuple[Schedule | None, ...] = ()
+    """The windows in which groups begin their calls, by the groups' numbers."""
+    period: float = 1.0
+    """Of windows, in seconds."""
     room: int | None = None
     """The bytes that a host may hold for a call; None if hosts share this machine's memory."""
 
@@ -81,6 +86,10 @@ class Wanted:
     def duty(self, number: int) -> float:
         """That of the group of this number, from 0."""
         return self.duties[number if len(self.duties) > 1 else 0] if self.duties else 1.0
+
+    def schedule(self, number: int) -> Schedule | None:
+        """That of the group of this number, from 0."""
+        return self.schedules[number] if self.schedules else None
 
 
 @dataclass(frozen=True)

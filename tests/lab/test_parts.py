@@ -42,6 +42,9 @@ def p4gen_lab(*arguments: str) -> Result:
     return CliRunner().invoke(cli, ["lab", *arguments], standalone_mode=False)
 
 
+TWO = ("--collective", "allreduce", "--ranks", "h0,h1", "--ranks", "h2,h3")
+
+
 @pytest.mark.parametrize(
     ("arguments", "cause"),
     [
@@ -59,6 +62,9 @@ def p4gen_lab(*arguments: str) -> Result:
         (["star-4", "--suite", "--delay", "7"], "delay: "),
         (["star-4", "--suite", "--duty", "0"], "a group that never communicates needs no switches"),
         (["star-4", "--suite", "--duty", "150%"], "'150%' is not a share"),
+        (["star-4", *TWO, "--turn", "g2=0%-50%"], "--turn 'g2=0%-50%': no group is called 'g2' or begins so"),
+        (["star-4", *TWO, "--turn", "g0=60%-50%"], "a window from 0.6 to 0.5: its ends are shares of a period"),
+        (["star-4", *TWO, "--turn", "g0=0%-50%", "--period", "60s"], "1 periods of 60 s, and 2 to start, do not fit"),
         (["star-4", "--suite", "--bandwidth", "1M@s7"], "there is no node or link 's7'"),
         (["star-4", "--suite", "--timeout", "7"], "--timeout: "),
         (["star-4", "--suite", "--timeout", "1ps"], "in real time must be 1ms to 60s, not '1ps'"),
@@ -93,6 +99,9 @@ def test_wrong_input(arguments: list[str], cause: str, tmp_path: Path) -> None:
             ["--collective", "alltoall", "--size", "4K"],
             "--collective alltoall goes with --mode themis-s or themis-d or themis; modeii",
         ),
+        (["--suite", "--turn", "g0=0%-50%"], "--turn goes with --collective and --ranks several times"),
+        ([*TWO, "--turn", "g0=0%-50%", "--duty", "50%"], "--turn goes neither with --duty nor with guests"),
+        ([*TWO, "--period", "1s"], "--period goes with --turn"),
         (["--spray", "off"], "--spray goes with programs that know connections"),
         (["--mode", "themis", "--measure"], "--measure goes with programs that take part in collectives"),
         (["--mode", "themis", "--policy", "lowest-common-switch"], "--policy goes with programs that take part"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import defaultdict
 from concurrent.futures import Future
 from pathlib import Path
@@ -17,6 +18,7 @@ from p4gen.errors import FailedError, InputError
 from p4gen.labs.calls import CallOrder
 from p4gen.labs.hosts.ranks import PreparedCall, Ranks
 from p4gen.labs.hosts.tasks import Answer, Batch, BatchTask
+from p4gen.labs.job import Wanted
 from p4gen.labs.parties import Party
 from p4gen.labs.processes import Process
 from p4gen.labs.runs.run import Run
@@ -25,6 +27,7 @@ from p4gen.labs.session import Lab
 from p4gen.manager.ranks.calls import CallResult
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.papers.scin.spec import ScinSpec
+from p4gen.plan.placement.windows import Schedule
 from p4gen.records import from_plain, to_plain
 from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.topology import load_topology
@@ -43,6 +46,7 @@ class FakeLab:
         self.asked: list[tuple[str, str]] = []
         """Hosts, and what they were asked."""
         self.batches: dict[str, list[Batch]] = defaultdict(list)
+        self.times: dict[str, list[float]] = defaultdict(list)
         self.given_up: list[Party] = []
         self.job = SimpleNamespace(spec=spec)
         self.hosts = {name: SimpleNamespace(ask=self._asks(name), call=self._counters) for name in HOSTS}
@@ -61,8 +65,9 @@ class FakeLab:
         return {"groups": {}, "faults": {}, "refused": {}, "undelivered": 0, "kernel_drops": 0}
 
     def _asks(self, name: str) -> Any:
-        def ask(do: str, group: str, batch: Any = None) -> Future[dict[str, Any]]:
+        def ask(do: str, group: str, batch: Any = None, times: Any = ()) -> Future[dict[str, Any]]:
             assert group == "g"
+            self.times[name] += times
             self.asked.append((name, do))
             future: Future[dict[str, Any]] = Future()
             if do == "prepare":
@@ -126,6 +131,19 @@ def test_calls_that_are_not_aligned(spec: ProgramSpec, options: dict[str, Any]) 
     lab = FakeLab(spec)
     assert lab.run([CALL, CALL], **options).result().ok
     assert [(batch.calls, batch.first) for batch in lab.batches["h0"]] == [((CALL,), 0), ((CALL,), 1)]
+
+
+def test_calls_of_a_schedule_begin_in_its_windows_at_all_hosts() -> None:
+    lab = FakeLab(EpicSpec())
+    lab.job.wanted = Wanted(period=8.0)
+    windows = ((0.75, 1.0), (0.25, 0.5))
+    began = time.monotonic()
+    assert lab.run([CALL] * 5, aligned=False, ahead=1 << 20, schedule=Schedule("lab", windows)).result().ok
+    assert lab.times["h0"] == lab.times["h1"] == lab.times["h2"]
+    first, *_ = lab.times["h0"]
+    assert first > began + 8
+    assert first % 8 == 2
+    assert [at - first for at in lab.times["h0"]] == [0, 4, 8, 12, 16]
 
 
 def test_a_run_ends_at_a_wrong_result_and_the_group_stays() -> None:
@@ -193,6 +211,23 @@ def test_a_task_makes_its_calls_in_turn() -> None:
     begun[1].set_result(CallResult(6, 3, 4, begun=2, ring=True))
     assert made.answers() == [Answer(1, 2, 1, False, "not 5"), Answer(3, 4, 2, True, "not 6")]
     assert (made.done, made.problem, made.progress()) == (True, "", 2)
+
+
+def test_a_task_waits_for_the_time_of_a_call() -> None:
+    begun: list[float] = []
+
+    def begin(_: float) -> Future[CallResult]:
+        begun.append(time.monotonic())
+        ended: Future[CallResult] = Future()
+        ended.set_result(CallResult(5, 1, 2))
+        return ended
+
+    made = task(*[PreparedCall(begin, lambda _: "")] * 3)
+    now = time.monotonic()
+    times = now + 0.1, now - 1, now + 0.2
+    made.start(times)
+    assert len(made.answers()) == 3
+    assert all(at >= earliest for at, earliest in zip(begun, times, strict=True))
 
 
 @pytest.mark.parametrize(

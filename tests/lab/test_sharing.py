@@ -33,6 +33,21 @@ def test_groups_have_the_switches_in_turns(tmp_path: Path, machine: Traces, seed
         assert "rrrr" not in rings, rings
 
 
+def test_groups_that_keep_their_windows_have_all_calls_on_switches(tmp_path: Path, machine: Traces, seed: int) -> None:
+    """The same groups with duties of a half are in each other's way, however long a period is."""
+    turns = ("--turn", "g0=0%-50%", "--turn", "g1=50%-100%", "--period", "6s", "--json")
+    scenario = ["--collective", "allreduce", "--size", "4K", "--repeat", "2", "--ranks", "h0,h2", "--ranks", "h1,h3"]
+    done = lab(
+        tmp_path, "tree-3-2", *SMALL, "--groups", "1", "--policy", "time-shared", *scenario, *turns, "--seed", str(seed)
+    )
+    assert done.stdout, done.stderr
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["passed"]) == (0, True), done.stdout
+    for group in report["groups"]:
+        assert [(call["right"], call["ring"]) for call in group["calls"]] == [(True, False)] * 2
+    assert report["leases"] == {"held": 1, "granted": 4, "refused": 0, "outside": 0}
+
+
 @pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(

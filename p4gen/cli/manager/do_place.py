@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import click
@@ -15,9 +14,10 @@ from rich.text import Text
 
 from p4gen.cli.defaults import MANAGER_VARIABLE
 from p4gen.cli.options import report_console
+from p4gen.cli.windows import schedules
 from p4gen.errors import InputError
 from p4gen.families import load_spec
-from p4gen.inputs import parsed, quote
+from p4gen.inputs import quote
 from p4gen.library.stations import stated
 from p4gen.manager.api import (
     Code,
@@ -28,14 +28,12 @@ from p4gen.manager.api import (
     JobStatus,
     Manager,
     ManagerError,
-    Schedule,
 )
 from p4gen.manager.onpaper import on_paper
 from p4gen.manager.process import DEFAULT_POLICY
 from p4gen.manager.remote.client import ManagerClient
 from p4gen.plan.flow.jobs import grid
 from p4gen.plan.placement.hosts import PLACEMENTS
-from p4gen.vocabulary import units
 from p4gen.vocabulary.topology import load_topology
 
 _NAMED: Final = 8
@@ -93,29 +91,12 @@ def job_of(o: dict[str, Any]) -> JobSpec:
         except ValueError:
             raise InputError(f"--group {quote(text)}: it is not NAME=RANK,RANK") from None
     members = members or {"world": tuple(range(size))}
-    windows = _windows(o["windows"], members)
+    windows = schedules("window", o["windows"], members)
     groups = (
         JobGroup(GroupSpec(name, (), fallback=o["fallback"], schedule=windows.get(name)), ranks)
         for name, ranks in members.items()
     )
     return JobSpec(o["name"], size, tuple(groups), o["placement"] or PLACEMENTS[0])
-
-
-def _windows(texts: Sequence[str], names: Collection[str]) -> dict[str, Schedule]:
-    """The schedules of groups, by name: each text is for all whose names begin alike. Raises ``InputError``."""
-    found: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
-    for text in texts:
-        start, _, window = text.partition("=")
-        mine = [name for name in names if name.startswith(start)]
-        if not mine:
-            raise InputError(f"--window {quote(text)}: no group is called {quote(start)} or begins so")
-        begin, sign, end = window.partition("-")
-        if not sign:
-            raise InputError(f"--window {quote(text)}: it is not NAME=FROM-TO")
-        shares = parsed("window", units.share, begin), parsed("window", units.share, end)
-        for name in mine:
-            found[name].append(shares)
-    return {name: Schedule("", tuple(windows)) for name, windows in found.items()}
 
 
 @contextlib.contextmanager

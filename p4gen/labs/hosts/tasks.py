@@ -56,11 +56,12 @@ class BatchTask:
         self._results: list[CallResult] = []
         self._problem = ""
         self._until = 0.0
+        self._times: Sequence[float] = ()
         self._over = threading.Event()
 
-    def start(self) -> None:
-        """Begin to make the calls."""
-        self._until = time.monotonic() + self._batch.deadline
+    def start(self, times: Sequence[float] = ()) -> None:
+        """Begin to make the calls. ``times``: none begins before its own, in seconds of CLOCK_MONOTONIC."""
+        self._times, self._until = times, time.monotonic() + self._batch.deadline
         self._next(None)
 
     @property
@@ -94,16 +95,33 @@ class BatchTask:
         ]
 
     def _next(self, ended: Future[CallResult] | None) -> None:
-        """Make the next call, after one that has ended."""
+        """Make the next call, after one that has ended, when its time has come."""
         try:
             if ended is not None:
                 self._results.append(ended.result())
-            if len(self._results) < len(self._calls):
-                left = max(0.0, round(self._until - time.monotonic(), 1))
-                self._calls[len(self._results)].begin(left).add_done_callback(self._next)
-                return
         except Exception as error:
-            name = self._batch.calls[len(self._results)].collective
-            reason = error.reason if isinstance(error, P4genError) else f"{type(error).__name__}: {error}"
-            self._problem = reason if reason.startswith(name) else f"{name}: {reason}"
+            self._fail(error)
+            return
+        number = len(self._results)
+        early = self._times[number] - time.monotonic() if number < len(self._calls) and self._times else 0.0
+        if number == len(self._calls):
+            self._over.set()
+        elif early > 0:
+            timer = threading.Timer(early, self._make)
+            timer.daemon = True
+            timer.start()
+        else:
+            self._make()
+
+    def _make(self) -> None:
+        try:
+            left = max(0.0, round(self._until - time.monotonic(), 1))
+            self._calls[len(self._results)].begin(left).add_done_callback(self._next)
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        name = self._batch.calls[len(self._results)].collective
+        reason = error.reason if isinstance(error, P4genError) else f"{type(error).__name__}: {error}"
+        self._problem = reason if reason.startswith(name) else f"{name}: {reason}"
         self._over.set()

@@ -20,6 +20,7 @@ from p4gen.labs.nodes import ask_all
 from p4gen.labs.parties import Party
 from p4gen.labs.runs.usage import Usage, usages
 from p4gen.labs.session import Lab
+from p4gen.plan.placement.windows import Schedule
 from p4gen.records import from_plain, to_plain
 from p4gen.vocabulary.message import Collective
 
@@ -84,7 +85,8 @@ class Run:
 
     It goes on in a thread of its own, batch by batch: all hosts draw their data, then all make the calls. ``deadline``
     is that of all calls together, in seconds. With ``aligned``, calls begin at all ranks at once, where ranks can do
-    that. A batch has calls of ``ahead`` bytes in total, at least one call.
+    that. A batch has calls of ``ahead`` bytes in total, at least one call. With a ``schedule``, in which the others of
+    its clock keep step, a call begins in each of its windows, or later if the one before has not ended.
     """
 
     def __init__(
@@ -97,8 +99,10 @@ class Run:
         deadline: float = 60.0,
         aligned: bool = True,
         ahead: int = 0,
+        schedule: Schedule | None = None,
         progress: Progress | None = None,
     ) -> None:
+        self._schedule = schedule
         self._lab, self._party, self._calls = lab, party, tuple(calls)
         self._seed, self._ahead, self._progress = seed, ahead, progress
         aligning = members_of(lab.job.spec).aligning if aligned else ""
@@ -169,13 +173,23 @@ class Run:
         if self._failures:
             return []
         before = usages(self._lab)
-        by_rank = self._ask("run", lambda: self._tell(first, each))
+        by_rank = self._ask("run", lambda: self._tell(first, each), times=self._times(len(in_order)))
         for name, now in usages(self._lab).items():
             self._usage[name] = self._usage.get(name, Usage()) + now.since(before[name])
         if self._failures:
             return []
         answers = [[from_plain(Answer, one) for one in said["answers"][each - 1 :: each]] for said in by_rank]
         return [_outcome(first + n, call, each) for n, (call, *each) in enumerate(zip(calls, *answers, strict=True))]
+
+    def _times(self, calls: int) -> list[float]:
+        """When calls begin, in seconds of CLOCK_MONOTONIC, whose zero all periods are counted from: in windows from the
+        next period on but one, so that all hosts know in time. Empty without windows."""
+        if self._schedule is None:
+            return []
+        period, windows = self._lab.job.wanted.period, sorted(self._schedule.windows)
+        first = int(time.monotonic() / period) + 2
+        places = (divmod(number, len(windows)) for number in range(calls))
+        return [(first + after + windows[which][0]) * period for after, which in places]
 
     def _ask(self, do: str, meanwhile: Callable[[], None] = lambda: None, **fields: Any) -> list[dict[str, Any]]:
         """Ask all hosts, and wait for their answers; what is missing is in ``_failures``.

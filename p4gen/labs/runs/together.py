@@ -40,6 +40,7 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
             deadline=wanted.deadline,
             aligned=False,
             ahead=wanted.ahead(_DRAWN),
+            schedule=group.group.spec.schedule if group.group is not None else None,
         )
         for n, group in enumerate(groups)
     ]
@@ -50,10 +51,13 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
         console.print(f"\ngroup {outcome.group}: {' '.join(group.ranks)}", markup=False)
         show(outcome, console)
         console.print(_carried(outcome))
+    leases = dict(lab.manager.status().leases)
+    if any(leases.values()):
+        console.print("\nleases: {granted} granted, {refused} refused, {outside} outside windows".format_map(leases))
     passed = all(outcome.ok for outcome in outcomes) and not refused
     told = [to_json(each) | {"hosts": list(group.ranks)} for each, group in zip(outcomes, groups, strict=True)]
     result = {"passed": passed, "seed": wanted.seed, "seconds": seconds, "groups": told, "refused": refused}
-    return 0 if passed else 1, result
+    return 0 if passed else 1, result | {"leases": leases}
 
 
 def _create(lab: Lab, console: Console) -> tuple[list[Party], dict[str, str]]:
