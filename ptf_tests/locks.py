@@ -9,7 +9,7 @@ from typing import ClassVar
 from elements import Values
 from inc import IncTest, allreduce
 
-from p4gen.groups.group import Block, GroupContext
+from p4gen.groups.group import GroupContext
 from p4gen.host.collectives.control import Control
 from p4gen.papers.epic.locks import verdicts
 from p4gen.papers.epic.spec import EpicSpec, Mode
@@ -62,7 +62,7 @@ class LockTest(IncTest):
             group = replace(group, edges=(*below, replace(last, first_hop=False)))
         size, spec = self.spec.slots_per_group, self.spec
         base = spec.pipes * (spec.groups * spec.own_slots + lock * size)
-        return replace(group, base=base, base_down=base + size if spec.pipes > 1 else None, block=Block(lock))
+        return replace(group, base=base, base_down=base + size if spec.pipes > 1 else None, block=lock)
 
     def pair(self, *, parent: bool = False) -> tuple[GroupContext, GroupContext]:
         """Two configured groups with one block; the second one is at the root of its tree."""

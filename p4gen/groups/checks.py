@@ -138,20 +138,14 @@ def _overlaps(spec: ServingSpec, groups: Sequence[GroupContext]) -> Iterator[str
 
 
 def _blocks(spec: ServingSpec, groups: Sequence[GroupContext]) -> Iterator[str]:
-    shared = [(group, group.block) for group in groups if group.block is not None]
-    for group, block in shared:
-        if not 0 <= block.lock < spec.shared_blocks:
-            yield f"group {group.context}: block {block.lock}; the program has {spec.shared_blocks}"
-        if not 1 <= block.generation <= 255:
-            yield f"group {group.context}: generation {block.generation} of its block is not in 1 to 255"
-    epochs = Counter((block.lock, group.pipeline, group.epoch) for group, block in shared)
-    for (lock, _, epoch), count in epochs.items():
+    shared = [(group.block, group) for group in groups if group.block is not None]
+    for block, group in shared:
+        if not 0 <= block < spec.shared_blocks:
+            yield f"group {group.context}: block {block}; the program has {spec.shared_blocks}"
+    epochs = Counter((block, group.pipeline, group.epoch) for block, group in shared)
+    for (block, _, epoch), count in epochs.items():
         if count > 1:
-            yield f"block {lock}: {count} groups share it in the same epoch {epoch}"
-    generations = {(block.lock, group.pipeline, block.generation) for group, block in shared}
-    for (lock, _), count in Counter(each[:2] for each in generations).items():
-        if count > 1:
-            yield f"block {lock} has {count} generations"
+            yield f"block {block}: {count} groups share it in the same epoch {epoch}"
 
 
 def _memory(spec: ServingSpec) -> str:

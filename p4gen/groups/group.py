@@ -100,16 +100,6 @@ ALLREDUCE_AT_ROOT = Pattern(Collective.ALLREDUCE)
 
 
 @dataclass(frozen=True)
-class Block:
-    """A block of slots that groups share by a lock in the switch (``spec.shared_blocks``)."""
-
-    lock: int
-    """Its number in the pipeline's memory."""
-    generation: int = 1
-    """1 to 255, the same in all contexts that share it. A new one ends the tenure of a group that has died."""
-
-
-@dataclass(frozen=True)
 class GroupContext:
     """A context: a group's local state on one switch, or on one of its pipelines; a node of an IncTree.
 
@@ -135,8 +125,9 @@ class GroupContext:
     ``spec.own_psns`` it is the number of a flow's first packet, the same for all edges, whatever its PSN is."""
     hosts: tuple[int, ...] = field(default=(), repr=False, metadata={"later": True})
     """The addresses of all ranks, in order, where the group has a server (``spec.has_server``)."""
-    block: Block | None = field(default=None, repr=False, metadata={"later": True})
-    """The block that its slots are, if it shares them."""
+    block: int | None = field(default=None, repr=False, metadata={"later": True})
+    """The number of the block that its slots are, in its pipeline's memory, if it shares them by a lock in the switch
+    (``spec.shared_blocks``)."""
 
     @property
     def source_mask(self) -> int:

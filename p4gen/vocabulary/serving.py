@@ -83,6 +83,13 @@ class ServingSpec(ProgramSpec):
         """Slots that a group has for itself, of each of its pipes."""
         return self.slots_per_group
 
+    def block_of(self, context: int) -> tuple[int, int | None]:
+        """The first slots of the block that a context shares, for data up and, if there is another pipe, for data
+        down. Blocks are behind all slots that contexts have for themselves."""
+        size = self.slots_per_group
+        first = self.pipes * (self.groups * self.own_slots + context % self.shared_blocks * size)
+        return first, first + size if self.pipes > 1 else None
+
     @property
     def pipes(self) -> int:
         """How many ranges of N slots a group may have at a switch."""

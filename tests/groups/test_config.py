@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from p4gen.errors import InputError
 from p4gen.groups import Edge, Endpoint, GroupContext, NextHop, Pattern, Route, SwitchConfig, configure
-from p4gen.groups.group import Block, Memory
+from p4gen.groups.group import Memory
 from p4gen.model.entries import Action, CloneSession, Exact, Lpm, Replica
 from p4gen.papers.epic.spec import EpicSpec, Mode, Verb
 from p4gen.vocabulary import Reliability
@@ -320,15 +320,12 @@ def test_mode_iii_needs_slots_for_both_ways() -> None:
 
 def test_groups_that_share_a_block() -> None:
     spec = SPEC.model_copy(update={"locks": 1})
-    one = replace(group(), block=Block(0))
-    two = replace(group(1), base=one.base, epoch=2, block=Block(0))
+    one = replace(group(), block=0)
+    two = replace(group(1), base=one.base, epoch=2, block=0)
     entries = configure(spec, [one, two]).entries
-    assert [entry.action.args for entry in entries if entry.table == "generations"] == [{"value": 1}]
+    assert [entry.action.args for entry in entries if entry.table == "holders"] == [{"epoch": 1}, {"epoch": 2}]
     assert refused(spec, one, replace(two, epoch=1)) == ["block 0: 2 groups share it in the same epoch 1"]
-    assert refused(spec, one, replace(two, block=Block(0, 2))) == ["block 0 has 2 generations"]
-    assert refused(spec, one, replace(two, block=Block(1))) == ["group 1: block 1; the program has 1"]
-    late = "group 1: generation 256 of its block is not in 1 to 255"
-    assert refused(spec, replace(two, block=Block(0, 256))) == [late]
+    assert refused(spec, one, replace(two, block=1)) == ["group 1: block 1; the program has 1"]
 
 
 def test_mode_ii_broadcasts_take_no_slots() -> None:

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4gen.errors import InputError
-from p4gen.groups.group import Block
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.plan.placement.network import Placement, contexts_needed, place
@@ -29,7 +28,7 @@ def test_groups_that_share_blocks_have_epochs_of_their_own() -> None:
     requests = [GroupRequest(("h0", "h1"), collectives=ONLY_ALLREDUCE) for _ in range(4)]
     found = [group.channels[0].contexts for group in place(load_topology("star-2"), spec, requests).groups]
     contexts = [next(iter(each.values())) for each in found]
-    assert [each.block for each in contexts] == [Block(0), Block(1), Block(0), Block(1)]
+    assert [each.block for each in contexts] == [0, 1, 0, 1]
     assert len({each.epoch for each in contexts}) == 4
     assert [each.base for each in contexts] == [16, 18, 16, 18]
 

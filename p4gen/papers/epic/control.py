@@ -47,13 +47,6 @@ def _configuration(spec: EpicSpec, groups: Sequence[GroupContext], gateways: Map
         node = _Node(spec, group)
         entries += node.entries()
         trees += node.multicast_groups()
-    blocks = {
-        (each.pipeline * spec.bank_locks + each.block.lock, each.block.generation) for each in groups if each.block
-    }
-    entries += [
-        Entry("generations", {"lock": Exact(number)}, Action("set_generation", {"value": generation}))
-        for number, generation in sorted(blocks)
-    ]
     sessions = tuple(_clone_sessions(spec)) if groups and spec.mode.augmented else ()
     return SwitchConfig(tuple(entries), tuple(trees), sessions)
 
@@ -111,7 +104,8 @@ class _Node:
         flows = self._mode_iii if spec.mode.augmented else self._mode_ii
         if group.block is not None:
             at_root = int(leases(group)[0].toward is None)
-            yield Entry("shares", context, Action("share", {"lock": group.block.lock, "root": at_root}))
+            yield Entry("shares", context, Action("share", {"lock": group.block, "root": at_root}))
+            yield Entry("holders", context, Action("set_current", {"epoch": group.epoch}))
         for number, pattern in enumerate((*group.patterns, *leases(group)), start=1):
             codes = codes_of(spec, pattern)
             if spec.mode.augmented and (pattern.collective is Collective.ALLREDUCE or group.patterns == (pattern,)):

@@ -124,7 +124,6 @@ def asked(spec: EpicSpec) -> Word:
 
 
 LOCK = Word(
-    Field("generation", 8, "generation"),
     Field("context", 16, "context"),
     EPOCH,
     Field("psn", PSN_BITS, "PSN that acquired it"),

@@ -9,7 +9,7 @@ from typing import Final
 
 from p4gen.arch import Architecture
 from p4gen.errors import InputError
-from p4gen.groups.group import Block, Edge, Endpoint, GroupContext, Memory, NextHop, Pattern, Route
+from p4gen.groups.group import Edge, Endpoint, GroupContext, Memory, NextHop, Pattern, Route
 from p4gen.groups.psns import stream_psn
 from p4gen.host.collectives.plan import SYMMETRIC
 from p4gen.host.transport.verbs import Peer
@@ -191,8 +191,8 @@ class Placer:
         contexts = {}
         for node in tree.nodes:
             got, program = taken[node.key], self._specs[node.key.switch]
-            if program.shared_blocks:
-                got = _sharing(got, program, request)
+            if program.shared_blocks and request.epoch is not None:  # groups that share slots have different epochs
+                got = replace(got, epoch=1 + (got.context + program.groups * (request.epoch - 1)) % 255)
             contexts[node.key] = GroupContext(
                 got.context,
                 tuple(edge(node, i) for i in range(len(node.edges))),
@@ -204,7 +204,7 @@ class Placer:
                 got.base_down,
                 0 if program.own_psns else request.first_psn,
                 tuple(ip[host] for host in tree.ranks) if server else (),
-                Block(got.context % program.shared_blocks) if program.shared_blocks else None,
+                got.context % program.shared_blocks if program.shared_blocks else None,
             )
         ends = []
         for rank, host in enumerate(tree.ranks):
@@ -256,19 +256,11 @@ class Placer:
             self._slots(request, node.key),
             not program.shared_blocks and any(map(outline.has_up, patterns)),
             not program.shared_blocks and program.pipes > 1 and any(map(outline.has_down, patterns)),
+            sharing=program if program.shared_blocks else None,
         )
 
     def _slots(self, request: GroupRequest, node: NodeKey) -> int:
         return request.slots or self._specs[node.switch].slots_per_group
-
-
-def _sharing(got: Taken, program: ServingSpec, request: GroupRequest) -> Taken:
-    """The slots of a group that shares a block: behind those that groups have for themselves. Groups that share it have
-    different epochs."""
-    size = program.slots_per_group
-    base = program.pipes * (program.groups * program.own_slots + got.context % program.shared_blocks * size)
-    epoch = 1 + (got.context + program.groups * ((request.epoch or 1) - 1)) % 255
-    return replace(got, base=base, base_down=base + size if program.pipes > 1 else None, epoch=epoch)
 
 
 def separate_ports(tree: IncTree) -> list[tuple[str, int]]:

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain
 from typing import Final
 
 from p4gen.errors import InputError
@@ -105,6 +106,8 @@ class Need:
     down: bool
     context: int | None = None
     """Which one; None for the first that is free."""
+    sharing: ServingSpec | None = None
+    """The program, if the slots are those of a block that groups share (``spec.shared_blocks``)."""
 
 
 @dataclass(frozen=True)
@@ -134,9 +137,11 @@ class SwitchPool:
         self._history = history
         self._contexts, self._edges = Spans(), Spans()
         self._slots: defaultdict[int, Spans] = defaultdict(Spans)
+        self._present = History()
+        """The epochs of the groups that share slots now."""
         for context in live:
             for held in held_by(switch, context):
-                self._hold(held)
+                self._hold(held, shared=context.block is not None)
 
     @property
     def contexts_free(self) -> int:
@@ -156,7 +161,7 @@ class SwitchPool:
         else:
             for number in EPOCHS:
                 taken = replace(taken, epoch=number)
-                if self._history.clean(taken.held(self.switch, need)):
+                if self._clean(taken, need):
                     break
             else:
                 taken = self._elsewhere(need)
@@ -166,7 +171,12 @@ class SwitchPool:
     def hold(self, taken: Taken, need: Need) -> None:
         """Take resources that ``fit`` has found."""
         for held in taken.held(self.switch, need):
-            self._hold(held)
+            self._hold(held, shared=need.sharing is not None)
+
+    def _clean(self, taken: Taken, need: Need) -> bool:
+        """Whether state has not seen the epoch of those that take it, nor have groups that share it."""
+        held = [*taken.held(self.switch, need)]
+        return self._history.clean(held) and self._present.clean(held)
 
     def _elsewhere(self, need: Need) -> Taken:
         for number in EPOCHS:
@@ -180,7 +190,9 @@ class SwitchPool:
             epochs=(self.switch,),
         )
 
-    def _hold(self, held: Held) -> None:
+    def _hold(self, held: Held, *, shared: bool) -> None:
+        if shared:
+            self._present.add(held)
         spans = {Kind.CONTEXT: self._contexts, Kind.EDGE: self._edges}.get(held.kind, self._slots[held.pipeline])
         spans.add(held.first, held.end)
 
@@ -192,8 +204,8 @@ class SwitchPool:
 
         limits = self.limits
         span = (0, limits.contexts) if need.context is None else (need.context, need.context + 1)
-        context = next(gaps(*span, self._contexts, seen(Kind.CONTEXT)), None)
-        if context is None:
+        contexts = [*gaps(*span, self._contexts, seen(Kind.CONTEXT))]
+        if not contexts:
             raise NoRoomError(f"{self.switch}: no context is free; its program has {limits.contexts} (groups)")
         edges: list[int] = []
         for first, end in gaps(1, limits.edges + 1, self._edges, seen(Kind.EDGE)):
@@ -202,6 +214,12 @@ class SwitchPool:
             raise NoRoomError(
                 f"{self.switch}: {need.edges} edge ids are needed; {len(edges)} of {limits.edges} are free"
             )
+        if need.sharing is not None:
+            for context in chain.from_iterable(range(*each) for each in contexts):
+                taken = Taken(context, tuple(edges), *need.sharing.block_of(context), epoch or 0)
+                if epoch is None or self._clean(taken, need):
+                    return taken
+            raise NoRoomError(f"{self.switch}: no block of slots has not had epoch {epoch}")
         bases: list[int | None] = []
         mine = Spans()
         for wanted in (need.up, need.down):
@@ -209,7 +227,7 @@ class SwitchPool:
             if base is not None:
                 mine.add(base, base + need.slots)
             bases.append(base)
-        return Taken(context[0], tuple(edges), bases[0], bases[1], epoch or 0)
+        return Taken(contexts[0][0], tuple(edges), bases[0], bases[1], epoch or 0)
 
     def _slots_for(self, need: Need, *taken: Spans) -> int:
         widest = free = 0
@@ -252,7 +270,8 @@ class Pools:
         self.next_tree = next_tree
         self.pairs = PairNumbers(nics or {}, turns)
         """The numbers of hosts' queue pairs."""
-        for placed in live:
+        groups = tuple(live)
+        for placed in groups:
             self._trees |= placed.numbers
             for key, context in placed.contexts:
                 self._live[key.switch].append(context)
@@ -260,7 +279,8 @@ class Pools:
             for channel in placed.channels:
                 for host, end in zip(placed.tree.ranks, channel.ends, strict=True):
                     self.pairs.hold(host, end.qp, end.pairs)
-        for hosts, ring in rings:
+        beside = ((placed.tree.ranks, placed.ring) for placed in groups if placed.ring is not None)
+        for hosts, ring in chain(rings, beside):
             for host, ends in zip(hosts, ring, strict=True):
                 for number in ends:
                     self.pairs.hold(host, number)
