@@ -10,11 +10,14 @@ from p4gen.errors import InputError
 from p4gen.groups.psns import stream_psn
 from p4gen.host.collectives.plan import ChannelKey, Connection, Flow, GroupConfig, PsnSync
 from p4gen.host.transport.dcqcn import DcqcnConfig
+from p4gen.host.transport.nicinfo import NicNeeds
 from p4gen.host.transport.verbs import RECOVERIES, Peer, QpConfig, Recovery
-from p4gen.vocabulary import CollectiveSpec
+from p4gen.vocabulary import CollectiveSpec, ServingSpec
 from p4gen.vocabulary.collective import Reliability
 
 ACK_EVERY: Final = 32
+RING_OUTSTANDING: Final = 64
+"""Packets that a connection of a ring may have outstanding."""
 
 _RECOVERY: Final = {
     Reliability.GBN: Recovery.GO_BACK_N,
@@ -26,6 +29,11 @@ _RECOVERY: Final = {
 def recovery_of(spec: CollectiveSpec) -> Recovery:
     """The NICs' recovery on trees of this program: that of the switches, so that both ends use the same answers."""
     return _RECOVERY[spec.loss_recovery]
+
+
+def ring_needs(program: ServingSpec) -> NicNeeds:
+    """What a ring with the packets of a program asks of NICs."""
+    return NicNeeds(program.payload_bytes, RING_OUTSTANDING, recovery=Recovery.GO_BACK_N, outstanding=RING_OUTSTANDING)
 
 
 def host_config(

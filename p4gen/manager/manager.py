@@ -488,7 +488,7 @@ class IncManager(Manager):
             problem=thread.problem or silent or "",
             contexts=len(contexts),
             contexts_total=spec.groups if spec is not None else 0,
-            slots=sum(end - first for context in contexts for first, end in context.ranges()),
+            slots=sum(end - first for _, first, end in {(c.pipeline, *each) for c in contexts for each in c.ranges()}),
             slots_total=spec.total_slots * spec.pipelines if spec is not None else 0,
             entries=thread.entries,
             drops=thread.drops,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .labs import SMALL, lab
+from .labs import BMV2, SMALL, lab
 from .traces import Traces
 
 GROUPS = ("--ranks", "h0,h2", "--ranks", "h1,h3", "--ranks", "h0,h3")
@@ -31,6 +31,20 @@ def test_groups_have_the_switches_in_turns(tmp_path: Path, machine: Traces, seed
         # Nobody does without for more than three calls in a row.
         rings = "".join("r" if call["ring"] else "s" for call in group["calls"])
         assert "rrrr" not in rings, rings
+
+
+@pytest.mark.parametrize("target", ["embedded", pytest.param("bmv2", marks=BMV2)])
+def test_groups_that_share_slots_by_locks(target: str, tmp_path: Path, machine: Traces, seed: int) -> None:
+    """All calls are right, whether switches carry them or the ring, and no call waits for another group's."""
+    scenario = ("--collective", "allreduce", "--size", "4K", "--repeat", str(CALLS), "--seed", str(seed), "--json")
+    program = (*SMALL, "--groups", "3", "--locks", "1", "--target", target)
+    done = lab(tmp_path, "tree-3-2", *program, *GROUPS, *scenario)
+    assert done.stdout, done.stderr
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["passed"]) == (0, True), done.stdout
+    calls = [call for group in report["groups"] for call in group["calls"]]
+    assert [(call["right"], call["begun"]) for call in calls] == [(True, 1)] * 3 * CALLS
+    assert not all(call["ring"] for call in calls)
 
 
 def test_groups_that_keep_their_windows_have_all_calls_on_switches(tmp_path: Path, machine: Traces, seed: int) -> None:

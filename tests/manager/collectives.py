@@ -12,6 +12,7 @@ from p4gen.families import collective
 from p4gen.groups.ranks import host_config
 from p4gen.host.collectives.collectives import Collectives
 from p4gen.host.collectives.commlib import Communicator
+from p4gen.host.collectives.leased import LeasedCommunicator
 from p4gen.host.collectives.ring import Ring
 from p4gen.host.collectives.striped import StripedCommunicator
 from p4gen.host.transport.clock import MS, US
@@ -86,8 +87,9 @@ class Wires:
         return self.members[key]
 
     def _member(self, host: str, config: RankConfig) -> Collectives:
-        if config.ring:
-            return Ring(self.network.nics[host], ring_config(config, timeout_ps=50 * US))
+        ring = Ring(self.network.nics[host], ring_config(config, timeout_ps=50 * US)) if config.ring else None
+        if ring is not None and not config.channels:
+            return ring
         if config.trees:
             rates = [tree.rate for tree in config.trees]
             return StripedCommunicator(self.network.nics[host], tree_configs(config, timeout_ps=50 * US), rates)
@@ -104,7 +106,7 @@ class Wires:
         nic = self.network.nics[host]
         nic.checks_icrc = config.spec.icrc.right
         assert (nic.mac, nic.ip) == (config.addresses.mac, config.addresses.ip)
-        return Communicator(nic, made)
+        return Communicator(nic, made) if ring is None else LeasedCommunicator(nic, made, ring)
 
     def run(self, name: str, calls: Sequence[Call] = EVERY, seed: int = 1) -> None:
         """Every rank's results are NumPy's."""

@@ -19,7 +19,6 @@ from p4gen.net.collectives.config import Call
 from p4gen.net.collectives.values import invoke
 from p4gen.plan.placement import pools
 from p4gen.vocabulary.message import Collective
-from p4gen.vocabulary.topology import load_topology
 
 from .collectives import Wires, news_of
 from .rig import Rig, group, small
@@ -355,9 +354,3 @@ def test_programs_are_loaded_again_when_all_epochs_are_used(rig: Rig, monkeypatc
             groups.end(name)
     assert {switch.loads for switch in rig.switches.values()} == {2}
     rig.check()
-
-
-def test_locks_in_switches_are_not_the_managers() -> None:
-    rig = Rig(load_topology("star-2"), small(groups=2, locks=1))
-    with rig.register() as manager, pytest.raises(ManagerError, match="share its slots by locks in the switch"):
-        manager.init_group(group("g", "h0", "h1"))

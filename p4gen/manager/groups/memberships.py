@@ -87,8 +87,9 @@ class RankConfig:
     spec: WrittenServing
     """The program of the first switch: payload, W, M, op, dtype, mode, reliability."""
     ring: tuple[RingEnd, ...] = ()
-    """The rank's ends of a ring of hosts, on which calls run in this generation: those to the left and to the right,
-    then those of the star, rank 0's in order of the other ranks. None if switches carry the calls."""
+    """The rank's ends of a ring of hosts: those to the left and to the right, then those of the star, rank 0's in order
+    of the other ranks. Without channels all calls of this generation run on it, otherwise those that get no slots of
+    switches (``spec.shared_blocks``)."""
     leased: bool = False
     """Whether rank 0 asks the manager before each call (``HostManager.begin_call``)."""
     trees: tuple[RankTree, ...] = ()

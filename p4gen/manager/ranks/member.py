@@ -18,6 +18,7 @@ from p4gen.groups.ranks import ACK_EVERY
 from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.collectives import Collectives
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
+from p4gen.host.collectives.leased import LeasedCommunicator, LeasedInvocation
 from p4gen.host.collectives.ring import Ring
 from p4gen.host.collectives.striped import StripedCommunicator
 from p4gen.host.transport.clock import SECOND
@@ -252,7 +253,8 @@ class Member(Follower):
             assert invocation.finished is not None
             started = invocation.started if call.started is None else call.started
             times = started, invocation.finished, invocation.last_result
-            ring = isinstance(self._communicator, Ring)
+            refused = isinstance(invocation, LeasedInvocation) and not invocation.granted
+            ring = refused or isinstance(self._communicator, Ring)
             call.future.set_result(CallResult(invocation.result(), *times, call.begun, ring))
         if self._asks:
             self._ask()
@@ -325,8 +327,13 @@ class Member(Follower):
             self._communicator = own.make(config.spec, self._nic.nic, config, self._timeout_ps, self._complete)
             return
         self._config = group_config(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)
+        ring = None
         if config.ring:
             ring = ring_config(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)
+        if ring is not None and config.channels:
+            other = Ring(self._nic.nic, ring)
+            self._communicator = LeasedCommunicator(self._nic.nic, self._config, other, self._complete)
+        elif ring is not None:
             self._communicator = Ring(self._nic.nic, ring, self._complete)
         elif config.trees:
             trees = tree_configs(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)

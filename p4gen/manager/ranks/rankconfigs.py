@@ -18,9 +18,9 @@ def rank_config(record: Record, rank: int, fabric: Fabric) -> RankConfig:
     """The configuration of a rank of an active group."""
     placed, view = record.placed, fabric.view
     host = record.spec.ranks[rank]
+    addresses, ips = fabric.addresses(host), [view.names.ip[each] for each in record.spec.ranks]
     if record.ring is not None:
-        program, addresses = fabric.program(record.spec.ranks), fabric.addresses(host)
-        ips = [view.names.ip[each] for each in record.spec.ranks]
+        program = fabric.program(record.spec.ranks)
         assert program is not None
         return RankConfig(
             group=record.spec.name,
@@ -45,7 +45,7 @@ def rank_config(record: Record, rank: int, fabric: Fabric) -> RankConfig:
         generation=record.generation,
         rank=rank,
         size=len(record.spec.ranks),
-        addresses=replace(fabric.addresses(host), gateway=each[0][0].peer.mac),
+        addresses=replace(addresses, gateway=each[0][0].peer.mac),
         channels=() if placed.rates else each[0],
         first_psn=placed.first.request.first_psn,
         slots=min(context.slots for _, context in placed.contexts),
@@ -53,6 +53,7 @@ def rank_config(record: Record, rank: int, fabric: Fabric) -> RankConfig:
         spec=view.specs[first.key.switch],
         term=record.spec.term,
         leased=record.home is not None,
+        ring=() if (ring := placed.first.ring) is None else ring_ends(ring, rank, addresses.gateway, ips),
         trees=tuple(map(RankTree, each, placed.rates)),
     )
 

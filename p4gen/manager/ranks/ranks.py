@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from p4gen.families import collective
-from p4gen.groups.ranks import ACK_EVERY, host_config
+from p4gen.groups.ranks import ACK_EVERY, RING_OUTSTANDING, host_config
 from p4gen.groups.wire import pace
 from p4gen.host.collectives.plan import SYMMETRIC, ChannelKey, Connection, GroupConfig
 from p4gen.host.collectives.ring import RingConfig
 from p4gen.host.transport.clock import MS
-from p4gen.host.transport.nicinfo import NicNeeds
 from p4gen.host.transport.verbs import Peer, QpConfig, Recovery
 from p4gen.manager.api import RankConfig
-from p4gen.vocabulary import Op, ServingSpec
+from p4gen.vocabulary import Op
 
 TIMEOUT: Final = 50 * MS
 """The least retransmission timeout of hosts in real time, in ps; round trips and a busy machine make it longer."""
@@ -22,8 +21,6 @@ TIMEOUT: Final = 50 * MS
 _RNR_TIMER: Final = 14
 """The code of the delay after which a rank sends again a message for which its neighbour has not posted a receive
 yet."""
-_OUTSTANDING: Final = 64
-"""Packets that a connection of a ring may have outstanding."""
 
 
 def first_psn(qp: int) -> int:
@@ -32,18 +29,13 @@ def first_psn(qp: int) -> int:
     return qp * 0x9E3779B1 >> 8 & 0xFFFFFF
 
 
-def ring_needs(program: ServingSpec) -> NicNeeds:
-    """What a ring with the packets of a program asks of NICs."""
-    return NicNeeds(program.payload_bytes, _OUTSTANDING, recovery=Recovery.GO_BACK_N, outstanding=_OUTSTANDING)
-
-
 def ring_config(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: int = ACK_EVERY) -> RingConfig:
     """The configuration of a rank's ring in real time."""
     qp_config = QpConfig(
         mtu=config.spec.payload_bytes,
         initial_psn=config.first_psn,
         recovery=Recovery.GO_BACK_N,  # a neighbour that has not called yet refuses a whole window
-        max_outstanding=_OUTSTANDING,
+        max_outstanding=RING_OUTSTANDING,
         ack_every=ack_every,
         timeout_ps=timeout_ps,
         adaptive=True,
@@ -67,7 +59,8 @@ def ring_config(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: int
 def group_config(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: int = ACK_EVERY) -> GroupConfig:
     """The configuration of a rank's CommLib in real time."""
     channels = {channel.key: (channel.qp, channel.peer) for channel in config.channels}
-    if config.ring:  # the program decides what calls are possible; ``ring_config`` has the ring's connections
+    if config.ring and not channels:
+        # On a ring the program decides what calls are possible; ``ring_config`` has its connections.
         channels = {SYMMETRIC: (config.ring[0].qp, config.ring[0].peer)}
     if config.trees:
         return tree_configs(config, timeout_ps=timeout_ps, ack_every=ack_every)[0]

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from p4gen.groups.group import GroupContext
+from p4gen.groups.ranks import ring_needs
 from p4gen.host.transport.nicinfo import OUR_NIC
 from p4gen.manager.access.quotas import Quotas
 from p4gen.manager.access.tenants import ALONE, Tenants
@@ -29,7 +30,6 @@ from p4gen.manager.api import (
 from p4gen.manager.connections.conversations import Conversation
 from p4gen.manager.fabric import Fabric
 from p4gen.manager.ranks.rankconfigs import rank_config
-from p4gen.manager.ranks.ranks import ring_needs
 from p4gen.manager.store.record import Record
 from p4gen.manager.store.store import Store, StoredConnection, StoredGroup, StoredJob, StoredRing
 from p4gen.manager.watch import Watch
@@ -525,6 +525,7 @@ class Ledger:
 
 def _of(placed: PlacedTrees | None, rank: int) -> Iterator[int]:
     """The numbers of a rank's queue pairs."""
-    channels = (channel for part in placed.parts for channel in part.channels) if placed is not None else ()
-    ends = (channel.ends[rank] for channel in channels)
-    return (end.qp + pair for end in ends for pair in range(end.pairs))
+    for part in placed.parts if placed is not None else ():
+        ends = (channel.ends[rank] for channel in part.channels)
+        yield from (end.qp + pair for end in ends for pair in range(end.pairs))
+        yield from part.ring[rank] if part.ring is not None else ()

@@ -273,7 +273,7 @@ class Store:
             for held in held_by(key.switch, context):
                 if held.kind is Kind.CONTEXT:
                     db.execute("INSERT INTO contexts VALUES (?, ?, ?, ?)", (held.switch, held.first, name, generation))
-                elif held.kind is Kind.SLOT:
+                elif held.kind is Kind.SLOT and context.block is None:
                     row = (held.switch, held.pipeline, held.first, held.end, name, generation)
                     db.execute("INSERT INTO slots VALUES (?, ?, ?, ?, ?, ?)", row)
         self.put_meta("next_tree", next_tree)

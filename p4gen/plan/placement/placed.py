@@ -9,6 +9,7 @@ from p4gen.errors import InputError
 from p4gen.groups.group import GroupContext, Memory
 from p4gen.host.collectives.plan import SYMMETRIC, ChannelKey, PsnSync
 from p4gen.host.transport.verbs import Peer
+from p4gen.plan.placement.numbers import Ring
 from p4gen.plan.placement.request import GroupSpec
 from p4gen.plan.placement.tree import IncTree, NodeKey
 from p4gen.rocev2.headers import ip_from, ipv4, is_ipv6
@@ -173,6 +174,8 @@ class PlacedGroup:
     port_addresses: tuple[PortAddress, ...] = field(default=(), metadata={"later": True})
     """Second addresses of switches that edges reach over different paths through the same switch: one address has one
     path there."""
+    ring: Ring | None = field(default=None, repr=False, metadata={"later": True})
+    """The queue pairs of a ring of its hosts, on which calls run that get no slots, if it shares them by locks."""
 
     def address(self, switch: str, port: int | None) -> int:
         """The address that the far end of an edge at a port of a node's switch sends to."""

@@ -13,6 +13,7 @@ from typing import Final
 from p4gen.errors import InputError
 from p4gen.families import serving
 from p4gen.groups.family import group_entries
+from p4gen.groups.ranks import ring_needs
 from p4gen.host.transport.nicinfo import NicInfo
 from p4gen.plan.placement.duty import blocks_of, blocks_per_node, duties, overbooked
 from p4gen.plan.placement.placed import GroupRequest, PlacedTrees, request_of
@@ -199,12 +200,15 @@ class Search:
             return None
         if (trees, candidate.within_time) in self._tried:
             return None
-        leased = candidate.leased and len(spec.ranks) > 1 and not spec.memories  # without the lease it uses a ring
+        program = view.specs.get(trees[0].root.key.switch)
+        sharing = program is not None and program.shared_blocks > 0
+        # Without the lease a group uses a ring; one that shares slots by locks needs no other leases.
+        leased = candidate.leased and len(spec.ranks) > 1 and not spec.memories and not sharing
         where = "the policy's own tree"
         try:
             self._tried.add((trees, candidate.within_time))
             where = f"root {_roots(trees)}"
-            slots = self._request.slots or (None if leased else candidate.slots)
+            slots = self._request.slots or (None if leased or sharing else candidate.slots)
             wanted = replace(self._request, slots=slots)
             problems = [*_striped_wrongly(candidate, spec), *_unfit(trees, view, wanted)]
             if candidate.disjoint:
@@ -218,6 +222,8 @@ class Search:
             mine = room.lasting() if leased else room.pools()
             placer = Placer(topology, view.names, view.specs, mine)
             parts = tuple(placer.place(wanted, tree) for tree in trees)
+            if sharing:
+                parts = (replace(parts[0], ring=mine.pairs.ring(spec.ranks)),)
             placed = PlacedTrees(parts, rates)
             if over := [*self._quota(placed, leased)] if self._quota is not None else []:
                 self._refused |= dict.fromkeys(f"{where}: {reason}" for reason in over)
@@ -337,9 +343,10 @@ def _unfit(trees: Sequence[IncTree], view: View, request: GroupRequest) -> Itera
             theirs = specs[first].alike.get(what, "none")
             if mine != theirs:
                 yield f"{name} has {what} {mine}, {first} has {theirs}; the switches of a tree need the same"
-    for name in names:
-        if specs[name].shared_blocks:
-            yield f"{name}: groups share its slots by locks in the switch; the manager gives groups slots, or leases"
+    if specs[first].shared_blocks and len(request.ranks) < 2:
+        yield f"{first}: groups share its slots by locks; a ring for calls that get none needs at least two ranks"
+    if specs[first].shared_blocks and len(trees) > 1:
+        yield f"{first}: a group that shares its slots by locks has one tree"
     if len(trees) > 1 and any(specs[name].has_server for name in names):
         yield "a group with a server has one tree"
     alone = next((name for name in names if specs[name].single_switch), None)
@@ -368,7 +375,8 @@ def _refusals(spec: GroupSpec | GroupRequest, program: ServingSpec, nics: Mappin
             yield f"rank {rank} offers {memory.size:,} bytes; its {len(channels)} queue pairs take {needed:,}"
     for host, nic in nics.items():
         if host in spec.ranks:
-            yield from (f"{host}: {reason}" for reason in nic.lacks(facet.needs(program)))
+            needs = [facet.needs(program), *([ring_needs(program)] if program.shared_blocks else [])]
+            yield from dict.fromkeys(f"{host}: {reason}" for each in needs for reason in nic.lacks(each))
             if nic.owns_numbers and any(len(serves) > 1 for serves in channels):
                 yield f"{host}: its NIC alone sets PSNs: sync subgroups would do"
             if nic.owns_numbers and not program.icrc.right:
@@ -379,6 +387,8 @@ def _slot_problems(slots: int, spec: ServingSpec) -> Iterator[str]:
     needed = spec.needed_slots
     if spec.own_state and slots != needed:
         yield f"{slots} slots; each context of the program has {needed}"
+    elif spec.shared_blocks and slots != spec.slots_per_group:
+        yield f"{slots} slots; each block that groups share has {spec.slots_per_group}"
     elif slots < needed or slots & (slots - 1):
         yield f"{slots} slots; it takes a power of two of at least {spec.slots_formula} = {needed}"
     elif slots > spec.total_slots:
