@@ -265,8 +265,8 @@ class LabRequest:
             calls_by_size(spec, wanted, len(hosts))
         if wanted.what != "scenario":
             return
-        if wanted.others and (spec.uses_memory or not spec.serves_groups):
-            raise click.UsageError("--ranks several times goes with programs whose groups offer no memory")
+        if wanted.others and not spec.serves_groups:
+            raise click.UsageError("--ranks several times goes with programs that serve groups")
         for each in (hosts, *wanted.others):
             CallOrder.wanted(spec, wanted, len(each))
         if self.options["size"] and wanted.collective not in members_of(spec).sized:

@@ -51,7 +51,7 @@ class Groups(Parties):
         sync, collectives = served(serving(self._lab.job.spec), ranks, syncs(ranks, self._lab.job.machines))
         # If it can serve none, the manager says why.
         wanted = replace(wanted, sync=sync, collectives=scenario.called(collectives)) if collectives else wanted
-        offers = self._lab.job.spec.uses_memory
+        offers = self._lab.job.spec.uses_memory and not self._lab.job.spec.takes_part
         status = self._with_memory(wanted, packets) if offers else self._lab.manager.init_group(wanted)
         self.join(status)
         return status

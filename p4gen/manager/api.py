@@ -260,6 +260,11 @@ class HostManager(Protocol):
         ...
 
     @abstractmethod
+    def offer_memory(self, group: str, host: str, memory: Memory) -> None:
+        """Offer memory of a host that the group has asked for (``Membership.offer``), and that switches may write
+        results to as long as the host is a rank. Raises ``REFUSED`` if it has not."""
+
+    @abstractmethod
     def begin_call(self, group: str, generation: int, call: int) -> bool:
         """Report that a group whose switches are leased is about to make a call, counted from 0; only rank 0 reports
         it. Returns whether to make the call in this generation, on switches or on the ring. Otherwise another
@@ -311,7 +316,8 @@ class Manager(HostManager, Protocol):
     @abstractmethod
     def init_group(self, spec: GroupSpec) -> GroupStatus:
         """Create a group, all or nothing: when it returns, every switch holds the group's entries (read back); when it
-        raises, none does."""
+        raises, none does. Waits for the memory of ranks if switches write results there and ``memories`` are not
+        given."""
         ...
 
     @abstractmethod

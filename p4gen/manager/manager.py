@@ -19,7 +19,7 @@ from typing import Final, Self
 from typing_extensions import override
 
 from p4gen.families import serving
-from p4gen.groups.group import GroupContext
+from p4gen.groups.group import GroupContext, Memory
 from p4gen.manager.access.tenants import ALONE, Tenants
 from p4gen.manager.api import (
     Agent,
@@ -47,6 +47,7 @@ from p4gen.manager.groups.departures import AWAY, Departures
 from p4gen.manager.groups.jobs import Jobs
 from p4gen.manager.groups.leases import FALLBACKS, LONGEST, Leases
 from p4gen.manager.groups.lifecycle import Lifecycle, of_switch
+from p4gen.manager.groups.offers import Offers
 from p4gen.manager.groups.repair import Repair
 from p4gen.manager.groups.replan import PAUSE, Replan
 from p4gen.manager.store.ledger import Ledger
@@ -56,7 +57,7 @@ from p4gen.manager.switches.switches import SwitchThread
 from p4gen.manager.switches.wanted import Key
 from p4gen.manager.watch import Watch
 from p4gen.plan.placement.placed import PlacedTrees
-from p4gen.plan.placement.planner import NoPlaceError, View, check
+from p4gen.plan.placement.planner import NoPlaceError, View, check, memory_needed
 from p4gen.plan.placement.policy import PlacementPolicy, find_policy
 from p4gen.vocabulary.topology import TopologySpec
 
@@ -119,6 +120,7 @@ class IncManager(Manager):
         self._connections = Connections(self._ledger, self._threads, self._lifecycle, drain)
         self._handshakes = Handshakes(self._ledger, self._connections)
         self._leases = Leases(self._ledger, self._lifecycle, longest, fallbacks, self._check_open)
+        self._offers = Offers(self._ledger, patience, self._check_open)
         self._jobs = Jobs(self._ledger, self._lifecycle, tenants, self._check_open)
         self._repair = Repair(self._ledger, self._threads, self._lifecycle, grace, patience, self._connections.refresh)
         self._replan = Replan(self._ledger, self._lifecycle, pause) if replan else None
@@ -294,7 +296,7 @@ class IncManager(Manager):
     def init_group(self, spec: GroupSpec) -> GroupStatus:
         with self._changed:
             self._check_open()
-            check(spec, self._ledger.fabric.view)
+            memory = self._check(spec)
             if spec.term != 1 or spec.gone:
                 raise ManagerError(Code.INVALID, f"group {spec.name}: the manager sets terms, and ranks that are gone")
             if spec.name in self._ledger.records:
@@ -303,6 +305,8 @@ class IncManager(Manager):
             record = Record(spec, busy=True)
             self._ledger.records[spec.name] = record
         try:
+            if memory:
+                record.spec = spec = self._offers.complete(record, spec, memory)
             try:
                 self._lifecycle.settle(record, spec)
             except NoPlaceError as error:
@@ -346,9 +350,10 @@ class IncManager(Manager):
         def changed(spec: GroupSpec) -> GroupSpec:
             if spec.term != term:
                 raise ManagerError(Code.REFUSED, f"group {name} has the ranks of term {spec.term}, not {term}")
-            if spec.memories:
+            other = replace(spec, ranks=tuple(ranks), term=term + 1, gone=(), memories=())
+            if spec.memories and not memory_needed(other, self._ledger.fabric.view):
                 raise ManagerError(Code.REFUSED, f"group {name}: its ranks offer memory, and cannot be replaced")
-            return replace(spec, ranks=tuple(ranks), term=term + 1, gone=())
+            return other
 
         return self._again(name, changed, GroupState.BROKEN, GroupState.FAILED)
 
@@ -359,12 +364,22 @@ class IncManager(Manager):
         try:
             spec = changed(record.spec)
             with self._changed:
-                check(spec, self._ledger.fabric.view)
+                memory = self._check(spec)
+            if memory:
+                spec = self._offers.complete(record, spec, memory)
             self._lifecycle.settle(record, spec, beside=True)
             return self._status(record)
         finally:
             self._lifecycle.idle(record)
             self._repair.wake()
+
+    def _check(self, spec: GroupSpec) -> int:
+        """Refuse a request that is wrong for every placement. Returns the bytes of memory that its ranks have yet to
+        offer."""
+        view = self._ledger.fabric.view
+        memory = memory_needed(spec, view)
+        check(replace(spec, memories=(Memory(0, 0, memory),) * len(spec.ranks)) if memory else spec, view)
+        return memory
 
     def _status(self, record: Record) -> GroupStatus:
         with self._changed:
@@ -438,6 +453,10 @@ class IncManager(Manager):
                     away = ", ".join(f"{r} ({record.spec.ranks[r]})" for r in range(size) if r not in record.arrived)
                     raise ManagerError(Code.UNREACHABLE, f"group {group}: not ready within {timeout:g} s: rank {away}")
                 self._changed.wait(left)
+
+    @override
+    def offer_memory(self, group: str, host: str, memory: Memory) -> None:
+        self._offers.offer(group, host, memory)
 
     @override
     def begin_call(self, group: str, generation: int, call: int) -> bool:

@@ -118,6 +118,17 @@ def test_every_host_is_a_rank(machine: Traces, tmp_path: Path, mode: str) -> Non
     assert "all 3 ranks have ended with status 0" in found.stdout
 
 
+WRITTEN = ("--verb", "write", "--groups", "32")
+"""Switches write results to memory that ranks offer: a context for each pattern."""
+
+
+def test_ranks_offer_memory_for_results(machine: Traces, tmp_path: Path) -> None:
+    """Also those of a second group, in the same processes."""
+    found = lab(tmp_path, "star-3", "--mode", "II", *SMALL, *WRITTEN, "--exec", program(tmp_path, RANKS))
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "all 3 ranks have ended with status 0" in found.stdout
+
+
 def test_a_link_is_cut_meanwhile_and_only_some_hosts_are_ranks(machine: Traces, tmp_path: Path) -> None:
     more = "    for _ in range(200):\n        group.all_reduce(values)\n"
     text = RANKS.replace('    print("right at"', f'{more}    print("right at"')
@@ -138,8 +149,11 @@ def test_the_death_of_a_rank_ends_the_calls_of_others_by_name(machine: Traces, t
     assert "exit statuses: h0 1, h1 137, h2 1" in found.stdout
 
 
-def test_a_group_goes_on_without_a_rank_that_has_died_and_takes_in_another_one(machine: Traces, tmp_path: Path) -> None:
-    found = lab(tmp_path, "star-4", "--mode", "III", *SMALL, "--exec", f"{program(tmp_path, ELASTIC)} || true")
+@pytest.mark.parametrize("mode", [("III",), ("II", *WRITTEN)], ids=["send", "write"])
+def test_a_group_goes_on_without_a_rank_that_has_died_and_takes_in_another_one(
+    machine: Traces, tmp_path: Path, mode: tuple[str, ...]
+) -> None:
+    found = lab(tmp_path, "star-4", "--mode", *mode, *SMALL, "--exec", f"{program(tmp_path, ELASTIC)} || true")
     assert found.returncode == 0, found.stdout + found.stderr
     for rank, all_to_all in ((0, [0, 10, 20]), (2, [1, 11, 21])):
         lines = [line.partition("] ")[2] for line in found.stdout.splitlines() if line.startswith(f"[{rank}]")]

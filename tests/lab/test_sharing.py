@@ -47,6 +47,37 @@ def test_groups_that_share_slots_by_locks(target: str, tmp_path: Path, machine: 
     assert not all(call["ring"] for call in calls)
 
 
+@pytest.mark.parametrize(
+    "program",
+    [("II", "--verb", "write", "--groups", "12"), ("scin",), ("multiwrite",)],
+    ids=["epic", "scin", "multiwrite"],
+)
+def test_groups_whose_ranks_offer_memory(program: tuple[str, ...], tmp_path: Path, machine: Traces, seed: int) -> None:
+    call = "allgather" if program == ("multiwrite",) else "allreduce"
+    scenario = ("--collective", call, "--size", "4K", "--repeat", "6", "--ranks", "h0,h1", "--ranks", "h2,h3")
+    done = lab(tmp_path, "star-4", "--mode", *program, *scenario, "--seed", str(seed), "--json")
+    assert done.stdout, done.stderr
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["passed"]) == (0, True), done.stdout
+    for group in report["groups"]:
+        assert [(call["right"], call["ring"]) for call in group["calls"]] == [(True, False)] * 6
+
+
+@pytest.mark.parametrize(
+    "place", [("--fail", "s0-s1@0.2s-0.6s", "--repeat", "150"), ("--policy", "ring")], ids=["moved", "ring"]
+)
+def test_groups_with_a_ring_offer_memory(place: tuple[str, ...], tmp_path: Path, machine: Traces, seed: int) -> None:
+    """Their calls are right on the ring, and in each generation on switches, which write to the same memory."""
+    program = ("--mode", "II", "--verb", "write", "--lanes", "64", "--groups", "12", "--fallback")
+    scenario = ("--collective", "allreduce", "--size", "64K", *place, "--seed", str(seed), "--json")
+    done = lab(tmp_path, "tree-3-2", *program, *scenario)
+    assert done.stdout, done.stderr
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["passed"]) == (0, True), done.stdout
+    assert all(call["right"] for call in report["calls"])
+    assert report["calls"][0]["ring"] == ("ring" in place)
+
+
 def test_groups_that_keep_their_windows_have_all_calls_on_switches(tmp_path: Path, machine: Traces, seed: int) -> None:
     """The same groups with duties of a half are in each other's way, however long a period is."""
     turns = ("--turn", "g0=0%-50%", "--turn", "g1=50%-100%", "--period", "6s", "--json")

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
+from patience import until
+
 from p4gen.groups.family import group_entries
 from p4gen.groups.group import Memory, placed_edges
 from p4gen.groups.ticks import tick
@@ -187,6 +189,8 @@ class FakeManager:
     generation: int = 0
     memories: tuple[Memory, ...] = ()
     """What the ranks of the group have offered, if switches address it."""
+    offers: dict[str, Memory] = field(default_factory=dict)
+    """What hosts have offered when they were asked."""
     absent: bool = False
     """Nobody reaches the manager."""
     leased: bool = False
@@ -240,8 +244,17 @@ class FakeManager:
                     self.sync,
                     self.spec,
                     leased=self.leased,
+                    memory=self.memories[rank] if self.memories else None,
                 )
                 self._tell(host, Membership(name, GroupState.ACTIVE, self.generation, config))
+
+    def ask(self, name: str, ranks: Sequence[str], size: int) -> None:
+        """Ask hosts for memory, which is then that of the ranks."""
+        self.offers.clear()
+        for host in ranks:
+            self._tell(host, Membership(name, GroupState.INSTALLING, self.generation, offer=size))
+        until(lambda: len(self.offers) == len(ranks))
+        self.memories = tuple(self.offers[host] for host in ranks)
 
     def ring(self, name: str) -> None:
         """A group's calls run on a ring, as a new generation; switches only route."""
@@ -321,6 +334,9 @@ class FakeManager:
     def begin_call(self, group: str, generation: int, call: int) -> bool:
         self.begun.append((generation, call))
         return self.on_begin(generation, call)
+
+    def offer_memory(self, group: str, host: str, memory: Memory) -> None:
+        self.offers[host] = memory
 
     def end_call(self, group: str, generation: int, rank: int, completed: int) -> None:
         self.ended.append((generation, rank, completed))

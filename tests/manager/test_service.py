@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from patience import PATIENCE_S
 
 from p4gen.errors import FailedError, InputError
+from p4gen.groups.group import Memory
 from p4gen.manager.api import (
     Code,
     ConnectionSpec,
@@ -161,6 +162,9 @@ class FakeManager:
 
     def begin_call(self, group: str, generation: int, call: int) -> bool:
         return self._asked("begin_call", group, generation, call)  # type: ignore[no-any-return]
+
+    def offer_memory(self, group: str, host: str, memory: Memory) -> None:
+        self._asked("offer_memory", group, host, memory)
 
     def end_call(self, group: str, generation: int, rank: int, completed: int) -> None:
         self._asked("end_call", group, generation, rank, completed)

@@ -14,6 +14,7 @@ from patience import PATIENCE_S, until
 
 from p4gen.cli.logs import logging_to
 from p4gen.errors import InputError
+from p4gen.groups.group import Memory
 from p4gen.manager.access.tenants import load_tenants, tenant_of
 from p4gen.manager.api import Code, ConnectionSpec, HostInfo, JobSpec, ManagerError, RankReport
 from p4gen.manager.process import running_manager
@@ -72,6 +73,7 @@ REQUESTS: dict[str, tuple[Callable[[ManagerClient, Rig], Any], str, str, str]] =
     "DestroyJob": (lambda c, _: c.destroy_job("j"), "NOT_FOUND", "OK", "NOT_FOUND"),
     "ListJobs": (lambda c, _: c.jobs(), "OK", "OK", "OK"),
     "Ready": (lambda c, _: c.ready("g", 99, 0, 0, 0.0), "REFUSED", "NOT_FOUND", "NOT_FOUND"),
+    "OfferMemory": (lambda c, _: c.offer_memory("g", "h0", Memory(0, 0, 1)), "REFUSED", "DENIED", "NOT_FOUND"),
     "BeginCall": (lambda c, _: c.begin_call("g", 99, 0), "REFUSED", "NOT_FOUND", "NOT_FOUND"),
     "EndCall": (lambda c, _: c.end_call("g", 1, 0, 1), "OK", "NOT_FOUND", "NOT_FOUND"),
     "ReportRank": (lambda c, _: c.report_rank(RankReport("g", 0, 7)), "OK", "NOT_FOUND", "NOT_FOUND"),

@@ -11,10 +11,8 @@ from patience import PATIENCE_S, until
 
 from p4gen.errors import FailedError
 from p4gen.families import load_collective
-from p4gen.groups.group import Memory
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import MS
-from p4gen.labs.calls import members_of
 from p4gen.manager.api import GroupState
 from p4gen.manager.ranks.host import Member
 from p4gen.net.collectives.kinds import Kinds
@@ -34,12 +32,8 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 def activate(cluster: Cluster) -> list[Member]:
     """All hosts have offered memory, and the group ``g`` of them is active."""
-    names, offered = cluster.topology.hosts, []
-    for name in names:
-        ranks = members_of(cluster.spec).ranks(cluster.spec, cluster.hosts[name], cluster.nics[name])
-        memory = ranks.enter("g", {"size": len(names), "timeout": PATIENCE_S})
-        offered.append(Memory(**memory))
-    cluster.manager.memories = tuple(offered)
+    names = cluster.topology.hosts
+    cluster.manager.ask("g", names, (1 + 2 * len(names)) * cluster.spec.channel_memory)
     cluster.manager.activate(g=tuple(names))
     return [cluster.hosts[name].member("g", PATIENCE_S) for name in names]
 
@@ -74,10 +68,9 @@ def test_memory_that_a_rank_has_registered_anew_is_not_written(cluster: Cluster)
     nic = cluster.nics["h1"].nic
 
     def anew() -> None:
-        memory = members[1]._memory
-        assert memory is not None
+        (memory,) = members[1]._regions
         nic.domain.deregister(memory)
-        members[1]._memory = nic.domain.register(memory.buffer)
+        members[1]._regions[0] = nic.domain.register(memory.buffer)
 
     cluster.loops["h1"].run_there(anew)
     call = members[1].begin(Collective.ALLREDUCE, np.ones(500, np.int32))
@@ -85,7 +78,6 @@ def test_memory_that_a_rank_has_registered_anew_is_not_written(cluster: Cluster)
         member.begin(Collective.ALLREDUCE, np.ones(500, np.int32), deadline=0.5)
     with pytest.raises(FailedError, match="a queue pair failed: local access violation"):
         call.result(PATIENCE_S)
-    cluster.loops["h1"].run_there(lambda: setattr(members[1], "_memory", None))
 
 
 def test_a_host_that_has_offered_nothing_does_not_join(cluster: Cluster) -> None:
@@ -93,7 +85,7 @@ def test_a_host_that_has_offered_nothing_does_not_join(cluster: Cluster) -> None
     cluster.manager.activate(other=tuple(cluster.topology.hosts))
     member = cluster.hosts["h0"].member("other", PATIENCE_S)
     until(lambda: bool(member.ended))
-    assert member.ended == "group other is of epic, and this host has offered it no memory"
+    assert member.ended == "group other: this process of the host has not offered the memory for results"
 
 
 def test_memory_is_given_back_with_the_group(cluster: Cluster) -> None:

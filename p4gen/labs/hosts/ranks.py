@@ -19,7 +19,6 @@ from typing import Any, Final, Protocol
 from typing_extensions import override
 
 from p4gen.errors import FailedError
-from p4gen.families import serving
 from p4gen.host.collectives.alltoall import AllToAll, AllToAllConfig, Exchange
 from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.invocation import Invocation
@@ -104,11 +103,7 @@ class GroupRanks(Ranks):
 
     @override
     def enter(self, group: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """If switches write results to ranks' memory, offer as much as all collectives take."""
-        spec = serving(self._spec)
-        size = (1 + 2 * min(int(fields["size"]), spec.roots)) * spec.channel_memory
-        memory: dict[str, Any] = to_plain(self._host.offer_results(group, size, float(fields["timeout"])))
-        return memory
+        return {}
 
     @override
     def leave(self, group: str) -> None:

@@ -39,7 +39,8 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
             seed=wanted.seed + n,
             deadline=wanted.deadline,
             aligned=False,
-            ahead=wanted.ahead(_DRAWN),
+            # Ranks that write to each other's memory would do so before the call before is checked.
+            ahead=wanted.ahead(_DRAWN) if lab.job.spec.takes_part else 0,
             schedule=group.group.spec.schedule if group.group is not None else None,
         )
         for n, group in enumerate(groups)
@@ -67,7 +68,8 @@ def _create(lab: Lab, console: Console) -> tuple[list[Party], dict[str, str]]:
     for number, ranks in enumerate((wanted.ranks or lab.topology.rank_hosts, *wanted.others)):
         name = f"g{number}"
         try:
-            status = lab.groups.init(name, ranks, number=number)
+            packets = CallOrder.wanted(lab.job.spec, wanted, len(ranks)).plan(lab.job.spec, len(ranks)).packets
+            status = lab.groups.init(name, ranks, packets=packets, number=number)
         except ManagerError as error:
             if error.code not in (Code.NO_ROOM, Code.UNREACHABLE):
                 raise

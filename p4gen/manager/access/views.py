@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from typing_extensions import override
 
+from p4gen.groups.group import Memory
 from p4gen.manager.access.tenants import Tenants, tenant_of
 from p4gen.manager.api import (
     Code,
@@ -129,6 +130,11 @@ class TenantView(Manager):
     @override
     def ready(self, group: str, generation: int, rank: int, completed: int, timeout: float = 60.0) -> int:
         return self._manager.ready(self._full(group), generation, rank, completed, timeout)
+
+    @override
+    def offer_memory(self, group: str, host: str, memory: Memory) -> None:
+        self._check_hosts(host)
+        self._manager.offer_memory(self._full(group), host, memory)
 
     @override
     def begin_call(self, group: str, generation: int, call: int) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from p4gen.families import WrittenServing
+from p4gen.groups.group import Memory
 from p4gen.host.collectives.plan import ChannelKey, PsnSync
 from p4gen.host.transport.verbs import Peer
 from p4gen.plan.placement.request import GroupSpec, JobSpec
@@ -96,6 +97,8 @@ class RankConfig:
     """All trees of a group with several. Then ``channels`` has none."""
     term: int = 1
     """The number of the group's set of ranks (``GroupSpec.term``)."""
+    memory: Memory | None = None
+    """What the rank has offered, if switches write results there."""
 
     @property
     def qps(self) -> tuple[int, ...]:
@@ -119,6 +122,8 @@ class Membership:
     config: RankConfig | None = None
     reason: str = ""
     gone: bool = False
+    offer: int = 0
+    """The bytes of memory that the host is to offer to the group (``HostManager.offer_memory``); 0: none."""
 
 
 @dataclass(frozen=True)

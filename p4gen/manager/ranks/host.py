@@ -14,7 +14,6 @@ from typing import Final, TypeVar
 from p4gen.errors import FailedError
 from p4gen.groups.group import Memory
 from p4gen.groups.ranks import ACK_EVERY
-from p4gen.host.transport.memory import WRITTEN, MemoryRegion
 from p4gen.host.transport.nicinfo import OUR_NIC, NicInfo
 from p4gen.host.transport.realtime import Station
 from p4gen.manager.api import Code, HostInfo, HostManager, ManagerError, Membership, RankReport
@@ -103,19 +102,6 @@ class Host:
 
         return self._enter(group, create, timeout)
 
-    def offer_results(self, group: str, size: int, timeout: float = 10.0) -> Memory:
-        """Become a rank of a group whose switches write results to ranks' memory, and offer ``size`` bytes. The rest is
-        as with ``offer``."""
-
-        def create() -> Member:
-            region = self._nic.nic.domain.register(bytearray(size), **WRITTEN)
-            offered.append(Memory(region.address, region.rkey, size))
-            return self._member(group, region)
-
-        offered: list[Memory] = []
-        self._enter(group, create, timeout)
-        return offered[0]
-
     def _enter(self, group: str, create: Callable[[], F], timeout: float) -> F:
         with self._changed:
             if not self._changed.wait_for(lambda: group not in self._members, timeout):
@@ -179,8 +165,11 @@ class Host:
                 else:
                     self._members[news.group] = member
                 self._changed.notify_all()
+            if news.offer and isinstance(member, Member):
+                arguments = news.group, member, member.offer(news.offer)
+                threading.Thread(target=self._offer, args=arguments, name=f"{self.name} offer", daemon=True).start()
 
-    def _member(self, group: str, memory: MemoryRegion | None = None) -> Member:
+    def _member(self, group: str) -> Member:
         return Member(
             group,
             self._nic,
@@ -188,7 +177,6 @@ class Host:
             self._reports.put,
             timeout_ps=self._timeout_ps,
             ack_every=self._ack_every,
-            memory=memory,
         )
 
     def _report_gone(self, member: Follower) -> None:
@@ -223,6 +211,17 @@ class Host:
                 self._manager.register_host(self._info)
                 for group, member in self.members().items():
                     self._ask(group, member)
+
+    def _offer(self, group: str, member: Follower, memory: Memory) -> None:
+        """Tell the manager of memory that it has asked for, as soon as it answers."""
+        while not self._closed.is_set() and self.members().get(group) is member:
+            try:
+                self._manager.offer_memory(group, self.name, memory)
+                return
+            except ManagerError as error:
+                if error.code is not Code.UNREACHABLE:
+                    return  # it waits no longer
+            self._closed.wait(_RETRY_S)
 
     def _ask(self, group: str, member: Follower) -> None:
         """End a group that was destroyed, or got other ranks, while the manager was not reachable."""

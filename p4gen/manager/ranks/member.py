@@ -13,7 +13,7 @@ import numpy as np
 from typing_extensions import override
 
 from p4gen.errors import FailedError, InputError
-from p4gen.families import collective
+from p4gen.groups.group import Memory
 from p4gen.groups.ranks import ACK_EVERY
 from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.collectives import Collectives
@@ -22,7 +22,7 @@ from p4gen.host.collectives.leased import LeasedCommunicator, LeasedInvocation
 from p4gen.host.collectives.ring import Ring
 from p4gen.host.collectives.striped import StripedCommunicator
 from p4gen.host.transport.clock import SECOND
-from p4gen.host.transport.memory import MemoryRegion
+from p4gen.host.transport.memory import WRITTEN, MemoryRegion
 from p4gen.host.transport.realtime import Station
 from p4gen.manager.api import Code, HostManager, ManagerError, RankConfig, RankReport
 from p4gen.manager.ranks.calls import ROOTED, CallResult, RankCall
@@ -54,14 +54,11 @@ class Member(Follower):
         *,
         timeout_ps: int = TIMEOUT,
         ack_every: int = ACK_EVERY,
-        memory: MemoryRegion | None = None,
     ) -> None:
-        """``memory`` is what this host has offered for results, if switches write them; deregistered at the end."""
         super().__init__(group, nic, manager, submit)
-        self._memory = memory
-        self.offered = memory is not None
-        if memory is not None:
-            self.add_end(lambda _: nic.nic.domain.deregister(memory))
+        self._regions: list[MemoryRegion] = []
+        """What this host has offered for results, if switches write them."""
+        self.add_end(self._withdraw)
         self._timeout_ps, self._ack_every = timeout_ps, ack_every
         self._config: GroupConfig | None = None
         self._communicator: Collectives | None = None
@@ -128,6 +125,24 @@ class Member(Follower):
         call.future.set_running_or_notify_cancel()  # other ranks count on the call: it cannot be cancelled
         self._loop.call(self._add, call)
         return call.future
+
+    def offer(self, size: int) -> Memory:
+        """Memory of ``size`` bytes for results, which stays registered until the rank ends. Call it on the loop."""
+        found = next((each for each in self._regions if len(each.buffer) >= size), None)
+        if found is None:
+            found = self._nic.nic.domain.register(bytearray(size), **WRITTEN)
+            self._regions.append(found)
+        return Memory(found.address, found.rkey, len(found.buffer))
+
+    def _withdraw(self, _: str) -> None:
+        while self._regions:
+            self._nic.nic.domain.deregister(self._regions.pop())
+
+    def _region(self, config: RankConfig) -> MemoryRegion | None:
+        """The memory that switches write to in a generation; None if this process has not offered it."""
+        memory = config.memory
+        same = (each for each in self._regions if memory and (each.address, each.rkey) == (memory.address, memory.rkey))
+        return next(same, None)
 
     @property
     def program(self) -> GroupConfig | None:
@@ -310,12 +325,11 @@ class Member(Follower):
 
     @override
     def _unfit(self, config: RankConfig) -> str:
-        if (config.spec.takes_part or own_collectives(config.spec) is not None) and not config.spec.uses_memory:
+        if not (config.spec.takes_part or own_collectives(config.spec) is not None):
+            return f"group {self.group} is of {config.spec.family}, and this host has offered it no memory"
+        if not config.spec.uses_memory or not config.channels or self._region(config) is not None:
             return ""
-        if self._memory is not None and config.spec.takes_part:
-            needed, size = len(config.channels) * collective(config.spec).channel_memory, len(self._memory.buffer)
-            return "" if needed <= size else f"results take {needed:,} bytes; this host has offered {size:,}"
-        return f"group {self.group} is of {config.spec.family}, and this host has offered it no memory"
+        return f"group {self.group}: this process of the host has not offered the memory for results"
 
     @override
     def _create(self, config: RankConfig) -> None:
@@ -340,7 +354,7 @@ class Member(Follower):
             rates = [tree.rate for tree in config.trees]
             self._communicator = StripedCommunicator(self._nic.nic, trees, rates, self._complete)
         else:
-            self._communicator = Communicator(self._nic.nic, self._config, self._complete, self._memory)
+            self._communicator = Communicator(self._nic.nic, self._config, self._complete, self._region(config))
 
     @override
     def _destroy(self) -> None:

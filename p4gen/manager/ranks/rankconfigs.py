@@ -55,6 +55,7 @@ def rank_config(record: Record, rank: int, fabric: Fabric) -> RankConfig:
         leased=record.home is not None,
         ring=() if (ring := placed.first.ring) is None else ring_ends(ring, rank, addresses.gateway, ips),
         trees=tuple(map(RankTree, each, placed.rates)),
+        memory=record.spec.memories[rank] if record.spec.memories else None,
     )
 
 

@@ -29,7 +29,7 @@ OURS: Final = ("p4gen-manager", "v1")
 """Metadata that marks errors of the manager, because gRPC itself uses some of the same codes."""
 _CHANGES: Final = frozenset({
     "RegisterSwitch", "RegisterHost", "InitGroup", "DestroyGroup", "ResizeGroup", "MoveGroup", "SetRanks",
-    "InitJob", "DestroyJob", "Cordon", "RegisterConnection", "ReleaseConnection", "SprayConnection",
+    "OfferMemory", "InitJob", "DestroyJob", "Cordon", "RegisterConnection", "ReleaseConnection", "SprayConnection",
 })  # fmt: skip
 AT_ONCE: Final = 2 * MAX_RANKS + 512
 """Requests of a tenant that may be under way: a watch and a ``ready`` of each host, and others. They are half of the

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import grpc
 from typing_extensions import override
 
+from p4gen.groups.group import Memory
 from p4gen.manager.api import (
     Code,
     ConnectionSpec,
@@ -220,6 +221,14 @@ class ManagerClient(Manager):
             timeout + self._timeout,
         )
         return int(found.first_call)
+
+    @override
+    def offer_memory(self, group: str, host: str, memory: Memory) -> None:
+        self._ask(
+            "OfferMemory",
+            lambda: pb.OfferMemoryRequest(group=group, host=host, memory=to_message(memory)),
+            pb.OfferMemoryResponse,
+        )
 
     @override
     def begin_call(self, group: str, generation: int, call: int) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import grpc
 
 from p4gen.errors import FailedError
+from p4gen.groups.group import Memory
 from p4gen.manager.access.tenants import ALONE, Tenants
 from p4gen.manager.api import ConnectionSpec, GroupSpec, HostInfo, JobSpec, Manager, RankReport, SwitchInfo
 from p4gen.manager.groups.departures import AWAY
@@ -197,6 +198,11 @@ def _ready(manager: Manager, request: Any) -> Any:
     return pb.ReadyResponse(first_call=manager.ready(group, generation, rank, request.completed, request.timeout_s))
 
 
+def _offer_memory(manager: Manager, request: Any) -> Any:
+    manager.offer_memory(request.group, request.host, from_message(Memory, request.memory))
+    return pb.OfferMemoryResponse()
+
+
 def _begin_call(manager: Manager, request: Any) -> Any:
     return pb.BeginCallResponse(go=manager.begin_call(request.group, request.generation, request.call))
 
@@ -235,6 +241,7 @@ METHODS: Final[Mapping[str, tuple[Any, Callable[[Manager, Any], Any]]]] = {
     "ListConnections": (pb.ListConnectionsRequest, _list_connections),
     "GetStatus": (pb.GetStatusRequest, _get_status),
     "Ready": (pb.ReadyRequest, _ready),
+    "OfferMemory": (pb.OfferMemoryRequest, _offer_memory),
     "BeginCall": (pb.BeginCallRequest, _begin_call),
     "EndCall": (pb.EndCallRequest, _end_call),
     "ReportRank": (pb.RankReport, _report_rank),

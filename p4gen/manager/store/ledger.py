@@ -438,7 +438,7 @@ class Ledger:
         record.placed = record.pending = record.ring = record.home = None
         self.version += 1
         self.stamp += 1
-        if record.last:
+        if record.last or record.told:
             self._tell(record, gone=True)
         self.changed.notify_all()
 
@@ -454,6 +454,16 @@ class Ledger:
         with self.store.transaction():
             self.store.drop_job(job.spec.name)
         self.jobs.pop(job.spec.name, None)
+
+    def ask(self, record: Record, hosts: Sequence[str], size: int) -> None:
+        """Ask these hosts, and no others any more, for so many bytes of memory. What they offer is ``record.offers``.
+        Hosts that are not ranks yet are told of the group."""
+        before, record.asked, record.offers = record.asked, dict.fromkeys(hosts, size), {}
+        record.told = True
+        for host in before | record.asked:
+            gone = host not in record.asked and host not in record.spec.ranks
+            for watch in self._watches.get(host, ()):
+                watch.put(self._membership(record, host, gone=gone))
 
     def agree(self, record: Record) -> None:
         """Record that all ranks are ready, and the call with which they begin."""
@@ -491,7 +501,7 @@ class Ledger:
         self.unwatched.pop(host, None)
         watch = Watch(forget)
         for record in self.records.values():
-            if host in record.spec.ranks:
+            if host in record.spec.ranks or host in record.asked:
                 watch.put(self._membership(record, host))
         self._watches[host].add(watch)
         return watch
@@ -514,9 +524,12 @@ class Ledger:
 
     def _membership(self, record: Record, host: str, *, gone: bool = False) -> Membership:
         generation = record.generation or record.last
+        rank = record.spec.ranks.index(host) if host in record.spec.ranks else None
         active = record.state is GroupState.ACTIVE and not gone
-        config = self.rank_config(record, record.spec.ranks.index(host)) if active else None
-        return Membership(record.spec.name, record.state, generation, config, record.reason, gone)
+        config = self.rank_config(record, rank) if active and rank is not None else None
+        state = GroupState.INSTALLING if rank is None else record.state
+        offer = record.asked.get(host, 0)
+        return Membership(record.spec.name, state, generation, config, record.reason, gone, offer)
 
     def rank_config(self, record: Record, rank: int) -> RankConfig:
         """The configuration of a rank of an active group."""

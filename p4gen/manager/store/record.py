@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from p4gen.groups.group import Memory
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus, GroupTree, RankReport
 from p4gen.manager.store.store import StoredGroup
 from p4gen.manager.switches.wanted import Key
@@ -59,6 +60,12 @@ class Record:
     """Ranks that are ready, with their numbers of completed calls."""
     completed: dict[int, int] = field(default_factory=dict)
     """For a group with leases: the number of calls that each rank has reported as completed in this generation."""
+    asked: dict[str, int] = field(default_factory=dict)
+    """Hosts that are to offer memory, with the number of bytes."""
+    offers: dict[str, Memory] = field(default_factory=dict)
+    """What they have offered."""
+    told: bool = False
+    """Whether they know of the group although it has had no place."""
     reports: dict[int, RankReport] = field(default_factory=dict)
 
     @property

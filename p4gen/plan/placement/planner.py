@@ -13,6 +13,7 @@ from typing import Final
 from p4gen.errors import InputError
 from p4gen.families import serving
 from p4gen.groups.family import group_entries
+from p4gen.groups.group import Memory
 from p4gen.groups.ranks import ring_needs
 from p4gen.host.transport.nicinfo import NicInfo
 from p4gen.plan.placement.duty import blocks_of, blocks_per_node, duties, overbooked
@@ -85,9 +86,10 @@ def check(spec: GroupSpec, view: View) -> None:
         problems.append(f"'{spec.name}' is not a name for a group: letters, digits, '_', '.', ':', '-', 63 at most")
     problems += tree_problems(view.topology, spec.ranks, spec.root)
     problems += group_request(spec, 0, view).problems()
-    if spec.fallback and spec.memories:
+    addressed = bool(spec.memories) and not any(program.channel_memory for program in view.specs.values())
+    if spec.fallback and addressed:
         problems.append("ranks that offer their memory to switches cannot call on a ring (fallback)")
-    if spec.elastic and spec.memories:
+    if spec.elastic and addressed:
         problems.append("ranks that offer their memory to switches cannot be replaced (elastic)")
     if spec.fallback and len(spec.ranks) < 2:
         problems.append("a ring needs at least two ranks (fallback)")
@@ -106,6 +108,16 @@ def check(spec: GroupSpec, view: View) -> None:
             problems += dict.fromkeys(reason for some in reasons for reason in some)
     if problems:
         raise ManagerError(Code.INVALID, "\n".join(problems))
+
+
+def memory_needed(spec: GroupSpec, view: View) -> int:
+    """The bytes of memory that each rank has to offer before there is a place for the group, as switches write results
+    there; 0 if they do not, or the request has it."""
+    programs = tuple(view.specs.values())
+    if spec.memories or not programs or not all(program.channel_memory for program in programs):
+        return 0
+    request = request_of(replace(spec, memories=(Memory(0, 0, 0),) * len(spec.ranks)), programs)
+    return len(request.channels()) * max(program.channel_memory for program in programs)
 
 
 @dataclass(frozen=True)
