@@ -137,12 +137,14 @@ class Clients:
 
 
 @pytest.mark.sample(1)
-@pytest.mark.parametrize(("topology", "mode"), [("leaf-spine", "II"), ("tree-3-2", "III")])
+@pytest.mark.parametrize(
+    ("topology", "mode", "locks"), [("leaf-spine", "II", 0), ("tree-3-2", "III", 0), ("tree-3-2", "II", 3)]
+)
 @pytest.mark.long
 def test_churn_leaves_nothing(
-    tmp_path: Path, topology: str, mode: str, seed: int, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, topology: str, mode: str, locks: int, seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    spec = small(mode, groups=40, slots=2)
+    spec = small(mode, groups=40, slots=2, locks=locks)
     rig = Rig(topology, spec, tmp_path / "store", grace=0.1, patience=5.0, seed=seed)
     manager = rig.register()
     chaos = Chaos(rig, seed)
