@@ -46,7 +46,9 @@ def losses(text: str) -> list[float]:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
-    "program", [("II", *SMALL), ("III", *SMALL), ("switchml",), ("atp",)], ids=lambda program: program[0]
+    "program",
+    [("II", *SMALL), ("III", *SMALL), ("I", *SMALL, "--verb", "write", "--groups", "64"), ("switchml",), ("atp",)],
+    ids=lambda program: program[0],
 )
 def test_every_call_is_right(machine: Traces, tmp_path: Path, program: tuple[str, ...]) -> None:
     """Whatever the program lacks is made of what it has."""
