@@ -56,8 +56,8 @@ from p4gen.manager.store.store import Store
 from p4gen.manager.switches.switches import SwitchThread
 from p4gen.manager.switches.wanted import Key
 from p4gen.manager.watch import Watch
-from p4gen.plan.placement.placed import PlacedTrees
-from p4gen.plan.placement.planner import NoPlaceError, View, check, memory_needed
+from p4gen.plan.placement.placed import PlacedTrees, memory_needed
+from p4gen.plan.placement.planner import NoPlaceError, View, check
 from p4gen.plan.placement.policy import PlacementPolicy, find_policy
 from p4gen.vocabulary.topology import TopologySpec
 
@@ -351,7 +351,7 @@ class IncManager(Manager):
             if spec.term != term:
                 raise ManagerError(Code.REFUSED, f"group {name} has the ranks of term {spec.term}, not {term}")
             other = replace(spec, ranks=tuple(ranks), term=term + 1, gone=(), memories=())
-            if spec.memories and not memory_needed(other, self._ledger.fabric.view):
+            if spec.memories and not memory_needed(other, self._ledger.fabric.view.specs.values()):
                 raise ManagerError(Code.REFUSED, f"group {name}: its ranks offer memory, and cannot be replaced")
             return other
 
@@ -377,7 +377,7 @@ class IncManager(Manager):
         """Refuse a request that is wrong for every placement. Returns the bytes of memory that its ranks have yet to
         offer."""
         view = self._ledger.fabric.view
-        memory = memory_needed(spec, view)
+        memory = memory_needed(spec, view.specs.values())
         check(replace(spec, memories=(Memory(0, 0, memory),) * len(spec.ranks)) if memory else spec, view)
         return memory
 

@@ -164,6 +164,19 @@ def test_other_ranks_are_asked_and_all_are_asked_anew() -> None:
         assert config.memory == hosts.offered["h1"][1]
 
 
+def test_a_host_that_does_not_become_a_rank_is_told() -> None:
+    rig = Rig("tree-3-2", SPEC)
+    with served(rig, "h0", "h1", "h2") as (manager, hosts):
+        manager.init_group(wanted("g", "h0", "h1", elastic=True))
+        manager.report_links("s0", {0: False, 1: False})
+        assert "no path" in refused(Code.UNREACHABLE, manager.set_ranks, "g", ("h0", "h2"), 1)
+        rig.wait(lambda: hosts.news["h2"][-1].gone)
+        assert hosts.offered["h2"]
+        assert not any(news.gone for host in ("h0", "h1") for news in hosts.news[host])
+        assert manager.group("g").spec.ranks == ("h0", "h1")
+        rig.check()
+
+
 def test_a_group_without_a_place_calls_on_its_ring_until_there_is_one() -> None:
     rig = Rig("star-4", small(groups=5, verb="write"))
     with served(rig, "h0", "h1") as (manager, _):

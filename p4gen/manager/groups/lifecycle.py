@@ -273,6 +273,7 @@ class Lifecycle:
         """End the reservation of a group by ``busy``."""
         with self._ledger.changed:
             record.busy = False
+            self._ledger.ask_no_longer(record)
             self._ledger.changed.notify_all()
 
 

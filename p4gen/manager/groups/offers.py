@@ -25,23 +25,18 @@ class Offers:
         self._ledger, self._patience, self._check_open = ledger, patience, check_open
 
     def complete(self, record: Record, spec: GroupSpec, size: int) -> GroupSpec:
-        """The request with memory of ``size`` bytes of each rank; ``record`` is busy for this caller. Raises
-        ``ManagerError`` with the ranks that offer none."""
+        """The request with memory of ``size`` bytes of each rank. ``record`` is busy for this caller; until it is idle,
+        ranks are asked. Raises ``ManagerError`` with those that offer none."""
         ledger, until = self._ledger, time.monotonic() + self._patience
         with ledger.changed:
             ledger.ask(record, spec.ranks, size)
-            try:
-                while away := [host for host in spec.ranks if host not in record.offers]:
-                    self._check_open()
-                    left = until - time.monotonic()
-                    if left <= 0:
-                        what = f"{', '.join(away)} {'has' if len(away) == 1 else 'have'} offered no memory"
-                        raise ManagerError(Code.UNREACHABLE, f"group {spec.name}: {what} in {self._patience:g} s")
-                    ledger.changed.wait(left)
-            except ManagerError:
-                ledger.ask(record, (), 0)
-                raise
-            record.asked = {}
+            while away := [host for host in spec.ranks if host not in record.offers]:
+                self._check_open()
+                left = until - time.monotonic()
+                if left <= 0:
+                    what = f"{', '.join(away)} {'has' if len(away) == 1 else 'have'} offered no memory"
+                    raise ManagerError(Code.UNREACHABLE, f"group {spec.name}: {what} in {self._patience:g} s")
+                ledger.changed.wait(left)
             return replace(spec, memories=tuple(record.offers[host] for host in spec.ranks))
 
     def offer(self, group: str, host: str, memory: Memory) -> None:

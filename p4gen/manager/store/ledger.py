@@ -456,14 +456,17 @@ class Ledger:
         self.jobs.pop(job.spec.name, None)
 
     def ask(self, record: Record, hosts: Sequence[str], size: int) -> None:
-        """Ask these hosts, and no others any more, for so many bytes of memory. What they offer is ``record.offers``.
-        Hosts that are not ranks yet are told of the group."""
-        before, record.asked, record.offers = record.asked, dict.fromkeys(hosts, size), {}
-        record.told = True
-        for host in before | record.asked:
-            gone = host not in record.asked and host not in record.spec.ranks
+        """Ask these hosts, which may be ranks of the group soon, for so many bytes of memory (``record.offers``)."""
+        record.asked, record.offers, record.told = dict.fromkeys(hosts, size), {}, True
+        for host in hosts:
             for watch in self._watches.get(host, ()):
-                watch.put(self._membership(record, host, gone=gone))
+                watch.put(self._membership(record, host))
+
+    def ask_no_longer(self, record: Record) -> None:
+        """End ``ask``. Hosts that have not become ranks are told so."""
+        others = record.asked.keys() - set(record.spec.ranks)
+        record.asked = {}
+        self._tell_others(record, others)
 
     def agree(self, record: Record) -> None:
         """Record that all ranks are ready, and the call with which they begin."""
@@ -516,11 +519,14 @@ class Ledger:
         for host in record.spec.ranks:
             for watch in self._watches.get(host, ()):
                 watch.put(self._membership(record, host, gone=gone))
+        self._tell_others(record, others)
+        self.changed.notify_all()
+
+    def _tell_others(self, record: Record, hosts: Iterable[str]) -> None:
         left = Membership(record.spec.name, record.state, record.generation, None, "it has other ranks", gone=True)
-        for host in others:
+        for host in hosts:
             for watch in self._watches.get(host, ()):
                 watch.put(left)
-        self.changed.notify_all()
 
     def _membership(self, record: Record, host: str, *, gone: bool = False) -> Membership:
         generation = record.generation or record.last
@@ -528,7 +534,7 @@ class Ledger:
         active = record.state is GroupState.ACTIVE and not gone
         config = self.rank_config(record, rank) if active and rank is not None else None
         state = GroupState.INSTALLING if rank is None else record.state
-        offer = record.asked.get(host, 0)
+        offer = record.asked.get(host, 0) if host not in record.offers else 0
         return Membership(record.spec.name, state, generation, config, record.reason, gone, offer)
 
     def rank_config(self, record: Record, rank: int) -> RankConfig:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from p4gen.errors import InputError
 from p4gen.groups.group import GroupContext, Memory
@@ -118,6 +118,15 @@ def request_of(spec: GroupSpec | GroupRequest, programs: Iterable[ServingSpec]) 
         possible_roots=possible_roots(known),
         barriers=bool(spec.memories) and not any(program.own_state for program in known),
     )
+
+
+def memory_needed(spec: GroupSpec, programs: Collection[ServingSpec]) -> int:
+    """The bytes of memory that each rank has to offer before the group can be placed, as switches write results there;
+    0 if they do not, or the request has it."""
+    if spec.memories or not programs or not all(program.channel_memory for program in programs):
+        return 0
+    request = request_of(replace(spec, memories=(Memory(0, 0, 0),) * len(spec.ranks)), programs)
+    return len(request.channels()) * max(program.channel_memory for program in programs)
 
 
 @dataclass(frozen=True)

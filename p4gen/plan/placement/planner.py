@@ -13,7 +13,6 @@ from typing import Final
 from p4gen.errors import InputError
 from p4gen.families import serving
 from p4gen.groups.family import group_entries
-from p4gen.groups.group import Memory
 from p4gen.groups.ranks import ring_needs
 from p4gen.host.transport.nicinfo import NicInfo
 from p4gen.plan.placement.duty import blocks_of, blocks_per_node, duties, overbooked
@@ -108,16 +107,6 @@ def check(spec: GroupSpec, view: View) -> None:
             problems += dict.fromkeys(reason for some in reasons for reason in some)
     if problems:
         raise ManagerError(Code.INVALID, "\n".join(problems))
-
-
-def memory_needed(spec: GroupSpec, view: View) -> int:
-    """The bytes of memory that each rank has to offer before there is a place for the group, as switches write results
-    there; 0 if they do not, or the request has it."""
-    programs = tuple(view.specs.values())
-    if spec.memories or not programs or not all(program.channel_memory for program in programs):
-        return 0
-    request = request_of(replace(spec, memories=(Memory(0, 0, 0),) * len(spec.ranks)), programs)
-    return len(request.channels()) * max(program.channel_memory for program in programs)
 
 
 @dataclass(frozen=True)
