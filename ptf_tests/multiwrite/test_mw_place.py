@@ -129,7 +129,8 @@ class WrongLengthSourceKeyTouchesNothing(WriteTest):
 
 
 class WritesComeFromTheSourceOnly(WriteTest):
-    """A write from a destination, or an answer or a notification from the source, is dropped."""
+    """A notification from the source is dropped; so is its answer, or a write from a destination, where nothing is
+    combined."""
 
     def runTest(self) -> None:
         context = self.served()
@@ -137,9 +138,9 @@ class WritesComeFromTheSourceOnly(WriteTest):
         good = self.write(context, 0, self.bits([3])).packet
         ip = replace(good.ip, src=ends.remote.ip, dst=ends.local.ip)
         write = replace(good, ip=ip, bth=replace(good.bth, dst_qp=ends.local.qp)).sealed()
+        combined = ((self.ports[2], write), (self.ports[1], self.answer(context, 1, 0)))
         for port, packet in (
-            (self.ports[2], write),
-            (self.ports[1], self.answer(context, 1, 0)),
+            *(() if self.spec.combine else combined),
             (self.ports[1], self.notification(context, 1)),
         ):
             self.refused(port, packet.to_bytes(), "LookupTable.wrong_direction")

@@ -113,6 +113,7 @@ class WriteTest(SwitchTest):
             first_psn=self.first_psn if first_psn is None else first_psn,
             first_hop=first_hop,
             group=7 + number,
+            results=self.window(number, source + 1) if self.spec.combine and first_hop else None,
         )
 
     def at_both_ends(self) -> list[WriteContext]:

@@ -37,7 +37,7 @@ class Window:
     base: int
     rkey: int
     slot_shift: int = 0
-    """With ``place: append``, a slot has 2^slot_shift bytes."""
+    """With ``place: append``, and of results, a slot has 2^slot_shift bytes."""
     ring: int = 1
     """With ``place: append``, the window has this many slots, a power of two."""
 
@@ -80,6 +80,8 @@ class WriteContext:
     """Whether the source itself, not a switch, is at the other end of that edge."""
     group: int = 0
     """The number of the group, in the MWETH of wide bitmaps."""
+    results: Window | None = None
+    """Where sums go at the source, if the program combines and the source is a neighbour: a ring of N slots."""
 
     @property
     def toward(self) -> WriteEdge:
@@ -136,6 +138,10 @@ def problems(spec: MultiwriteSpec, contexts: Sequence[WriteContext], ports: Mapp
         if context.window_bytes < spec.payload:
             yield f"{at}: a window of {context.window_bytes} bytes has no room for a packet's {spec.payload}"
         yield from (f"{at}: {problem}" for problem in _edge_problems(spec, context, ports))
+        if spec.combine and context.first_hop and context.results is None:
+            yield f"{at}: where its source wants sums is not known"
+        if context.results is not None:
+            yield from (f"{at}: results: {problem}" for problem in _result_problems(spec, context.results))
         for end in (edge.local for edge in context.edges):
             if (end.ip, end.qp) in taken:
                 yield f"{at}: QP {end.qp:#x} of {end.ip:#010x} has another connection"
@@ -185,6 +191,15 @@ def _window_problems(spec: MultiwriteSpec, context: WriteContext, edge: WriteEdg
         yield f"{at}: the window goes beyond the last address"
 
 
+def _result_problems(spec: MultiwriteSpec, window: Window) -> Iterator[str]:
+    if spec.combine is None:
+        yield "the program has no sums"
+    if 1 << window.slot_shift < spec.payload:
+        yield f"a slot of {1 << window.slot_shift} bytes has no room for a packet's {spec.payload}"
+    if window.base + (spec.slots << window.slot_shift) > _LAST_ADDRESS:
+        yield "the window goes beyond the last address"
+
+
 def _entries(spec: MultiwriteSpec, context: WriteContext, ports: Mapping[int, int]) -> Iterator[Entry]:
     key = {"context": Exact(context.context)}
     state = {
@@ -199,7 +214,14 @@ def _entries(spec: MultiwriteSpec, context: WriteContext, ports: Mapping[int, in
         "rkey": context.rkey,
         "last_offset": context.window_bytes - spec.payload,
     }
-    yield Entry("contexts", key, Action("set_context", state | ({"group_number": context.group} if spec.wide else {})))
+    if spec.wide:
+        state["group_number"] = context.group
+    if spec.combine:
+        state["edge_index"] = edge_index(spec, context.context, context.source)
+    yield Entry("contexts", key, Action("set_context", state))
+    if context.results is not None:
+        place = {name: getattr(context.results, name) for name in ("base", "rkey", "slot_shift")}
+        yield Entry("results", key, Action("place", place))
     for edge in context.edges:
         yield _endpoint(spec, context, edge, ports[edge.edge])
         yield from entrances(spec, edge.local, (ports[edge.edge], *edge.more_ports))

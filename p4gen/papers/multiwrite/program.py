@@ -6,13 +6,14 @@ from typing import Any
 
 from p4gen.papers.multiwrite import words
 from p4gen.papers.multiwrite.headers import VERSION, WORD_BITS, datagrams, headers
+from p4gen.papers.multiwrite.lanes import LANE_BITS, Lane
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.program import repair
 from p4gen.program.common import Ipv4Checksum
 from p4gen.program.compose import Composition, ProgramParts
 from p4gen.rocev2.icrc import behind
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, RnrNak, SyndromeType
-from p4gen.vocabulary import ticks
+from p4gen.vocabulary import DType, ticks
 
 CHECKSUM = Ipv4Checksum(
     verified="hdr.bth.isValid()",
@@ -27,9 +28,15 @@ def _spec(composition: Composition) -> MultiwriteSpec:
     return composition.spec
 
 
+def _lane(spec: MultiwriteSpec) -> Lane | None:
+    return None if spec.combine is None else Lane.of(DType(str(spec.combine)))
+
+
 def _templates(composition: Composition) -> tuple[str, ...]:
+    lane = _lane(_spec(composition))
     return (
         "multiwrite/preamble.p4.j2",
+        *(lane.templates if lane else ()),
         "shared/headers.p4.j2",
         "shared/metadata.p4.j2",
         "shared/parser.p4.j2",
@@ -39,9 +46,14 @@ def _templates(composition: Composition) -> tuple[str, ...]:
 
 def _names(composition: Composition) -> dict[str, Any]:
     spec = _spec(composition)
+    lane = _lane(spec)
     return {
         "arrival": f"MultiWrite, with losses repaired by {'each hop' if spec.holds else 'the source'}",
         "holds": spec.holds,
+        "combines": bool(spec.combine),
+        "lane": lane,
+        "floats": lane.functions if lane else (),
+        "word_lanes": range(0, WORD_BITS, LANE_BITS),
         "payload_words": range(spec.words),
         "word_bits": WORD_BITS,
         "given_up": repair.GIVEN_UP,
@@ -84,6 +96,11 @@ def _ticks(spec: MultiwriteSpec) -> dict[str, Any] | None:
     return {"every_us": ticks.EVERY_US, "opcode": f"{ticks.OPCODE:#x}", "port": spec.architecture.cpu_port}
 
 
+def _folders(spec: MultiwriteSpec) -> tuple[str, ...]:
+    combine = ("multiwrite/combine",) if spec.combine else ()
+    return (*combine, "multiwrite/hop") if spec.holds else ()
+
+
 FACET: ProgramParts[MultiwriteSpec] = ProgramParts(
     headers=headers,
     datagrams=datagrams,
@@ -91,6 +108,6 @@ FACET: ProgramParts[MultiwriteSpec] = ProgramParts(
     templates=_templates,
     names=_names,
     words=words.layouts,
-    folders=lambda spec: ("multiwrite/hop",) if spec.holds else (),
+    folders=_folders,
     ticks=_ticks,
 )

@@ -100,6 +100,14 @@ class MultiwriteSpec(MemorySpec):
         Field(description="packets that a source may send before the first of them is acknowledged; a power of two"),
     ] = 16
 
+    combine: Annotated[
+        Literal["int32", "float32", "bfloat16"] | None,
+        Field(
+            description="switches add up what the experts of a token send back to its source: numbers of this type; by "
+            "default they add nothing"
+        ),
+    ] = None
+
     icrc: Annotated[
         Icrc,
         Field(
@@ -126,6 +134,10 @@ class MultiwriteSpec(MemorySpec):
             raise SpecConflictError(
                 "icrc", "packets that a switch keeps are sent again with an ICRC of their own: not patch"
             )
+        if self.combine and not self.holds:
+            raise SpecConflictError("combine", "a switch keeps sums until the next hop has them: repair must be hop")
+        if self.combine and self.wide:
+            raise SpecConflictError("combine", "the set of a token's ranks is in immediate data: receivers must be 32")
         if self.payload % PAYLOAD_STEP:
             raise SpecConflictError("payload", f"must be a multiple of {PAYLOAD_STEP}")
         if self.edges > self.ports:
@@ -164,7 +176,7 @@ class MultiwriteSpec(MemorySpec):
     @property
     @override
     def alike(self) -> dict[str, str]:
-        fields = "receivers", "repair", "place", "payload", "slots", "icrc"
+        fields = "receivers", "repair", "place", "payload", "slots", "combine", "icrc"
         return {name: str(getattr(self, name)) for name in fields}
 
     @property
@@ -192,6 +204,8 @@ class MultiwriteSpec(MemorySpec):
             parts.append("hop")
         if self.appends:
             parts.append("append")
+        if self.combine:
+            parts.append(f"combine_{self.combine}")
         parts.append(f"p{self.payload}")
         if self.icrc is not Icrc.RECOMPUTE:
             parts.append(_ICRC_PARTS[self.icrc])

@@ -48,6 +48,18 @@ def slot(spec: MultiwriteSpec) -> Word:
     )
 
 
+def token(spec: MultiwriteSpec) -> Word:
+    """GatherToken: whose outputs of a token have come."""
+    return Word(
+        _EPOCH,
+        Field("complete", 1, "1: all have"),
+        Field("ecn", 2, "ECN"),
+        Field("number", PSN_BITS, "number of the token"),
+        Field("set", spec.receivers, "ranks that have got it"),
+        Field("came", spec.edges, "edges whose outputs have come"),
+    )
+
+
 def layouts(spec: MultiwriteSpec) -> dict[str, Word]:
     """The layouts of all words, by the last part of their registers' names."""
     return {
@@ -57,4 +69,5 @@ def layouts(spec: MultiwriteSpec) -> dict[str, Word]:
         "receive": RECEIVE,
         "slots": slot(spec),
         "timers": TIMER,
+        "tokens": token(spec),
     }

@@ -32,9 +32,14 @@ def _runs(spec: MultiwriteSpec) -> tuple[SuiteRun[MultiwriteSpec], ...]:
         "icrc": spec.icrc,
         "repair": spec.repair,
         "ip": spec.ip,
+        "combine": spec.combine,
     }
     other = Replicate.SUBSET if spec.prunes else Replicate.PRUNE
     place = Place.SYMMETRIC if spec.appends else Place.APPEND
+    if spec.combine:
+        halves = "float32" if spec.combine == "bfloat16" else "bfloat16"
+        changes: tuple[dict[str, Any], ...] = ({"replicate": other}, {"place": place}, {"combine": halves})
+        return (SuiteRun(spec), *(SuiteRun(small(**own | change)) for change in changes))
     widths = (1024, 64) if spec.receivers == 32 else (32,)
     other_icrc = Icrc.RECOMPUTE if spec.icrc.patched else Icrc.PATCH
     other_repair = {"repair": Repair.SOURCE} if spec.holds else {"repair": Repair.HOP, "icrc": Icrc.RECOMPUTE}
