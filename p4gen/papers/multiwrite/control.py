@@ -359,6 +359,8 @@ def _refusals(spec: MultiwriteSpec, channels: Sequence[Sequence[ChannelKey]]) ->
     patterns = [pattern for serves in channels for pattern in serves]
     if any(collective is not Collective.BROADCAST for collective, _ in patterns):
         yield f"{spec.program} reduces nothing: its groups have a Broadcast from each rank"
+    if spec.combine:
+        yield f"{spec.program} combines: the manager does not know where ranks want sums (p4gen sim run does)"
     if len(patterns) > spec.receivers:
         yield f"{len(patterns)} ranks; bitmaps of {spec.program} have {spec.receivers} bits"
 

@@ -75,9 +75,9 @@ class WritePlacement:
     """A group on a network: the ends of its connections, and what its switches must hold.
 
     ``windows`` are those of destinations, by (source, destination); ``first_psns`` those of sources. ``waypoint`` sends
-    writes other ways than the shortest one. A placement ``after`` another one has trees beside its, a layer more, and
-    its ``switches`` are those of both. Raises ``InputError`` if ranks are too many for the program, or routes make no
-    tree.
+    writes other ways than the shortest one. ``results`` are where sums go, by source. A placement ``after`` another one
+    has trees beside its, a layer more, and its ``switches`` are those of both. Raises ``InputError`` if ranks are too
+    many for the program, or routes make no tree.
     """
 
     def __init__(
@@ -90,12 +90,13 @@ class WritePlacement:
         epoch: int = 1,
         waypoint: Waypoint = straight,
         after: WritePlacement | None = None,
+        results: Mapping[int, Window] | None = None,
     ) -> None:
         self._topology, self._spec, self._names = topology, spec, Names.of(topology, [spec])
         self._hosts = topology.rank_hosts
         self._windows, self._window_bytes = windows, window_bytes
         self._first_psns, self._epoch = first_psns, epoch
-        self._waypoint = waypoint
+        self._waypoint, self._results = waypoint, results or {}
         self._layer: int = 0 if after is None else after._layer + 1
         self._contexts: dict[str, list[WriteContext]] = {
             switch: [] if after is None else after._contexts[switch] for switch in topology.switches
@@ -141,7 +142,8 @@ class WritePlacement:
 
     @property
     def ticked(self) -> tuple[PlacedEdge, ...]:
-        """The edges that have timers: those that lead to destinations, by switch and context."""
+        """The edges that have timers, by switch and context: those that lead to destinations, and if the program
+        combines also those toward sources."""
         arch = self._spec.architecture
         return tuple(
             PlacedEdge(
@@ -153,7 +155,7 @@ class WritePlacement:
             for switch, contexts in self._contexts.items()
             for context in contexts
             for edge in context.edges
-            if edge.reach
+            if edge.reach or self._spec.combine
         )
 
     def _local(self, switch: str, source: int, edge: int) -> Endpoint:
@@ -204,6 +206,7 @@ class WritePlacement:
                 self._epoch,
                 self._first_psns[source],
                 first_hop,
+                results=self._results.get(source) if first_hop else None,
             )
         )
         for neighbour, edge, behind in further:

@@ -1,18 +1,20 @@
-"""The job of ``p4gen sim run``: AllGather and dispatch on a topology, every byte beside NumPy's."""
+"""The job of ``p4gen sim run``: calls of all ranks on a topology, every byte beside NumPy's."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 from typing_extensions import override
 
-from p4gen.host.transport.clock import SECOND, US
+from p4gen.host.transport.clock import SECOND, US, duration_text
 from p4gen.host.transport.verbs import Recovery
 from p4gen.net.job import Stuck
 from p4gen.net.order import RunOrder
 from p4gen.net.result import MEMORY_RIGHT, RunResult, ending
 from p4gen.papers.multiwrite.ranks.calls import memory_problem
+from p4gen.papers.multiwrite.ranks.options import MOE, Adds
 from p4gen.papers.multiwrite.ranks.planning import fitted
 from p4gen.papers.multiwrite.ranks.relaying import Rank
 from p4gen.papers.multiwrite.ranks.run_plans import run_plan
@@ -29,6 +31,7 @@ class WriteRun(WriteSimulation):
 
     def __init__(self, order: RunOrder[MultiwriteSpec]) -> None:
         topology, made = order.topology, run_plan(order)
+        self._order = order
         spec = fitted(order.program, topology, len(made.layers))
         drawn = np.random.default_rng(order.seed)
         self.calls = [made.draw(drawn) for _ in range(order.repeat)]
@@ -74,7 +77,7 @@ class WriteRun(WriteSimulation):
         came = sum(pair.responder.expected for pair in self.pairs)
         rate = came * spec.payload * 8 * SECOND / len(self._ranks) / duration if duration else 0.0
         packets = f"{came:,} packets have come to ranks in their order, {rate / 1e9:.2f} Gb/s of data a rank"
-        return RunResult(
+        result = RunResult(
             errors=(*self._problems, *errors),
             stuck=() if stuck is None else stuck.reasons,
             lines=(*ending(duration, len(self.calls), stuck), packets),
@@ -82,6 +85,25 @@ class WriteRun(WriteSimulation):
             values={"program": spec.program, "received": came, "gbps_received": round(rate / 1e9, 3)},
             **self.counted(duration),
         )
+        compares = self._order.collective == MOE and self._order.options["adds"] is Adds.BOTH
+        return self._compared(result) if compares and result.ended else result
+
+    def _compared(self, result: RunResult) -> RunResult:
+        """The result beside that of the same layers by plain writes."""
+        plain = WriteRun(replace(self._order, options={**self._order.options, "adds": Adds.SOURCE})).run()
+        if not plain.ended:
+            return replace(result, errors=(*result.errors, *(f"by plain writes: {why}" for why in plain.stuck)))
+        (time, most), (plain_time, plain_most) = (
+            (each.duration, max(link.bytes for link in each.links)) for each in (result, plain)
+        )
+        lines = (
+            f"switches add: {duration_text(time)}, {most:,} bytes on the busiest link",
+            f"plain writes: {duration_text(plain_time)}, {plain_most:,} bytes: {plain_time / time:.2f} times the time, "
+            f"{plain_most / most:.2f} times the bytes",
+        )
+        values = {"plain_duration": plain_time / SECOND, "busiest_bytes": most, "plain_busiest_bytes": plain_most}
+        errors = (*result.errors, *(f"by plain writes: {error}" for error in plain.errors))
+        return replace(result, lines=(*result.lines, *lines), values={**result.values, **values}, errors=errors)
 
     def _step(self, number: int) -> Callable[[Rank], None]:
         def make(rank: Rank) -> None:

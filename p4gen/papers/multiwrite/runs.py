@@ -1,11 +1,11 @@
-"""Runs of MultiWrite for ``p4gen sim run``: AllGather and dispatch."""
+"""Runs of MultiWrite for ``p4gen sim run``: AllGather, dispatch, and layers of a mixture of experts."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from p4gen.net.runs import Runs
-from p4gen.papers.multiwrite.ranks.options import ALLGATHER, DISPATCH, RUN_OPTIONS
+from p4gen.papers.multiwrite.ranks.options import ALLGATHER, DISPATCH, MOE, RUN_OPTIONS
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 
 if TYPE_CHECKING:
@@ -19,4 +19,4 @@ def _job(order: RunOrder[MultiwriteSpec]) -> WriteRun:
     return WriteRun(order)
 
 
-FACET: Runs[MultiwriteSpec] = Runs((ALLGATHER, DISPATCH), _job, RUN_OPTIONS)
+FACET: Runs[MultiwriteSpec] = Runs((ALLGATHER, DISPATCH, MOE), _job, RUN_OPTIONS)

@@ -21,6 +21,7 @@ from p4gen.net.world.network import Network
 from p4gen.net.world.ticks import UNIT
 from p4gen.papers.multiwrite.control import edge_index
 from p4gen.papers.multiwrite.placing import Addresses, Waypoint, WritePlacement, straight
+from p4gen.papers.multiwrite.ranks.combining import ExpertMember
 from p4gen.papers.multiwrite.ranks.hosts import Member
 from p4gen.papers.multiwrite.ranks.layout import Layout
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
@@ -159,14 +160,22 @@ class WriteSimulation(DrivenJob[Calls[Any]]):
         config, psns = self.config, self.first_psns[number]
         layer, hosts = config.layers[number], config.topology.rank_hosts
         ranks, layout = range(len(hosts)), Layout(config.spec, len(hosts), layer.packets)
-        members = [Member(self.network.nics[host], rank, layout) for rank, host in enumerate(hosts)]
+        kind = ExpertMember if config.spec.combine else Member
+        members = [kind(self.network.nics[host], rank, layout) for rank, host in enumerate(hosts)]
         windows = {
             (source, rank): layout.window(members[rank].region.address, members[rank].region.rkey, source)
             for source in ranks
             for rank in ranks
         }
         placement = WritePlacement(
-            config.topology, config.spec, windows, layout.size, psns, waypoint=layer.waypoint, after=before
+            config.topology,
+            config.spec,
+            windows,
+            layout.size,
+            psns,
+            waypoint=layer.waypoint,
+            after=before,
+            results={member.rank: member.results for member in members if isinstance(member, ExpertMember)},
         )
         for rank, member in enumerate(members):
             others = layer.peers(rank) if layer.peers is not None else [other for other in ranks if other != rank]

@@ -6,7 +6,7 @@ program's length. A window has an area for each source, and in it room for the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, cast
@@ -209,13 +209,12 @@ class Member:
             return self._found[self._call, source][first:]
         return [self._packet(source, number) for number in range(first, self._count(source))]
 
-    def dispatch(self, tokens: Bytes, topk: npt.NDArray[np.int64]) -> None:
+    def dispatch(self, tokens: Bytes, topk: npt.NDArray[np.int64], *, apart: bool = False) -> None:
         """Start sending each token (a row of ``tokens``) to the ranks in its row of ``topk``, once each; ``received``
-        has the result once ``done``.
+        has the result once ``done``. ``apart`` writes to each rank by itself.
 
         Raises ``ValueError`` if the tokens take more packets than windows have room for.
         """
-        room = self._spec.payload - RECORD
         pieces = pieces_of(self._spec, tokens.shape[1])
         if len(tokens) * pieces > self.layout.packets:
             raise ValueError(
@@ -224,24 +223,32 @@ class Member:
             )
         self._begin([])
         counts: dict[int, int] = {}
-        for index, (token, named) in enumerate(zip(tokens, topk, strict=True)):
-            data = token.tobytes()
-            first = index * pieces
-            records = [
-                (self._call.to_bytes(4) + (first + i).to_bytes(4) + data[i * room : (i + 1) * room])
-                .ljust(self._spec.payload, b"\0")
-                for i in range(pieces)
-            ]  # fmt: skip
-            ranks = {int(rank) for rank in named}
+        for index, (token, chosen) in enumerate(zip(tokens, topk, strict=True)):
+            records = self._records(index, token.tobytes())
+            ranks = {int(rank) for rank in chosen}
             if self.rank in ranks:
                 self._mine += records
             if others := ranks - {self.rank}:
-                place = self.rank * self.layout.area + first * self.layout.slot_bytes
-                for i, record in enumerate(records):
-                    self.multi_write(record, others, place + i * self.layout.slot_bytes)
+                for named in [{rank} for rank in others] if apart else [others]:
+                    self._write_records(index, records, named)
             for rank in others:
                 counts[rank] = counts.get(rank, 0) + pieces
         self.fence(counts)
+
+    def _records(self, index: int, data: bytes) -> list[bytes]:
+        """The packets of a token of this call with this number."""
+        room, pieces = self._spec.payload - RECORD, pieces_of(self._spec, len(data))
+        return [
+            (self._call.to_bytes(4) + (index * pieces + i).to_bytes(4) + data[i * room : (i + 1) * room])
+            .ljust(self._spec.payload, b"\0")
+            for i in range(pieces)
+        ]  # fmt: skip
+
+    def _write_records(self, index: int, records: Sequence[bytes], ranks: Iterable[int]) -> None:
+        """Write a token's packets to their places at these ranks."""
+        place = self.rank * self.layout.area + index * len(records) * self.layout.slot_bytes
+        for i, record in enumerate(records):
+            self.multi_write(record, ranks, place + i * self.layout.slot_bytes)
 
     def received(self, token_bytes: int) -> Received:
         """The tokens of a dispatch, each of this many bytes."""

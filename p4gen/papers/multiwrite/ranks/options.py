@@ -10,7 +10,7 @@ from p4gen.inputs import quote
 from p4gen.net.runs import FamilyOption, yes_or_no
 from p4gen.vocabulary import units
 
-ALLGATHER, DISPATCH = "allgather", "dispatch"
+ALLGATHER, DISPATCH, MOE = "allgather", "dispatch", "moe"
 _AUTO: Final = "auto"
 
 
@@ -42,6 +42,17 @@ class Relay(StrEnum):
     """The partner itself: it stores what it gets, and forwards it."""
 
 
+class Adds(StrEnum):
+    """Who adds the outputs of a token's experts."""
+
+    SWITCHES = "switches"
+    """Switches, on their way."""
+    SOURCE = "source"
+    """The token's source. Nothing is multicast either: everything goes by plain writes."""
+    BOTH = "both"
+    """Switches; and for comparison another run of the same layers where the source does."""
+
+
 def _count(text: str) -> int:
     value = units.size(text)
     if not 1 <= value <= 1 << 20:
@@ -50,11 +61,11 @@ def _count(text: str) -> int:
 
 
 OPTIONS: Final = {
-    "tokens": FamilyOption("dispatch: tokens of each rank", "64", _count),
-    "hidden": FamilyOption("dispatch: bytes of a token, such as 7168", "1K", _count),
-    "experts": FamilyOption("dispatch: experts of all ranks together, the same number each", "64", _count),
-    "top": FamilyOption("dispatch: experts that each token goes to", "8", _count),
-    "choice": FamilyOption("dispatch: how tokens choose their experts", "random", Choice, tuple(map(str, Choice))),
+    "tokens": FamilyOption("dispatch, moe: tokens of each rank", "64", _count),
+    "hidden": FamilyOption("dispatch, moe: bytes of a token, such as 7168", "1K", _count),
+    "experts": FamilyOption("dispatch, moe: experts of all ranks together, the same number each", "64", _count),
+    "top": FamilyOption("dispatch, moe: experts that each token goes to", "8", _count),
+    "choice": FamilyOption("dispatch, moe: how tokens choose their experts", "random", Choice, tuple(map(str, Choice))),
 }
 
 
@@ -75,6 +86,11 @@ RUN_OPTIONS: Final = OPTIONS | {
     "split": FamilyOption(
         "allgather: the share that is not relayed, such as 50%; auto: so that on a full mesh all ways end together",
         _AUTO, _split,
+    ),
+    "adds": FamilyOption(
+        "moe: who adds outputs of a token's experts: switches; its source, and all goes by plain writes; or both, in "
+        "two runs that are compared",
+        "switches", Adds, tuple(map(str, Adds)),
     ),
     "unicast": yes_or_no("allgather: whether each packet is written to each rank by itself", "no"),
 }  # fmt: skip

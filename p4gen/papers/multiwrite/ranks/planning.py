@@ -14,13 +14,17 @@ import numpy as np
 from p4gen.errors import Diagnostic, InputError, Option
 from p4gen.net.collectives.config import MAX_DATA
 from p4gen.papers.multiwrite.ranks.calls import Dispatch, Gather, SharedCall, choose
+from p4gen.papers.multiwrite.ranks.combining import SET_BYTES
+from p4gen.papers.multiwrite.ranks.experts import Moe
 from p4gen.papers.multiwrite.ranks.layout import pieces_of
-from p4gen.papers.multiwrite.ranks.options import ALLGATHER, DISPATCH, Choice
+from p4gen.papers.multiwrite.ranks.options import ALLGATHER, DISPATCH, MOE, Adds, Choice
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
+from p4gen.vocabulary import DType
 from p4gen.vocabulary.topology import TopologySpec
 
 MOST_PACKETS: Final = (1 << 16) - 1
 """Packets of a source in a call of which its fence can tell."""
+LANE_BYTES: Final = 4
 _SIZE: Final = 1 << 20
 _WIDTHS: Final = (32, 64, 128, 256, 512, 1024)
 
@@ -44,7 +48,12 @@ def plan(spec: MultiwriteSpec, ranks: int, collective: str, size: int | None, op
     serve it."""
     if ranks < 2:
         raise InputError(f"{collective}: at least two hosts are needed")
-    made = _gather(spec, ranks, size) if collective == ALLGATHER else _dispatch(spec, ranks, size, options)
+    if collective == ALLGATHER:
+        made = _gather(spec, ranks, size)
+    elif collective == DISPATCH:
+        made = _dispatch(spec, ranks, size, options)
+    else:
+        made = moe_plan(spec, ranks, size, options, apart=options["adds"] is Adds.SOURCE)
     check_memory(made.title, made.packets * spec.payload * ranks * ranks)
     return made
 
@@ -96,20 +105,56 @@ def _gather(spec: MultiwriteSpec, ranks: int, asked: int | None) -> Plan:
     return Plan(f"{ALLGATHER} of {size:,} bytes, {ranks} ranks", size, block // spec.payload, 2 * size, draw)
 
 
-def _dispatch(spec: MultiwriteSpec, ranks: int, size: int | None, options: Mapping[str, Any]) -> Plan:
-    tokens, hidden, experts, top = (options[name] for name in ("tokens", "hidden", "experts", "top"))
-    choice = Choice(options["choice"])
+def _tokens(collective: str, size: int | None, ranks: int, options: Mapping[str, Any]) -> tuple[int, int, int, int]:
+    """Tokens of each rank, bytes of each, experts in all and of a token. Raises ``InputError`` if they do not fit."""
+    tokens, hidden, experts, top = (int(options[name]) for name in ("tokens", "hidden", "experts", "top"))
     if size is not None:
-        raise InputError(Diagnostic(Option("size"), "is for allgather; dispatch has --tokens and --hidden"))
+        raise InputError(Diagnostic(Option("size"), f"is for allgather; {collective} has --tokens and --hidden"))
     if experts % ranks:
         raise InputError(Diagnostic(Option("experts"), f"{experts} experts do not divide among {ranks} ranks"))
     if top > experts:
         raise InputError(Diagnostic(Option("top"), f"a token cannot go to {top} of {experts} experts"))
-    packets = tokens * pieces_of(spec, hidden)
+    return tokens, hidden, experts, top
+
+
+def _told(tokens: int, packets: int) -> int:
+    """The packets of a rank's tokens. Raises ``InputError`` if a fence cannot tell of so many."""
     if packets > MOST_PACKETS:
         raise InputError(
             Diagnostic(Option("tokens"), f"{tokens:,} take {packets:,} packets; a fence can tell of {MOST_PACKETS:,}")
         )
+    return packets
+
+
+def moe_plan(spec: MultiwriteSpec, ranks: int, size: int | None, options: Mapping[str, Any], *, apart: bool) -> Plan:
+    """A layer of a mixture of experts; ``apart``: by plain writes. Raises ``InputError`` if the program cannot serve
+    it."""
+    tokens, hidden, experts, top = _tokens(MOE, size, ranks, options)
+    choice = Choice(options["choice"])
+    if spec.combine is None:
+        raise InputError(Diagnostic(Option("collective"), f"{MOE}: switches have to add outputs (--combine)"))
+    if hidden % LANE_BYTES:
+        raise InputError(Diagnostic(Option("hidden"), f"{hidden} bytes are no whole lanes of {LANE_BYTES}"))
+    packets = _told(tokens, tokens * pieces_of(spec, SET_BYTES + hidden))
+    sums = tokens * -(-hidden // spec.payload)
+    if sums > spec.slots and not apart:
+        what = f"{tokens:,} have {sums:,} packets of sums; a source has {spec.slots} slots (--slots)"
+        raise InputError(Diagnostic(Option("tokens"), what))
+
+    def draw(chance: np.random.Generator) -> SharedCall:
+        chosen = choose(choice, ranks, tokens, experts, top, chance)
+        return Moe.drawn(DType(str(spec.combine)), hidden, chosen, chance, apart=apart)
+
+    what = f"{MOE} of {tokens:,} tokens of {hidden:,} bytes by each of {ranks} ranks, to {top} of {experts}"
+    how = "by plain writes" if apart else "switches add"
+    held = 2 * packets * spec.payload * ranks
+    return Plan(f"{what} experts ({choice}), {how}", tokens * hidden, packets, held, draw)
+
+
+def _dispatch(spec: MultiwriteSpec, ranks: int, size: int | None, options: Mapping[str, Any]) -> Plan:
+    tokens, hidden, experts, top = _tokens(DISPATCH, size, ranks, options)
+    choice = Choice(options["choice"])
+    packets = _told(tokens, tokens * pieces_of(spec, hidden))
 
     def draw(chance: np.random.Generator) -> SharedCall:
         data = chance.integers(0, 256, (ranks, tokens, hidden), np.uint8)
