@@ -8,6 +8,7 @@ from outputs import NUMBERS, CombineTest, Returned
 from writes import INVALID, NAK
 
 from p4gen.papers.multiwrite.control import WriteContext
+from p4gen.rocev2 import psn as serial
 
 
 class SumLeavesWithTheLastOutput(CombineTest):
@@ -187,14 +188,15 @@ class NewEpochForgetsOutputs(CombineTest):
 
 
 class MarkOfAnyOutput(CombineTest):
-    """A sum is marked as congested if any of its outputs was, and no other one is; ACKs are not marked."""
+    """A sum is marked as congested if any of its outputs was, and no other one is, though its slot has had marks; ACKs
+    are not marked."""
 
     def runTest(self) -> None:
         context = self.served()
         both = self.bits([2, 3])
         for psn, marks in enumerate(((3, 2), (2, 3), (2, 2), (1, 1))):
             outputs = [
-                self.output(context, edge, psn, psn, both, ecn=ecn, asks=True)
+                self.output(context, edge, psn, 0, both, ecn=ecn, asks=True)
                 for edge, ecn in zip((2, 3), marks, strict=True)
             ]
             self.adds(outputs, psn)
@@ -208,18 +210,20 @@ class AcknowledgedSums(CombineTest):
         slots = self.spec.slots
         for psn in range(slots):
             self.posts(self.write(context, psn, 0b10), {2: psn})
-        sums = [[self.output(context, 2, number, number, 0b10)] for number in range(slots)]
-        for number, outputs in enumerate(sums):
-            self.adds(outputs, number)
-        self.says(context, context.source, slots - 1, None)
+        for psn in range(slots):
+            self.adds([self.output(context, 2, psn, serial.add(context.first_psn, psn), 0b10)], psn)
+        self.says(context, context.source, slots - 3, None)
         beyond = self.write(context, slots, 0b10)
         drops = self.drops()
         self.post(beyond)
         self.settle()
         self.outputs()
         self.equal("drops", self.drops() - drops, {"CheckOrder.ahead": 1})
-        self.says(context, 2, 0, None)
+        self.says(context, 2, slots - 1, None)
         self.posts(beyond, {2: slots})
+        for psn in range(slots + 1, 2 * slots):
+            self.posts(self.write(context, psn, 0b10), {2: psn})
+        self.says(context, context.source, slots - 1, None)
         last = [self.output(context, 2, slots, slots, 0b10)]
         self.adds(last, slots)
         packet = self.say(context, context.source, 0, NAK)
@@ -301,11 +305,18 @@ class RecycledSlotIsPassedOver(CombineTest):
         packet = self.say(context, context.source, 0, NAK)
         again = [self.sum(each, psn, packet) for psn, each in ((1, sums[1]), (2, sums[2]), (3, waiting))]
         self.expect(again)
+        wrapped = outputs(2)
+        self.come(wrapped[0])
+        self.expect_nothing()
+        packet = self.say(context, context.source, 2, NAK)
+        self.expect([self.sum(waiting, 3, packet)])
+        self.come(wrapped[1])
+        self.expect([self.sum(wrapped, 4)])
         more = outputs(1 + slots)
         self.come(more[0])
         self.expect_nothing()
         packet = self.say(context, context.source, 1, NAK)
-        self.expect([self.sum(each, psn, packet) for psn, each in ((2, sums[2]), (3, waiting))])
+        self.expect([self.sum(each, psn, packet) for psn, each in ((2, wrapped), (3, waiting), (4, wrapped))])
 
 
 class BothWaysAtOnce(CombineTest):
@@ -328,3 +339,34 @@ class BothWaysAtOnce(CombineTest):
                 sums += 1
                 if self.random.random() < 0.5:
                     self.says(context, context.source, sums - 1, None)
+
+
+class EachSourceHasItsWindow(CombineTest):
+    """Two sources whose switch this is get their sums in windows of their own."""
+
+    def unfit(self) -> str | None:
+        return super().unfit() or ("the program has one context" if self.spec.contexts < 2 else None)
+
+    def runTest(self) -> None:
+        first, second = self.star(), self.star(self.spec.edges - 1, number=1, at=0x0A010001)
+        self.serve(first, second)
+        for psn, number in enumerate((3, 2 * self.spec.slots + 1)):
+            for context in (first, second):
+                self.adds([self.output(context, edge, psn, number, self.bits([2, 3])) for edge in (3, 2)], psn)
+
+
+class NewEpochEndsCursorsOfSums(CombineTest):
+    """A cursor that waits between two passes when its context begins anew finds no sum to send."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        for psn in range(3):
+            self.adds([self.output(context, 2, psn, psn, 0b10)], psn)
+        self.hold()
+        self.say(context, context.source, 0, NAK)
+        self.renew(self.star(epoch=2))
+        before = self.drops()
+        self.one_pass()
+        self.go()
+        self.expect_nothing()
+        self.equal("dropped", self.drops() - before, {"Retransmission.done": 1})

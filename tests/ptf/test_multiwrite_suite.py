@@ -10,24 +10,30 @@ import pytest
 from p4gen.groups.group import Endpoint
 from p4gen.model import EngineName, Model
 from p4gen.papers.multiwrite.control import Window, WriteContext, WriteEdge, configuration
-from p4gen.papers.multiwrite.spec import MultiwriteSpec, Replicate
+from p4gen.papers.multiwrite.spec import MultiwriteSpec, Repair, Replicate
 from p4gen.program import compose, render
 from p4gen.program.compilation import compile_spec
 from p4gen.ptf.family import conformance_of
-from p4gen.ptf.mutations import Mutation
+from p4gen.ptf.mutations import Mutation, Seeding
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Ack, Nak, Opcode
 from p4gen.rocev2.packet import RocePacket
 
-SEEDING = conformance_of(MultiwriteSpec()).seeding(MultiwriteSpec())
+SEEDINGS = tuple(
+    conformance_of(spec).seeding(spec)
+    for spec in (MultiwriteSpec(), MultiwriteSpec(repair=Repair.HOP, combine="int32"))
+)
 
 HERE, SOURCE, FIRST, EDGES = 0x0A000001, 0x0A000101, 0xFFFFF0, 5
 
 
-@pytest.mark.parametrize("mutation", SEEDING.mutations, ids=lambda mutation: mutation.name)
-def test_a_fault_fits_its_program(mutation: Mutation) -> None:
-    spec = MultiwriteSpec.model_validate(SEEDING.programs[mutation.program])
+@pytest.mark.parametrize(
+    ("seeding", "mutation"),
+    [pytest.param(seeding, mutation, id=mutation.name) for seeding in SEEDINGS for mutation in seeding.mutations],
+)
+def test_a_fault_fits_its_program(seeding: Seeding, mutation: Mutation) -> None:
+    spec = MultiwriteSpec.model_validate(seeding.programs[mutation.program])
     text = render(compose(spec)).text
     assert mutation.apply(text) != text
 

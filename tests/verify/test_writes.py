@@ -52,6 +52,20 @@ def test_a_tree_of_two_tiers() -> None:
     assert result.complete, result.sentence()
 
 
+@pytest.mark.parametrize("name", ["star-3", "tree-3-2"])
+def test_sums_arrive_once_whatever_is_lost_and_comes_twice(name: str) -> None:
+    result = searched(scope(name, budget=Budget(losses=1, duplicates=1), repair="hop", combine="int32"))
+    assert result.complete, result.sentence()
+
+
+@pytest.mark.parametrize("fault", ["outputs-overwritten", "cursor-adds", "source-is-told"])
+def test_wrong_sums_are_found(fault: str) -> None:
+    of = scope(repair="hop", combine="int32")
+    seeding = conformance_of(of.program).seeding(of.program)
+    (mutation,) = (each for each in seeding.mutations if each.name == fault)
+    assert searched(of.with_fault(mutation)).problem is not None
+
+
 @pytest.mark.parametrize(
     ("fault", "packets", "losses"),
     [

@@ -35,6 +35,12 @@ class Lane:
         halves = (f"{pack}({add}({unpack}(held[{at}]), {unpack}(element[{at}])))" for at in ("31:16", "15:0"))
         return cls(f"two {dtype}s, each sum of which is rounded", " ++ ".join(halves), (add, unpack, pack))
 
+    def added(self, held: str, element: str) -> str:
+        """The sum of two expressions; ``add_lane`` computes it if it takes more than an operator."""
+        if self.functions:
+            return f"add_lane({held}, {element})"
+        return self.sum.replace("held", held).replace("element", element)
+
     @property
     def templates(self) -> tuple[str, ...]:
         """The files that define these functions."""

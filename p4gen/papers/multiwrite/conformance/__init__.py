@@ -9,11 +9,14 @@ from typing import Any
 from p4gen.papers.multiwrite.spec import MultiwriteSpec, Place, Repair, Replicate
 from p4gen.ptf.family import Conformance, Mutated, SuiteRun
 from p4gen.ptf.faults import seeding
+from p4gen.ptf.mutations import Seeding
 from p4gen.resources import resource
 from p4gen.vocabulary import Icrc
 
 _REPAIRS = (Repair.SOURCE, Icrc.RECOMPUTE), (Repair.SOURCE, Icrc.PATCH), (Repair.HOP, Icrc.RECOMPUTE)
 """Who repairs losses, and what becomes of ICRCs: who keeps packets does not patch them."""
+_COMBINING = "GatherToken", "AddWord", "AddOutputs", "PlaceSum"
+"""The modules that only programs that combine have, and controls in them."""
 _SUITE = resource("ptf_tests") / "multiwrite"
 SMALL: dict[str, Any] = {"payload": 64, "contexts": 4, "edges": 5, "slots": 8, "ports": 8}
 
@@ -64,6 +67,9 @@ def _every_program(spec: MultiwriteSpec) -> list[MultiwriteSpec]:
 
 def _mutated(spec: MultiwriteSpec) -> list[Mutated]:
     made = partial(small, receivers=spec.receivers, ip=spec.ip)
+    if spec.combine:
+        combining = made(repair=Repair.HOP, combine=spec.combine)
+        return [Mutated(f"combine {spec.combine}", combining, _COMBINING.__contains__, ("test_mw_combine",))]
     choices = zip(_REPAIRS, (Replicate.SUBSET, Replicate.PRUNE, Replicate.PRUNE), (*Place, Place.APPEND), strict=True)
     return [
         Mutated(f"{repair} {icrc}", made(repair=repair, icrc=icrc, replicate=how, place=place))
@@ -71,10 +77,16 @@ def _mutated(spec: MultiwriteSpec) -> list[Mutated]:
     ]
 
 
+def _seeding(spec: MultiwriteSpec) -> Seeding:
+    if spec.combine:
+        return seeding([_SUITE / "faults_combine.toml"], "combine", suite=[_SUITE])
+    return seeding([_SUITE / "faults.toml"], "multiwrite", suite=[_SUITE])
+
+
 FACET: Conformance[MultiwriteSpec] = Conformance(
     serves=lambda _spec, _module: True,
     runs=_runs,
-    seeding=lambda _: seeding([_SUITE / "faults.toml"], "multiwrite", suite=[_SUITE]),
+    seeding=_seeding,
     axes={
         "repair": tuple(Repair),
         "icrc": (Icrc.RECOMPUTE, Icrc.PATCH),

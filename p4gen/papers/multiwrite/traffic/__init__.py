@@ -21,6 +21,7 @@ from p4gen.model.entries import Entry
 from p4gen.papers.multiwrite.control import WriteContext, WriteEdge
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.papers.multiwrite.traffic.frames import ACK, WINDOW_BYTES, Star, answer, write
+from p4gen.papers.multiwrite.traffic.outputs import Outputs
 from p4gen.rocev2.headers import AETH, BTH
 from p4gen.rocev2.opcodes import Nak, NakCode, Opcode, RnrNak
 from p4gen.rocev2.packet import RocePacket
@@ -46,6 +47,8 @@ class Stream:
     """Writes that are not everywhere, with the numbers of their copies by edge."""
     recent: list[tuple[int, int, bytes]] = field(default_factory=list)
     """The last writes: PSN, bitmap, data."""
+    outputs: Outputs = field(default_factory=Outputs)
+    """What comes back, if the program combines."""
 
     def wrote(self, bitmap: int, data: bytes) -> None:
         """The next write was one to these destinations."""
@@ -141,7 +144,9 @@ class RandomTraffic:
             return replace(rng.choice(self._recent), kind="repeated")
         if chance < 0.06:
             return noise.foreign(rng, self._spec.ports, self._streams[0].context.edges[0].local.ip)
-        if chance < 0.42:
+        if self._spec.combine and rng.random() < 0.4:
+            port, packet, kind = self._returned(stream)
+        elif chance < 0.42:
             port, packet, kind = self._written(stream)
         elif chance < 0.9 or not self._spec.holds:
             port, packet, kind = self._answered(stream)
@@ -157,6 +162,15 @@ class RandomTraffic:
         for learn in self._if_sound:
             learn()
         return Packet(port, frame, kind)
+
+    def _returned(self, stream: Stream) -> tuple[int, RocePacket, str]:
+        rng, context = self._random, stream.context
+        if rng.random() < 0.2:
+            port, packet, kind = stream.outputs.answered(rng, context)
+        else:
+            port, packet, kind, learn = stream.outputs.draw(rng, self._spec, context, self._bitmap(context))
+            self._if_sound.append(learn)
+        return port, self._dressed(packet), kind
 
     def _written(self, stream: Stream) -> tuple[int, RocePacket, str]:
         rng, context, spec = self._random, stream.context, self._spec

@@ -58,6 +58,7 @@ class Star:
             first_psn,
             first_hop=source not in self.switches,
             group=number,
+            results=self._window(number, source) if self.spec.combine and source not in self.switches else None,
         )
 
     def config(self, contexts: Collection[WriteContext]) -> SwitchConfig:
@@ -69,11 +70,12 @@ class Star:
         further = edge - 1 + self.spec.edges
         return [edge - 1, *([further] if edge in self.switches and further < self.spec.receivers else [])]
 
+    def _window(self, number: int, edge: int) -> Window:
+        base = 0x7F0000000000 + (number << 24) + (edge << 32)
+        return Window(base, 0xD0000000 | number << 8 | edge, (self.spec.payload - 1).bit_length(), _RING)
+
     def _edge(self, number: int, edge: int, *, toward: bool) -> WriteEdge:
-        window = None
-        if not toward and edge not in self.switches:
-            base = 0x7F0000000000 + (number << 24) + (edge << 32)
-            window = Window(base, 0xD0000000 | number << 8 | edge, (self.spec.payload - 1).bit_length(), _RING)
+        window = None if toward or edge in self.switches else self._window(number, edge)
         return WriteEdge(
             edge,
             Endpoint(0x02AA00000001, _SWITCH, 0x1000 + _QPS * number + edge),
@@ -125,6 +127,22 @@ def write(
         reth=RETH(offset, context.rkey, len(header) + len(data)),
         immdt=immediate,
         payload=header + data,
+    )
+
+
+def returned(
+    context: WriteContext, edge: WriteEdge, psn: int, number: int, ranks: int, data: bytes, *, asks: bool
+) -> RocePacket:
+    """The ``psn``-th output, from 0, that comes over an edge: of the token with this number, which ``ranks`` have got.
+    Its ICRC is still to be computed."""
+    return RocePacket(
+        Ethernet(edge.local.mac, edge.remote.mac, places_for(edge.local.ip).ether_type),
+        ip_header(edge.remote.ip, edge.local.ip),
+        UDP(edge.udp_src_port),
+        BTH(Opcode.WRITE_ONLY_IMM, edge.local.qp, serial.add(context.first_psn, psn), ack_request=asks),
+        reth=RETH(number, context.rkey, len(data)),
+        immdt=ImmDt(ranks),
+        payload=data,
     )
 
 

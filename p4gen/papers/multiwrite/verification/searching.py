@@ -24,10 +24,12 @@ from p4gen.host.transport.verbs import Completion, QpConfig, Recovery, Status
 from p4gen.net.world.faults import Faults
 from p4gen.net.world.network import Network
 from p4gen.p4.compile import program_from
+from p4gen.papers.multiwrite.control import Window
 from p4gen.papers.multiwrite.headers import mtu
 from p4gen.papers.multiwrite.placing import Addresses, End, WritePlacement
 from p4gen.papers.multiwrite.ranks.layout import Layout, write_request
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
+from p4gen.papers.multiwrite.verification.combining import Collector, Expert
 from p4gen.verification.parts.hosts import SearchedTask
 from p4gen.verification.world import Rules, Scope, World
 from p4gen.vocabulary.ticks import EVERY_US
@@ -166,7 +168,8 @@ def _both(plain: SwitchConfig, held: SwitchConfig | None) -> SwitchConfig:
 
 @dataclass(frozen=True)
 class WriteScope(Scope):
-    """The first host writes tokens to the others."""
+    """The first host writes tokens to the others; of a program that combines, the others send outputs of tokens that it
+    has written before."""
 
     program: MultiwriteSpec
     packets: int = 3
@@ -187,10 +190,10 @@ class WriteScope(Scope):
 
     @override
     def sentence(self) -> str:
-        return (
-            f"{self.subject}: the first host writes {self.packets} tokens to "
-            f"other hosts, in turn to {self.sets}; {self.budget.sentence()}"
-        )
+        does = f"writes {self.packets} tokens to other hosts"
+        if self.program.combine:
+            does = f"gets sums of {self.packets} tokens of other hosts"
+        return f"{self.subject}: the first host {does}, in turn to {self.sets}; {self.budget.sentence()}"
 
     @override
     def world(self) -> World:
@@ -209,7 +212,15 @@ class WriteScope(Scope):
             for source in range(ranks)
             for rank in range(ranks)
         }
-        placement = WritePlacement(topology, spec, windows, layout.size, [self.first_psn] * ranks)
+        results = {rank: Window(region.address, region.rkey, layout.slot_shift) for rank in range(ranks)}
+        placement = WritePlacement(
+            topology,
+            spec,
+            windows,
+            layout.size,
+            [self.first_psn] * ranks,
+            results=results if spec.combine else None,
+        )
         for switch, held in placement.switches.items():
             held.install(network.switches[switch])
         config = QpConfig(
@@ -239,7 +250,17 @@ class WriteScope(Scope):
     def _tasks(
         self, rank: int, placement: WritePlacement, config: QpConfig, layout: Layout, nic: Nic
     ) -> Sequence[SearchedTask]:
+        if self.program.combine:
+            return [self._combining(rank, placement, config, layout, nic)]
         if rank == SOURCE:
             return [Writer(nic, placement.sources[SOURCE], config, self.program, self._named)]
         mine = [number for number, ranks in enumerate(self._named) if rank in ranks]
         return [Destination(nic, rank, placement.destinations[SOURCE, rank], config, layout, mine)]
+
+    def _combining(
+        self, rank: int, placement: WritePlacement, config: QpConfig, layout: Layout, nic: Nic
+    ) -> SearchedTask:
+        if rank == SOURCE:
+            return Collector(nic, placement.sources[SOURCE], config, layout, self._named)
+        mine = [(number, ranks) for number, ranks in enumerate(self._named) if rank in ranks]
+        return Expert(nic, rank, placement.destinations[SOURCE, rank], config, self.program.payload, mine)
