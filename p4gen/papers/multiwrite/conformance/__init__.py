@@ -57,9 +57,10 @@ def _runs(spec: MultiwriteSpec) -> tuple[SuiteRun[MultiwriteSpec], ...]:
 
 
 def _every_program(spec: MultiwriteSpec) -> list[MultiwriteSpec]:
+    made = partial(small, receivers=spec.receivers, combine=spec.combine)
     return [
-        small(receivers=spec.receivers, repair=repair, replicate=replicate, place=place, icrc=icrc)
-        for repair, icrc in _REPAIRS
+        made(repair=repair, replicate=replicate, place=place, icrc=icrc)
+        for repair, icrc in (_REPAIRS[-1:] if spec.combine else _REPAIRS)
         for replicate in Replicate
         for place in Place
     ]
@@ -93,7 +94,7 @@ FACET: Conformance[MultiwriteSpec] = Conformance(
         "replicate": tuple(Replicate),
         "place": tuple(Place),
     },
-    kept=("receivers",),
+    kept=("receivers", "combine"),
     every_program=_every_program,
     mutated=lambda spec, _reliabilities, _pipelines: _mutated(spec),
     # A cursor passes once for each slot.
