@@ -31,7 +31,7 @@ class GroupEntries(Facet, Generic[OwnSpec]):
     """Why a program cannot serve groups with such channels, whatever their place, a sentence each."""
     needs: Callable[[OwnSpec], NicNeeds] = lambda _spec: NicNeeds()
     """What the program asks of its ranks' NICs."""
-    ticked: Callable[[GroupContext, Edge], bool] = lambda _group, _edge: True
+    ticked: Callable[[OwnSpec, GroupContext, Edge], bool] = lambda _spec, _group, _edge: True
     """Whether an edge of a context has a timer that ticks drive, in programs that want ticks."""
     given_up: str = ""
     """The counter of edges that a switch has given up, one cell for each place of an edge's state

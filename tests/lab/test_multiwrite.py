@@ -27,7 +27,7 @@ from p4gen.papers.multiwrite.spec import MultiwriteSpec
 from p4gen.vocabulary.program import Icrc
 from p4gen.vocabulary.topology import load_topology
 
-from .labs import lab
+from .labs import BMV2, lab
 from .traces import Traces
 
 RIGHT = "every rank's result equals NumPy's"
@@ -56,6 +56,36 @@ run allgather 64K repeat 20
 groups
 h0 ping h3
 """
+
+
+LAYERS = """\
+run moe tokens 8 hidden 1000 experts 16 top 4 repeat 2
+loss h1 3%
+duplicate h2 2%
+run moe tokens 8 hidden 1000 experts 16 top 4 repeat 2
+run dispatch tokens 8
+heal
+move all {root}
+run moe tokens 8 choice all
+"""
+COMBINE = "--mode", "multiwrite", "--repair", "hop", "--combine", "int32", "--payload", "256", "--slots", "64"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("topology", "root"), [("star-4", "s0"), ("tree-3-2", "s0")])
+def test_layers_of_experts(topology: str, root: str, tmp_path: Path, machine: Traces, seed: int) -> None:
+    done = lab(tmp_path, topology, *COMBINE, "--seed", str(seed), script=LAYERS.format(root=root))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count(RIGHT) == 4
+    assert "group all: s0 (root)" in done.stdout
+
+
+@BMV2
+def test_layers_of_experts_on_bmv2(tmp_path: Path, machine: Traces, seed: int) -> None:
+    script = "run moe tokens 4 hidden 1000 experts 16 top 4\n"
+    done = lab(tmp_path, "star-4", *COMBINE, "--target", "bmv2", "--seed", str(seed), script=script)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert RIGHT in done.stdout
 
 
 @pytest.mark.long
@@ -215,7 +245,7 @@ def prompt() -> Prompt:
 @pytest.mark.parametrize(
     ("line", "text", "words"),
     [
-        ("run ", "", ["allgather", "dispatch"]),
+        ("run ", "", ["allgather", "dispatch", "moe"]),
         ("run d", "d", ["dispatch"]),
         ("run dispatch t", "t", ["tokens", "top"]),
         ("run dispatch choice ", "", ["random", "balanced", "one", "all", "next"]),
@@ -239,7 +269,7 @@ def test_calls_are_the_familys() -> None:
         CallOrder.of(spec, 4, "allgather", 1024, {"tokens": "3"})
     with pytest.raises(InputError, match="top: 'x' is not a size"):
         CallOrder.of(spec, 4, "dispatch", None, {"top": "x"})
-    assert list(members_of(spec).collectives) == ["allgather", "dispatch"]
+    assert list(members_of(spec).collectives) == ["allgather", "dispatch", "moe"]
 
 
 def test_ctrl_c_ends_the_group_because_a_call_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,7 +130,7 @@ class Switches:
         ticked = group_entries(self._spec).ticked
         for key, context in (each for group in placement.groups for each in group.contexts):
             for placed in placed_edges(key.switch, [context]):
-                if ticked(context, placed.edge):
+                if ticked(self._spec, context, placed.edge):
                     yield key.switch, tick(placed, TICK_S)
 
     def _due(self) -> Sequence[tuple[str, bytes]]:

@@ -399,7 +399,7 @@ class SwitchThread(Worker):
                 PlacedEdge(self.name, context.pipeline, context.context, edge)
                 for context in contexts
                 for edge in context.edges
-                if ticked(context, edge)
+                if ticked(spec, context, edge)
             )
             _call_agent(lambda: agent.set_ticks(edges))
             if not group_entries(spec).given_up:

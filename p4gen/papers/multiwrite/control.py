@@ -300,6 +300,7 @@ def _configuration(spec: MultiwriteSpec, groups: Sequence[GroupContext], gateway
 def _context(spec: MultiwriteSpec, group: GroupContext) -> WriteContext:
     (pattern,) = group.patterns
     assert pattern.toward is not None
+    toward = group.edges[pattern.toward]
     memories = [edge.memory for edge in group.edges if edge.memory is not None]
     ranks = sum(edge.ranks for edge in group.edges).bit_length()
     edges = tuple(
@@ -321,10 +322,11 @@ def _context(spec: MultiwriteSpec, group: GroupContext) -> WriteContext:
         edges,
         edges[pattern.toward].edge,
         GROUP_KEY,
-        min((memory.size for memory in memories), default=1 << 48),
+        min((memory.size for memory in memories), default=1 << 48) - spec.sum_bytes,
         group.epoch,
         group.first_psn,
-        group.edges[pattern.toward].first_hop,
+        toward.first_hop,
+        results=_results(spec, toward.memory) if spec.combine and toward.memory is not None else None,
     )
 
 
@@ -338,9 +340,14 @@ def _window(spec: MultiwriteSpec, memory: Memory, source: int, ranks: int) -> Wi
     which is a ring."""
     if not spec.appends:
         return Window(memory.address, memory.rkey)
-    shift, area = (spec.payload - 1).bit_length(), memory.size // ranks
+    shift, area = (spec.payload - 1).bit_length(), (memory.size - spec.sum_bytes) // ranks
     slots = max(1, 1 << (area >> shift).bit_length() >> 1)
     return Window(memory.address + source * area, memory.rkey, shift, slots)
+
+
+def _results(spec: MultiwriteSpec, memory: Memory) -> Window:
+    """The end of a source's memory, where sums go."""
+    return Window(memory.address + memory.size - spec.sum_bytes, memory.rkey, (spec.payload - 1).bit_length())
 
 
 def _problems(spec: MultiwriteSpec, group: GroupContext) -> Iterator[str]:
@@ -359,15 +366,13 @@ def _refusals(spec: MultiwriteSpec, channels: Sequence[Sequence[ChannelKey]]) ->
     patterns = [pattern for serves in channels for pattern in serves]
     if any(collective is not Collective.BROADCAST for collective, _ in patterns):
         yield f"{spec.program} reduces nothing: its groups have a Broadcast from each rank"
-    if spec.combine:
-        yield f"{spec.program} combines: the manager does not know where ranks want sums (p4gen sim run does)"
     if len(patterns) > spec.receivers:
         yield f"{len(patterns)} ranks; bitmaps of {spec.program} have {spec.receivers} bits"
 
 
-def _ticked(group: GroupContext, edge: Edge) -> bool:
-    """Edges toward destinations have timers."""
-    return group.edges.index(edge) != group.patterns[0].toward
+def _ticked(spec: MultiwriteSpec, group: GroupContext, edge: Edge) -> bool:
+    """Edges toward destinations have timers, and if the program combines also the one toward the source."""
+    return bool(spec.combine) or group.edges.index(edge) != group.patterns[0].toward
 
 
 def _last_edge_id(spec: MultiwriteSpec) -> int:

@@ -16,9 +16,10 @@ from p4gen.labs.steps import group_steps
 from p4gen.manager.api import RankConfig
 from p4gen.papers.multiwrite.placing import End
 from p4gen.papers.multiwrite.ranks.calls import SharedCall, Window, window_problem
+from p4gen.papers.multiwrite.ranks.combining import ExpertMember
 from p4gen.papers.multiwrite.ranks.hosts import Member
 from p4gen.papers.multiwrite.ranks.layout import Layout
-from p4gen.papers.multiwrite.ranks.options import ALLGATHER, DISPATCH, OPTIONS, Choice
+from p4gen.papers.multiwrite.ranks.options import ALLGATHER, DISPATCH, MOE, OPTIONS, Choice
 from p4gen.papers.multiwrite.ranks.planning import fitted, plan
 from p4gen.papers.multiwrite.spec import MultiwriteSpec
 
@@ -29,7 +30,8 @@ class Rank(CheckedRank):
     def __init__(
         self, spec: MultiwriteSpec, rank: int, size: int, packets: int, nic: VerbsNic, changed: Callable[[], None]
     ) -> None:
-        self._member = Member(nic, rank, Layout(spec, size, packets), changed)
+        kind = ExpertMember if spec.combine else Member
+        self._member = kind(nic, rank, Layout(spec, size, packets), changed)
         self._made = 0
         """Calls of this generation that are checked."""
         self._window: Window | None = None
@@ -39,7 +41,7 @@ class Rank(CheckedRank):
     @override
     def memory(self) -> Memory:
         region = self._member.region
-        return Memory(region.address, region.rkey, self._member.layout.size)
+        return Memory(region.address, region.rkey, self._member.layout.memory)
 
     @property
     @override
@@ -108,11 +110,12 @@ def _samples(spec: MultiwriteSpec, ranks: int, size: int) -> list[Asked]:
     unit = ranks * spec.payload
     given = {"tokens": "8", "hidden": "1500", "experts": str(4 * ranks), "top": "4"}
     dispatches: list[Asked] = [(DISPATCH, None, given | {"choice": str(choice)}) for choice in Choice]
-    return [(ALLGATHER, max(size // unit, 1) * unit, {}), *dispatches]
+    layers: list[Asked] = [(MOE, None, {**given, "hidden": "1000"})] if spec.combine else []
+    return [(ALLGATHER, max(size // unit, 1) * unit, {}), *dispatches, *layers]
 
 
 FACET: LabMembers[MultiwriteSpec] = LabMembers(
-    collectives={ALLGATHER: {}, DISPATCH: OPTIONS},
+    collectives={ALLGATHER: {}, DISPATCH: OPTIONS, MOE: OPTIONS},
     sized=frozenset({ALLGATHER}),
     example="run allgather 64K; run dispatch tokens 32",
     fitted=fitted,

@@ -175,7 +175,9 @@ class WriteSimulation(DrivenJob[Calls[Any]]):
             psns,
             waypoint=layer.waypoint,
             after=before,
-            results={member.rank: member.results for member in members if isinstance(member, ExpertMember)},
+            results={member.rank: layout.results(member.region.address, member.region.rkey) for member in members}
+            if config.spec.combine
+            else None,
         )
         for rank, member in enumerate(members):
             others = layer.peers(rank) if layer.peers is not None else [other for other in ranks if other != rank]

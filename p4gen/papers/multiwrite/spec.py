@@ -164,6 +164,11 @@ class MultiwriteSpec(MemorySpec):
         return self.payload // PAYLOAD_STEP
 
     @property
+    def sum_bytes(self) -> int:
+        """Bytes at the end of a rank's memory that sums go to, N slots of 2^n bytes; 0 if nothing is combined."""
+        return self.slots << (self.payload - 1).bit_length() if self.combine else 0
+
+    @property
     def holds(self) -> bool:
         """Whether switches keep packets until their next hops have them."""
         return self.repair is Repair.HOP

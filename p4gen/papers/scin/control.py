@@ -258,7 +258,7 @@ FACET: GroupEntries[ScinSpec] = GroupEntries(
     configuration=_configuration,
     last_edge_id=lambda spec: spec.contexts * spec.edges,
     holds=context_holds,
-    ticked=lambda group, edge: edge == group.edges[0],
+    ticked=lambda _spec, group, edge: edge == group.edges[0],
     needs=_needs,
     problems=_problems,
 )

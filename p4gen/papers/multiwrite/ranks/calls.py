@@ -197,4 +197,4 @@ def memory_problem(member: Member, calls: Sequence[SharedCall], first_psns: Sequ
 
 def window_problem(member: Member, window: Window) -> str:
     """How the bytes of a rank's window differ from those that it must hold; "" if they do not."""
-    return different("bytes of its window", np.frombuffer(member.memory, np.uint8), window.memory)
+    return different("bytes of its window", np.frombuffer(member.memory, np.uint8)[: window.memory.size], window.memory)

@@ -16,11 +16,9 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from p4gen.host.collectives.arrays import Array, array_type, combine, from_wire, to_wire
-from p4gen.host.transport.nic import VerbsNic
 from p4gen.host.transport.verbs import Completion, RecvWr, SendWr, Status
-from p4gen.papers.multiwrite.control import GROUP_KEY, Window
+from p4gen.papers.multiwrite.control import GROUP_KEY
 from p4gen.papers.multiwrite.ranks.hosts import Bytes, Member
-from p4gen.papers.multiwrite.ranks.layout import Layout
 from p4gen.vocabulary import DType, Op, Overflow
 
 NUMBERS: Final = 1 << 24
@@ -41,17 +39,10 @@ def with_sets(tokens: Array, topk: npt.NDArray[np.int64], rank: int) -> Bytes:
 class ExpertMember(Member):
     """A rank of a group whose switches add outputs."""
 
-    def __init__(self, nic: VerbsNic, rank: int, layout: Layout, changed: Callable[[], None] | None = None) -> None:
-        self._results = bytearray(layout.spec.slots << layout.slot_shift)
-        region = nic.domain.register(self._results)
-        self.results = Window(region.address, region.rkey, layout.slot_shift)
-        """Where sums go, as the control plane says it: a ring of slots."""
-        self._dtype = DType(str(layout.spec.combine))
-        super().__init__(nic, rank, layout, changed)
-
     @override
     def _begin_afresh(self) -> None:
         super()._begin_afresh()
+        self._dtype = DType(str(self._spec.combine))
         self._layers = 0
         self._answer: Callable[[], None] | None = None
         """Answers the tokens of the layer, once all have come."""
@@ -158,8 +149,8 @@ class ExpertMember(Member):
         if place is None or self._sums is None:
             self._note(f"rank {self.rank}: a sum of number {number}, which it does not wait for")
             return
-        at = (place % self._spec.slots) << self.layout.slot_shift
-        self._sums[place] = np.frombuffer(self._results, np.uint8)[at : at + self._spec.payload]
+        at = self.layout.size + (place << self.layout.slot_shift)
+        self._sums[place] = np.frombuffer(self.memory, np.uint8)[at : at + self._spec.payload]
         self._note_end()
 
     @override

@@ -49,7 +49,7 @@ class Member:
         if layout.spec.appends and not nic.compiled:
             raise InputError(f"{layout.spec.program} appends: verbs do not say how many packets have come")
         self.rank, self.layout = rank, layout
-        self.memory = bytearray(layout.size)
+        self.memory = bytearray(layout.memory)
         self.region = nic.domain.register(self.memory)
         self._nic, self._spec, self._changed = nic, layout.spec, changed
         self._begin_afresh()

@@ -49,6 +49,15 @@ class Layout:
         """Bytes of the window, for all sources."""
         return self.ranks * self.area
 
+    @property
+    def memory(self) -> int:
+        """Bytes that a rank offers: the window, and behind it room for sums."""
+        return self.size + self.spec.sum_bytes
+
+    def results(self, base: int, rkey: int) -> Window:
+        """Where sums go, as the control plane says it."""
+        return Window(base + self.size, rkey, self.slot_shift)
+
     def window(self, base: int, rkey: int, source: int) -> Window:
         """What the control plane gives switches for a source: with ``append`` the source's ring, else all."""
         at = base + source * self.area if self.spec.appends else base

@@ -53,7 +53,7 @@ def plan(spec: MultiwriteSpec, ranks: int, collective: str, size: int | None, op
     elif collective == DISPATCH:
         made = _dispatch(spec, ranks, size, options)
     else:
-        made = moe_plan(spec, ranks, size, options, apart=options["adds"] is Adds.SOURCE)
+        made = moe_plan(spec, ranks, size, options, apart=options.get("adds") is Adds.SOURCE)
     check_memory(made.title, made.packets * spec.payload * ranks * ranks)
     return made
 
