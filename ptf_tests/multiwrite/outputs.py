@@ -37,9 +37,6 @@ class Returned:
 class CombineTest(HopTest):
     """A scenario of programs that add outputs."""
 
-    def unfit(self) -> str | None:
-        return None if self.spec.combine else "the program adds no outputs"
-
     def values(self) -> Array:
         """A packet of elements, a third of them special ones."""
         kind = array_type(DType(str(self.spec.combine)))

@@ -85,7 +85,7 @@ def _seeding(spec: MultiwriteSpec) -> Seeding:
 
 
 FACET: Conformance[MultiwriteSpec] = Conformance(
-    serves=lambda _spec, _module: True,
+    serves=lambda spec, module: module != "test_mw_combine" or spec.combine is not None,
     runs=_runs,
     seeding=_seeding,
     axes={
