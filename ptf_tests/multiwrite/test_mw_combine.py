@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from outputs import NUMBERS, CombineTest, Returned
 from writes import INVALID, NAK
@@ -134,6 +135,25 @@ class RanksThatAskForTheImpossible(CombineTest):
         ):
             self.refused(self.ports[2], output.packet.to_bytes(), reason)
         self.adds([self.output(context, 2, 0, NUMBERS - 1, 0b10)], 0)
+
+
+class NobodyAnswersForAnother(CombineTest):
+    """An output counts only by a port of its edge, and from its address; so does an answer to a sum."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        output = self.output(context, 2, 0, 0, 0b110)
+        for edge in (1, 3, 4):
+            self.refused(self.ports[edge], output.packet.to_bytes(), "LookupTable.wrong_port")
+        ip = output.packet.ip
+        forged = replace(output.packet, ip=replace(ip, src=ip.src + 1)).sealed()
+        self.refused(self.ports[2], forged.to_bytes(), "LookupTable.unknown_source")
+        outputs = [output, self.output(context, 3, 0, 0, 0b110)]
+        self.adds(outputs, 0)
+        nak = self.answer(context, context.source, 0, NAK)
+        self.refused(self.ports[2], nak.to_bytes(), "LookupTable.wrong_port")
+        packet = self.say(context, context.source, 0, NAK)
+        self.expect([self.sum(outputs, 0, packet)])
 
 
 class OutputsThatContradictEachOther(CombineTest):

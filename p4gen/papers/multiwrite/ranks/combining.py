@@ -105,10 +105,10 @@ class ExpertMember(Member):
 
     def _outputs(self, respond: Respond) -> list[tuple[int, int, int, Array]]:
         """This rank's outputs for others' tokens: the source, the number there, the set, the output."""
-        found, size = self.received(SET_BYTES + self._tokens[0].nbytes), self._tokens.dtype
+        found, kind = self.received(SET_BYTES + self._tokens[0].nbytes), self._tokens.dtype
         outputs = []
         for source, index, body in zip(found.source.tolist(), found.index.tolist(), found.tokens, strict=True):
-            output = respond(source, index, body[SET_BYTES:].copy().view(size))
+            output = respond(source, index, body[SET_BYTES:].copy().view(kind))
             if source == self.rank:
                 self._own[index] = output
             else:

@@ -24,7 +24,7 @@ from p4gen.vocabulary.topology import TopologySpec
 
 MOST_PACKETS: Final = (1 << 16) - 1
 """Packets of a source in a call of which its fence can tell."""
-LANE_BYTES: Final = 4
+_LANE_BYTES: Final = 4
 _SIZE: Final = 1 << 20
 _WIDTHS: Final = (32, 64, 128, 256, 512, 1024)
 
@@ -53,7 +53,7 @@ def plan(spec: MultiwriteSpec, ranks: int, collective: str, size: int | None, op
     elif collective == DISPATCH:
         made = _dispatch(spec, ranks, size, options)
     else:
-        made = moe_plan(spec, ranks, size, options, apart=options.get("adds") is Adds.SOURCE)
+        made = _moe(spec, ranks, size, options, apart=options.get("adds") is Adds.SOURCE)
     check_memory(made.title, made.packets * spec.payload * ranks * ranks)
     return made
 
@@ -126,15 +126,15 @@ def _told(tokens: int, packets: int) -> int:
     return packets
 
 
-def moe_plan(spec: MultiwriteSpec, ranks: int, size: int | None, options: Mapping[str, Any], *, apart: bool) -> Plan:
+def _moe(spec: MultiwriteSpec, ranks: int, size: int | None, options: Mapping[str, Any], *, apart: bool) -> Plan:
     """A layer of a mixture of experts; ``apart``: by plain writes. Raises ``InputError`` if the program cannot serve
     it."""
     tokens, hidden, experts, top = _tokens(MOE, size, ranks, options)
     choice = Choice(options["choice"])
     if spec.combine is None:
         raise InputError(Diagnostic(Option("collective"), f"{MOE}: switches have to add outputs (--combine)"))
-    if hidden % LANE_BYTES:
-        raise InputError(Diagnostic(Option("hidden"), f"{hidden} bytes are no whole lanes of {LANE_BYTES}"))
+    if hidden % _LANE_BYTES:
+        raise InputError(Diagnostic(Option("hidden"), f"{hidden} bytes are no whole lanes of {_LANE_BYTES}"))
     packets = _told(tokens, tokens * pieces_of(spec, SET_BYTES + hidden))
     sums = tokens * -(-hidden // spec.payload)
     if sums > spec.slots and not apart:
