@@ -45,7 +45,7 @@ LONG = {
     r"verify": "5 to 20 s",
     r"bench": "a minute",
     r"paper .*table-44": "minutes",
-    r"sim .*(star-8|clos:4x|--size 4M)": "3 to 20 s",
+    r"sim .*(star-8|clos:4x|--size 4M|moe)": "3 to 20 s",
     r"flow (trace2|confirm)": "half a minute to ten",
     r"route --seed 0 --repeat (10|3) ": "half a minute to five",
     r"build .*--fold ordered": "10 s",
