@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from elements import Values
 from inc import psns
-from mode_ii import StaticTest
+from mode_ii import StaticTest, allreduce
 
 from p4gen.groups.group import GroupContext
+from p4gen.rocev2.packet import parse
 
 ICRC = 4
 
@@ -123,3 +124,24 @@ class TagsSurviveEveryPass(Folded):
         self.expect_results(self.group, [(psn, self.reduced(values))])
         self.contribute(self.group, [2], psn, values)
         self.expect_at(self.group, [2], [(psn, self.reduced(values))])
+
+
+class WrongIcrcsOfWhatGoesOnStayWrong(StaticTest):
+    """The ICRC of a result of a node above changes by what its headers change: no switch vouches for a payload that it
+    has not summed."""
+
+    def unfit(self) -> str | None:
+        folds = self.spec.payload_pipes > 1 and self.spec.icrc.right
+        return None if folds else "the program does not fold payloads, or leaves ICRCs as they are"
+
+    def runTest(self) -> None:
+        parent = 2
+        group = self.node_of(parent + 1, allreduce(parent))
+        (result,) = self.random_values(1)
+        sound = self.contribution(group, parent, self.random_psn(), result)
+        for wrong in (0, self.random.randrange(1, 1 << 32)):
+            said = int.from_bytes(sound.sealed().icrc) ^ wrong
+            self.send_from(group, parent, sound.sealed(icrc=said.to_bytes(ICRC)))
+            copies = [parse(output.frame) for output in self.outputs()]
+            found = [int.from_bytes(copy.icrc) ^ int.from_bytes(copy.sealed().icrc) for copy in copies]
+            self.equal("what is wrong in the ICRCs", found, [wrong] * parent)

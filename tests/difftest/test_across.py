@@ -86,8 +86,10 @@ def test_what_leaves_is_equal_but_for_the_capabilities(arch: str, stale: str) ->
         ("t2na", {"ports": 128}),
         ("t2na", {"ports": 128, "lanes": 16, "payload_pipes": 2}),
         ("tna", {"ports": 256, "lanes": 32, "payload_pipes": 4}),
+        ("t2na", {"ports": 128, "lanes": 16, "payload_pipes": 2, "icrc": "set"}),
+        ("tna", {"ports": 256, "lanes": 32, "payload_pipes": 4, "icrc": "set"}),
     ],
-    ids=["several-pipes", "fold-2", "fold-4"],
+    ids=["several-pipes", "fold-2", "fold-4", "fold-2-icrc", "fold-4-icrc"],
 )
 @pytest.mark.long
 def test_groups_in_different_pipes_and_folded_payloads(arch: str, fields: dict[str, Any]) -> None:

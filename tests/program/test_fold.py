@@ -18,7 +18,7 @@ from p4gen.groups.config import configure
 from p4gen.groups.group import Edge, Endpoint, GroupContext, NextHop, Pattern, Route
 from p4gen.model import Model, Trace
 from p4gen.papers.epic.spec import EpicSpec, Mode
-from p4gen.papers.epic.tofino.folding import FOLD, report
+from p4gen.papers.epic.tofino.folding import copy_visits, fold, passes, recirculation, report
 from p4gen.program import compose
 from p4gen.program.compilation import compile_spec
 from p4gen.rocev2.headers import BTH, UDP, Ethernet, IPv4
@@ -104,11 +104,35 @@ def test_what_loses_its_group_between_pipes_does_not_leave() -> None:
     stranger = replace(group.edges[0], local=Endpoint(1, 0x0A00EEEE, 16))
     for visits in (2, 1):
         for edge in (stranger, group.edges[1]):
-            front = FOLD.word.pack(visits=visits, zeros=0, again=0, sender=edge.port).to_bytes(FOLD.size)
+            front = fold(spec).word.pack(visits=visits, zeros=0, again=0, sender=edge.port).to_bytes(fold(spec).size)
             before = lost(spec, switch)
             frame = contribution(edge, bytes(32)).to_bytes()
             assert switch.process(134, front + frame[:BTH_END] + frame[BTH_END + 16 :]) == []
             assert lost(spec, switch) - before == int(edge is stranger or visits == 2)
+
+
+def test_copies_recirculate_where_egress_does_not_reach_the_icrc() -> None:
+    """Each copy takes as much as a whole packet: 4 of 322 bytes, and the result's part of 258."""
+    fields: dict[str, object] = {"lanes": 64, "payload_pipes": 4, "fan_in": 4, "icrc": Icrc.SET}
+    far, near = of(arch="tna", **fields), of(**fields)
+    assert [recirculation(spec).copy for spec in (far, near)] == [322, 0]
+    assert recirculation(far).payload_gbps == round(100 * 4 * 256 / (4 * 322 + 258), 1)
+    assert [passes(spec)["DATA"] for spec in (far, near)] == [11, 7]
+    assert "each of its copies 1 more and 322 bytes" in str(report(far))
+
+
+@pytest.mark.parametrize("cut", [1, 4, 5])
+def test_a_copy_that_ends_before_its_icrc_does_not_leave(cut: int) -> None:
+    spec = of(arch="tna", payload_pipes=2, icrc=Icrc.SET, **SMALL)
+    group = pair(0)
+    switch = serving(spec, group)
+    front = fold(spec).word.pack(visits=copy_visits(spec), zeros=0, again=0, sender=5, crc=0)
+    answer = contribution(group.edges[0], bytes(32))
+    copy = replace(answer, ip=replace(answer.ip, dst=group.edges[0].remote.ip)).to_bytes()
+    before = lost(spec, switch)
+    assert switch.process(68, front.to_bytes(fold(spec).size) + copy) == [(5, copy)]
+    assert switch.process(68, front.to_bytes(fold(spec).size) + copy[:-cut]) == []
+    assert lost(spec, switch) - before == 1
 
 
 def lost(spec: EpicSpec, switch: Model) -> int:
@@ -124,7 +148,8 @@ def test_the_manifest_says_what_folding_costs(tmp_path: Path) -> None:
     assert {kind for kind, passes in manifest["passes"].items() if passes != 1} == {"DATA"}
     assert manifest["passes"]["DATA"] == 3
     # 58 bytes of headers with the ICRC, 4 of what is in front, half of 256. Of 8 edges there are as many contributions.
-    assert manifest["recirculation"] == {"contribution": [190], "result": [190], "gbps": 100, "payload_gbps": 134.7}
+    costs = {"contribution": [190], "result": [190], "copy": 0, "gbps": 100, "payload_gbps": 134.7}
+    assert manifest["recirculation"] == costs
     assert {"truncated", "apart"} <= manifest["capabilities"].keys()
     (pipe,) = manifest["resources"]
     assert pipe["rows"]["meter ALU"]["used"] == 32 + 2
@@ -139,7 +164,7 @@ def test_the_manifest_says_what_folding_costs(tmp_path: Path) -> None:
         ({"lanes": 128, "payload_pipes": 2}, "64 lanes in a pass need .*. Use --lanes 64 or --payload-pipes 4"),
         ({"lanes": 256, "payload_pipes": 4}, "64 lanes in a pass need .*. Use --lanes 128$"),
         ({"lanes": 256}, "256 lanes need .*. Use --lanes 32$"),
-        ({"payload_pipes": 2, "icrc": Icrc.RECOMPUTE}, "payload-pipes goes with icrc ignore"),
+        ({"payload_pipes": 2, "icrc": Icrc.RECOMPUTE}, "icrc recompute with payload-pipes 2 needs a round through all"),
     ],
     ids=str,
 )

@@ -27,3 +27,10 @@ def test_p4c_accepts(arch: str, lanes: int, fields: dict[str, Any], tmp_path: Pa
     given = {"arch": arch, "lanes": lanes} | {name: value for name, value in fields.items() if name != "kind"}
     built = build(kind.model_validate(given), tmp_path)
     assert built.p4c is not None
+
+
+def test_p4c_accepts_icrcs_of_several_pipes(tmp_path: Path) -> None:
+    if find("tna") is None:
+        pytest.skip(absent("tna"))
+    built = build(EpicSpec.model_validate({"arch": "tna", "lanes": 64, "payload_pipes": 4, "icrc": "set"}), tmp_path)
+    assert built.p4c is not None

@@ -44,6 +44,11 @@ FOLDED: Final = (
     Capability("apart", "a slot is the same in all pipes, so that groups in different pipes need different slots"),
 )
 """What programs lack that fold a payload."""
+SEALED: Final = Capability(
+    "resealed",
+    "no pass sees all of a payload that goes on as it came: a wrong ICRC stays wrong as its headers change",
+)
+"""What programs lack that fold a payload and set ICRCs."""
 FIFO: Final = Capability("stale", "an ALU has two comparisons and one result; links must keep the order of packets")
 """What programs without ``tells_stale`` lack as well."""
 HALF: Final = Capability("half", "PSNs 2^23 apart differ by a number without an opposite: the packet's counts as newer")
@@ -82,7 +87,7 @@ def capabilities(spec: EpicSpec) -> tuple[Capability, ...]:
     if spec.mode.augmented:
         return CAPABILITIES_III
     found = (*CAPABILITIES, *(() if spec.icrc.right else (ICRC,)), HALF if tells_stale(spec) else FIFO)
-    return (*found, *(FOLDED if folding.folded(spec) else ()))
+    return (*found, *(FOLDED if folding.folded(spec) else ()), *((SEALED,) if folding.chunks(spec) else ()))
 
 
 def lack(spec: EpicSpec, name: str) -> str:

@@ -129,8 +129,11 @@ class _Node:
     def multicast_groups(self) -> Iterator[MulticastGroup]:
         """Those that the entries made so far refer to."""
         for bits in sorted(self._outputs, key=self._group_id):
-            edges = (edge for bit, edge in enumerate(self._group.edges) if bits >> bit & 1)
+            edges = [edge for bit, edge in enumerate(self._group.edges) if bits >> bit & 1]
             yield MulticastGroup(self._group_id(bits), tuple(Replica(edge.port, edge.edge_id) for edge in edges))
+            if folding.patched(self._spec):
+                again = tuple(Replica(folding.port_back(self._spec, edge.port), edge.edge_id) for edge in edges)
+                yield MulticastGroup(self._group_id(bits) + folding.recirculating(self._spec), again)
 
     def _mode_ii(self, pattern: Pattern) -> Iterator[tuple[Traffic, Action]]:
         """EPIC §4.3 and §A; Reduce's ACKs are broadcast to the senders, Broadcast's are aggregated."""
@@ -173,7 +176,14 @@ class _Node:
             if action.name == "aggregate":
                 arguments = {name: value for name, value in action.args.items() if name != "mask"}
                 action = Action("aggregate", {**arguments, "epoch": group.epoch})
-            yield from self._of_kinds(edge, dict.fromkeys(kinds, action))
+            yield from self._of_kinds(edge, {kind: self._copied(kind, action) for kind in kinds})
+
+    def _copied(self, kind: int, action: Action) -> Action:
+        """The same action; copies of data that recirculate for their ICRC have multicast groups of their own."""
+        if kind != _DATA or not folding.patched(self._spec):
+            return action
+        group = action.args["out_group"] + folding.recirculating(self._spec)
+        return Action(action.name, {**action.args, "out_group": group})
 
     def _static_iii(self, bit: int, edge: Edge) -> Iterator[Entry]:
         """The same of Mode III. What is about an edge's output is about the pipe that it is an output of."""
@@ -302,6 +312,7 @@ def _edge_entry(spec: EpicSpec, edge: Edge, offsets: Mapping[str, int] = NOTHING
         "dst_address": addresses.address(spec, edge.remote.ip),
         "udp_src_port": edge.udp_src_port,
         "dest_qp": edge.remote.qp,
+        **({"port": edge.port} if folding.patched(spec) else {}),
     }
     if edge.to_pipeline is None:
         action = Action("set_endpoints", arguments)

@@ -9,7 +9,7 @@ from p4gen.papers.epic.codes import OwnOpcode
 from p4gen.papers.epic.spec import EpicSpec
 from p4gen.papers.epic.tofino import bridge, static
 from p4gen.papers.epic.tofino import iii as static_iii
-from p4gen.papers.epic.tofino.folding import FOLD, folded
+from p4gen.papers.epic.tofino.folding import chunks, fold, folded
 from p4gen.rocev2 import layouts as roce
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.vocabulary.formats import LANE
@@ -44,7 +44,7 @@ def headers(spec: EpicSpec) -> tuple[Header, ...]:
     hop_by_hop = static(spec) and spec.mode.augmented
     return (
         *((static_iii.BRIDGE if hop_by_hop else bridge(spec),) if static(spec) else ()),
-        *((FOLD,) if folded(spec) else ()),
+        *((fold(spec),) if folded(spec) else ()),
         roce.ETHERNET,
         roce.VLAN,
         roce.ARP,
@@ -56,6 +56,7 @@ def headers(spec: EpicSpec) -> tuple[Header, ...]:
         immediate(spec),
         roce.CNP,
         payload(spec),
+        *chunks(spec),
         roce.ICRC,
         *((static_iii.REST,) if hop_by_hop else ()),
     )

@@ -57,6 +57,7 @@ def bridge(spec: EpicSpec) -> Header:
     """The header in front of a packet between ingress and egress: the metadata that are kept."""
     summed = (
         HeaderField("kind", 8, "what kind of packet this is", type="kind_t"),
+        *((HeaderField("task", 8, "what becomes of it", type="task_t"),) if folding.folded(spec) else ()),
         HeaderField("payload_crc", 32, "what the payload adds to the ICRC"),
     )
     return Header(
@@ -75,9 +76,9 @@ def held(spec: EpicSpec, switch: Model, index: int) -> dict[str, int]:
 
 
 def spans(spec: EpicSpec) -> tuple[range, ...]:
-    """The lanes of each span of a payload that one hash reads."""
-    size = 8 * SPAN_BYTES // spec.lane_bits
-    return tuple(range(first, min(first + size, spec.lanes)) for first in range(0, spec.lanes, size))
+    """The lanes of each span of a payload that one hash reads in a pass."""
+    size, lanes = 8 * SPAN_BYTES // spec.lane_bits, spec.pass_lanes
+    return tuple(range(first, min(first + size, lanes)) for first in range(0, lanes, size))
 
 
 def combined(spec: EpicSpec) -> str:

@@ -19,22 +19,66 @@ from p4gen.rocev2 import layouts as roce
 if TYPE_CHECKING:
     from p4gen.groups.group import Edge
 
-FOLD: Final = Header(
-    "fold",
-    "In front of a packet between two of its passes; it never leaves the switch",
-    (
-        HeaderField("visits", 8, "pipes that it has visited, one of them again on its way back"),
-        HeaderField("again", 8, "1: all pipes so far had its contribution already"),
-        HeaderField("zeros", 7, "zeros"),
-        HeaderField("sender", 9, "the port by which it came"),
-    ),
-    noted=True,
-)
+CHUNK: Final = 64
+"""The most bytes of a packet that a Tofino 2 keeps for the deparser in one piece."""
+
+
+def fold(spec: EpicSpec) -> Header:
+    """The header of a packet between two of its passes."""
+    summed = HeaderField("crc", 32, "what the parts so far add to the ICRC; of a copy, what changes in it")
+    return Header(
+        "fold",
+        "In front of a packet between two of its passes; it never leaves the switch",
+        (
+            HeaderField("visits", 8, "pipes that it has visited, one of them again on its way back"),
+            HeaderField("again", 8, "1: all pipes so far had its contribution already"),
+            HeaderField("zeros", 7, "zeros"),
+            HeaderField("sender", 9, "the port by which it came" + ("; of a copy, leaves" if patched(spec) else "")),
+            *((summed,) if spec.icrc.right else ()),
+        ),
+        noted=True,
+    )
+
+
+def chunks(spec: EpicSpec) -> tuple[Header, ...]:
+    """Pieces of what is parsed for the ICRC behind it: egress has all of a payload there, ingress all but its part."""
+    if not folded(spec) or not spec.icrc.right:
+        return ()
+    starts = range(spec.payload_bytes // spec.payload_pipes if patched(spec) else 0, spec.payload_bytes, CHUNK)
+    return tuple(
+        Header(
+            f"chunk_{i}",
+            "A piece of a payload that no table reads",
+            (HeaderField("lanes", 8 * min(CHUNK, spec.payload_bytes - start), "elements"),),
+        )
+        for i, start in enumerate(starts)
+    )
+
+
+def patched(spec: EpicSpec) -> bool:
+    """Whether a copy recirculates once more for its ICRC, which is behind what the chip's egress parses."""
+    return folded(spec) and spec.icrc.right and spec.architecture.egress_bytes > 0
+
+
+def copy_visits(spec: EpicSpec) -> int:
+    """What the header between passes says of such a copy in place of visits."""
+    return 2 * spec.payload_pipes - 1
 
 
 def folded(spec: EpicSpec) -> bool:
     """Whether a packet visits several pipes."""
     return spec.payload_pipes > 1
+
+
+def recirculating(spec: EpicSpec) -> int:
+    """How many multicast groups there are of each kind: those whose copies recirculate come after all others."""
+    return spec.groups * (2 * spec.fan_in + 1)
+
+
+def port_back(spec: EpicSpec, port: int) -> int:
+    """The port by which a packet comes back to the pipe of ``port``."""
+    pipe_of = spec.architecture.pipe_of
+    return next(each for each in spec.recirculation_ports if pipe_of(each) == pipe_of(port))
 
 
 @dataclass(frozen=True)
@@ -73,8 +117,11 @@ def ways(spec: EpicSpec) -> Iterator[Way]:
 
 def problems(spec: EpicSpec) -> Iterator[str]:
     """Why a program cannot fold its payloads, a sentence each."""
-    if folded(spec) and spec.icrc.right:
-        yield f"{spec.arch}: payload-pipes goes with icrc ignore: no pass sees all of the payload that the ICRC covers"
+    if folded(spec) and spec.icrc.checked:
+        yield (
+            f"{spec.arch}: icrc {spec.icrc} with payload-pipes {spec.payload_pipes} needs a round through all pipes "
+            "before the first one touches state: use icrc set"
+        )
 
 
 def problems_of_group(spec: EpicSpec, edges: Sequence[Edge]) -> Iterator[str]:
@@ -86,9 +133,9 @@ def problems_of_group(spec: EpicSpec, edges: Sequence[Edge]) -> Iterator[str]:
 
 
 def passes(spec: EpicSpec) -> dict[str, int]:
-    """How many times a packet goes through ingress at most, by the program's ``kind_t``."""
+    """How many times a packet and its copies go through ingress at most, by the program's ``kind_t``."""
     kinds = ("ORDINARY", "DATA", "CONTROL", "ANSWER", "NOTIFICATION", "MALFORMED")
-    return dict.fromkeys(kinds, 1) | {"DATA": 2 * spec.payload_pipes - 1}
+    return dict.fromkeys(kinds, 1) | {"DATA": 2 * spec.payload_pipes - 1 + (spec.fan_in if patched(spec) else 0)}
 
 
 @dataclass(frozen=True)
@@ -99,6 +146,8 @@ class Recirculation:
     """Each time that a contribution recirculates, into the second pipe, the third, and so on."""
     result: tuple[int, ...]
     """Each time that a result does, on its way back to the first pipe."""
+    copy: int
+    """Each copy that recirculates for its ICRC; 0 if none does."""
     gbps: int
     """Of a port."""
     payload_gbps: float
@@ -107,14 +156,17 @@ class Recirculation:
 
 def recirculation(spec: EpicSpec) -> Recirculation:
     """What a program's packets take of the ports for recirculation."""
-    around = sum(header.size for header in (FOLD, roce.ETHERNET, roce.IPV4, roce.UDP, roce.BTH, roce.ICRC))
+    around = sum(header.size for header in (fold(spec), roce.ETHERNET, roce.IPV4, roce.UDP, roce.BTH, roce.ICRC))
     part = spec.payload_bytes // spec.payload_pipes
     contribution = tuple(around + parts * part for parts in range(spec.payload_pipes - 1, 0, -1))
     result = tuple(around + parts * part for parts in range(1, spec.payload_pipes))
-    # The port of the pipe after the first takes the most: contributions, and from four pipes on results as well.
-    most = spec.fan_in * contribution[0] + (result[-2] if len(result) > 1 else 0)
+    copy = around + spec.payload_bytes if patched(spec) else 0
+    # The most has the port of the pipe after the first (contributions, and from four pipes on results as well), or that
+    # of the first one (results, and copies).
+    after = spec.fan_in * contribution[0] + (result[-2] if len(result) > 1 else 0)
+    most = max(after, spec.fan_in * copy + result[-1])
     gbps = spec.architecture.recirculation_gbps
-    return Recirculation(contribution, result, gbps, round(gbps * spec.fan_in * spec.payload_bytes / most, 1))
+    return Recirculation(contribution, result, copy, gbps, round(gbps * spec.fan_in * spec.payload_bytes / most, 1))
 
 
 def report(spec: EpicSpec) -> str | None:
@@ -124,9 +176,10 @@ def report(spec: EpicSpec) -> str | None:
     cost = recirculation(spec)
     there, back = (f"{' + '.join(map(str, some))} bytes" for some in (cost.contribution, cost.result))
     pipes = spec.payload_pipes
+    copies = f", each of its copies 1 more and {cost.copy} bytes" if cost.copy else ""
     return (
         f"payload of {pipes} pipes: a contribution takes {pipes} passes and recirculates {there},"
-        f" a result {pipes - 1} more and {back}.\n"
+        f" a result {pipes - 1} more and {back}{copies}.\n"
         f"A port for recirculation carries {cost.gbps} Gb/s: all edges of a pipe"
         f" together contribute at most {cost.payload_gbps} Gb/s of payload."
     )

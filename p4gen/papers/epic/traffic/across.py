@@ -20,7 +20,7 @@ from p4gen.model.entries import Entry, MulticastGroup
 from p4gen.papers.epic.capabilities import capabilities
 from p4gen.papers.epic.conformance.needs import reason as dropped_for
 from p4gen.papers.epic.spec import EpicSpec
-from p4gen.papers.epic.tofino import static
+from p4gen.papers.epic.tofino import folding, static
 from p4gen.papers.epic.traffic.source import REQUEST_EVERY, RandomTraffic
 from p4gen.papers.epic.traffic.streams import SENDS, Stream
 from p4gen.papers.epic.words import slot
@@ -67,7 +67,8 @@ class AcrossTraffic:
         self._narrowed: dict[int, int] = {}
         """By a group's first slot, the bit of an edge that does not contribute."""
         self._removed: list[object] = []
-        self._regrouped: dict[int, MulticastGroup] = {}
+        self._regrouped: dict[int, frozenset[int]] = {}
+        """By the number of a multicast group, the edges that it still has."""
 
     @property
     def capabilities(self) -> Mapping[str, str]:
@@ -105,8 +106,14 @@ class AcrossTraffic:
     def _configuration(self, spec: EpicSpec) -> SwitchConfig:
         config = configure(spec, self._groups(), self._source.routes(), self._source.next_hops)
         entries = tuple(self._altered(e) for e in config.entries if _key(e) not in self._removed)
-        groups = tuple(self._regrouped.get(group.group_id, group) for group in config.multicast_groups)
-        return SwitchConfig(entries, groups)
+        return SwitchConfig(entries, tuple(self._left(spec, group) for group in config.multicast_groups))
+
+    def _left(self, spec: EpicSpec, group: MulticastGroup) -> MulticastGroup:
+        """What is left of a multicast group."""
+        edges = self._regrouped.get((group.group_id - 1) % folding.recirculating(spec) + 1)
+        if edges is None:
+            return group
+        return replace(group, replicas=tuple(each for each in group.replicas if each.rid in edges))
 
     def _altered(self, entry: Entry) -> Entry:
         arguments = entry.action.args
@@ -158,11 +165,12 @@ class AcrossTraffic:
     def _regroup(self) -> str:
         """Results go to some of the edges only, or to all again."""
         group = self._random.choice(configure(self._specs[1], self._groups()).multicast_groups)
-        replicas = group.replicas
-        if self._random.random() < 0.4 and len(replicas) > 1:
-            replicas = tuple(self._random.sample(replicas, len(replicas) - 1))
-        self._regrouped[group.group_id] = MulticastGroup(group.group_id, replicas)
-        return f"multicast group {group.group_id} has {len(replicas)} edges"
+        edges = [each.rid for each in group.replicas]
+        if self._random.random() < 0.4 and len(edges) > 1:
+            edges = self._random.sample(edges, len(edges) - 1)
+        number = (group.group_id - 1) % folding.recirculating(self._specs[1]) + 1
+        self._regrouped[number] = frozenset(edges)
+        return f"multicast group {number} has {len(edges)} edges"
 
     # --- exceptions ---
 
@@ -173,6 +181,10 @@ class AcrossTraffic:
             return Expected(None, name) if name in self._lacked else Expected(sent, reasons=self._reasons(reason))
         if "early" in self._lacked and self._excluded(packet.frame):
             return Expected(None, "early")
+        if "resealed" in self._lacked and self._goes_on(packet.frame):
+            wrong = _wrong_bits(packet.frame)
+            if wrong:
+                return Expected([(port, _flipped(frame, wrong)) for port, frame in sent], "resealed")
         if "ack_request" in self._lacked and _opcode(packet.frame) in _SLOTTED:
             whole = _FLAGS + _shift(packet.frame) < len(packet.frame)
             sealed = self._specs[0].icrc.right
@@ -223,6 +235,11 @@ class AcrossTraffic:
         where the slot says so, and as new where its bitmap is compared."""
         return any(self._narrowed.get(group.base, 0) >> edge & 1 for group, edge in self._edges(frame))
 
+    def _goes_on(self, frame: bytes) -> bool:
+        """Whether a packet is data from a node above."""
+        toward = ((group.toward(group.patterns[0]), 1 << edge) for group, edge in self._edges(frame))
+        return _opcode(frame) in SENDS and any(above == bit for above, bit in toward)
+
     def _edges(self, frame: bytes) -> Iterator[tuple[GroupContext, int]]:
         """The group and the edge of a packet; nothing if it is no group's."""
         end = _numbers(frame, _ADDRESS, _QP)
@@ -257,6 +274,16 @@ def _opcode(frame: bytes) -> int:
 def _datagram_end(frame: bytes) -> int:
     at = _LENGTH + _shift(frame)
     return _IP + _shift(frame) + int.from_bytes(frame[at : at + 2])
+
+
+def _wrong_bits(frame: bytes) -> int:
+    """The bits of a frame's ICRC that are wrong."""
+    return int.from_bytes(frame[-ICRC_SIZE:]) ^ int.from_bytes(icrc(frame[_IP + _shift(frame) : -ICRC_SIZE]))
+
+
+def _flipped(frame: bytes, bits: int) -> bytes:
+    """A frame with these bits of its ICRC flipped."""
+    return frame[:-ICRC_SIZE] + (int.from_bytes(frame[-ICRC_SIZE:]) ^ bits).to_bytes(ICRC_SIZE)
 
 
 def _as_asked(frame: bytes, arrived: bytes, sealed: bool) -> bytes:
