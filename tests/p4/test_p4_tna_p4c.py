@@ -93,6 +93,13 @@ def test_how_it_failed_is_said_and_the_log_is_kept(script: str, tmp_path: Path) 
     assert "some words" in (tmp_path / "out" / LOG).read_text(encoding="utf-8")
 
 
+def test_the_log_outlives_a_driver_that_cleans_its_output(tmp_path: Path) -> None:
+    asked = call(tmp_path)
+    with pytest.raises(FailedError, match="not enough of it"):
+        compile_for_tofino(stand_in(tmp_path, "echo 'error: not enough of it'; rm -f $out/*.log; exit 1"), "tna", asked)
+    assert [file.name for file in tmp_path.iterdir() if LOG in file.name] == []
+
+
 def test_an_earlier_manifest_does_not_count(tmp_path: Path) -> None:
     asked = call(tmp_path)
     asked.out.mkdir()

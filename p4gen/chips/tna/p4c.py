@@ -110,7 +110,11 @@ def compile_for_tofino(compiler: str, arch: str, call: CompilerCall) -> None:
     manifest, log = call.out / "manifest.json", call.out / LOG
     manifest.unlink(missing_ok=True)
     timeout = call.timeout_s if call.timeout_s is not None else TIMEOUT_S
-    status = _run(command(compiler, arch, call), log, timeout)
+    beside = call.out.with_name(f"{call.out.name}.{LOG}")  # the driver deletes logs in the folder of its output
+    try:
+        status = _run(command(compiler, arch, call), beside, timeout)
+    finally:
+        beside.replace(log)
     program = Path(compiler).name
     if status is None:
         reason = f"{program} did not end within {timeout} s on {call.source}"
