@@ -56,6 +56,18 @@ def test_mode_iii_repairs_what_links_lose(collective: Collective) -> None:
     assert {"CheckOrder.gap", "CheckOrder.duplicate"} <= {name.partition(" ")[2] for name in result.drops}
 
 
+@pytest.mark.parametrize(("arch", "pipes"), [("tna", 4), ("t2na", 2)])
+@pytest.mark.sample(1)
+def test_nics_find_right_icrcs_in_payloads_of_256_bytes(arch: str, pipes: int) -> None:
+    """In a tree, whose switches pass results on. A NIC drops what has a wrong ICRC, so that no call would end."""
+    spec = program(arch, lanes=64, payload_pipes=pipes, icrc="set", ports=8)
+    faults = Faults((Impairment(loss=0.01),))
+    config = SimConfig(load_topology("tree-3-2"), spec, Collective.ALLREDUCE, 8192, faults=faults, seed=7)
+    result = Simulation(config).run()
+    assert result.ok, result.errors
+    assert result.resent
+
+
 def test_barriers_synchronise() -> None:
     assert run("t2na", Collective.BARRIER, Faults((Impairment(loss=0.05),)), size=0).ok
 

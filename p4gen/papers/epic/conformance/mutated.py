@@ -9,7 +9,7 @@ from p4gen.papers.epic.spec import EpicSpec, Fold, Mode, Verb
 from p4gen.papers.epic.tofino import static
 from p4gen.papers.epic.tofino.limits import problems
 from p4gen.ptf.family import Mutated
-from p4gen.vocabulary import DType, Reliability
+from p4gen.vocabulary import DType, Icrc, Reliability
 
 
 def mutated(like: EpicSpec, reliabilities: Sequence[Reliability], pipelines: Sequence[int]) -> list[Mutated]:
@@ -39,6 +39,9 @@ def mutated(like: EpicSpec, reliabilities: Sequence[Reliability], pipelines: Seq
                 locked = small(mode, reliability, count, locks=2)
                 made.append(Mutated(f"{name} locks", locked, {"AcquireLease"}.__contains__, ("test_locks",)))
             if mode is Mode.II:
+                if static(spec) and reliability is Reliability.SR:
+                    folded = small(mode, reliability, count, payload_pipes=2, icrc=Icrc.SET)
+                    made.append(Mutated(f"{name} folded", folded, _OF_FOLDS.__contains__, _FOLDS))
                 sacks = "CombineSacks".__eq__, ("test_sacks",)  # all else is as with sr
                 made.append(Mutated(name, spec, *(sacks if reliability is Reliability.SACK else ())))
                 continue
@@ -53,6 +56,8 @@ def _others(modules: Set[str], module: str) -> bool:
     return module not in modules
 
 
+_OF_FOLDS = ("SumPayload", "PayloadCrc", "KeepHeaderCrc", "ChangeIcrc", "PatchIcrc")
+_FOLDS = ("test_static_fold", "test_tree", "test_aggregation", "test_reliability", "test_control")
 _ORDER = ("test_iii_order", "test_iii_selective", "test_iii_holes", "test_iii_generations", "test_iii_phases",
           "test_iii_collectives", "test_iii_pipelines", "test_iii_retransmission", "test_iii_timer",
           "test_iii_late_answers")  # fmt: skip
