@@ -115,6 +115,7 @@ def test_copies_recirculate_where_egress_does_not_reach_the_icrc() -> None:
     """Each copy takes as much as a whole packet: 4 of 322 bytes, and the result's part of 258."""
     fields: dict[str, object] = {"lanes": 64, "payload_pipes": 4, "fan_in": 4, "icrc": Icrc.SET}
     far, near = of(arch="tna", **fields), of(**fields)
+    assert recirculation(of(**{**fields, "lanes": 128})).copy == 578
     assert [recirculation(spec).copy for spec in (far, near)] == [322, 0]
     assert recirculation(far).payload_gbps == round(100 * 4 * 256 / (4 * 322 + 258), 1)
     assert [passes(spec)["DATA"] for spec in (far, near)] == [11, 7]
@@ -164,6 +165,10 @@ def test_the_manifest_says_what_folding_costs(tmp_path: Path) -> None:
         ({"lanes": 128, "payload_pipes": 2}, "64 lanes in a pass need .*. Use --lanes 64 or --payload-pipes 4"),
         ({"lanes": 256, "payload_pipes": 4}, "64 lanes in a pass need .*. Use --lanes 128$"),
         ({"lanes": 256}, "256 lanes need .*. Use --lanes 32$"),
+        (
+            {"lanes": 64, "payload_pipes": 2, "icrc": Icrc.SET},
+            "icrc set with 32 lanes in a pass needs 17 stages.* are 12",
+        ),
         ({"payload_pipes": 2, "icrc": Icrc.RECOMPUTE}, "icrc recompute with payload-pipes 2 needs a round through all"),
     ],
     ids=str,

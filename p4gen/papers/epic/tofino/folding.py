@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 CHUNK: Final = 64
 """The most bytes of a packet that a Tofino 2 keeps for the deparser in one piece."""
+NEAR: Final = 256
+"""The most bytes of a payload that egress of a Tofino 2 parses: it keeps pieces of a packet's first 384 bytes, and the
+containers do not suffice for much more. In ingress the lanes' containers are free in this pass."""
 
 
 def fold(spec: EpicSpec) -> Header:
@@ -41,10 +44,10 @@ def fold(spec: EpicSpec) -> Header:
 
 
 def chunks(spec: EpicSpec) -> tuple[Header, ...]:
-    """Pieces of what is parsed for the ICRC behind it: egress has all of a payload there, ingress all but its part."""
+    """Pieces of a payload that is parsed for the ICRC behind it."""
     if not folded(spec) or not spec.icrc.right:
         return ()
-    starts = range(spec.payload_bytes // spec.payload_pipes if patched(spec) else 0, spec.payload_bytes, CHUNK)
+    starts = range(0, spec.payload_bytes, CHUNK)
     return tuple(
         Header(
             f"chunk_{i}",
@@ -57,7 +60,8 @@ def chunks(spec: EpicSpec) -> tuple[Header, ...]:
 
 def patched(spec: EpicSpec) -> bool:
     """Whether a copy recirculates once more for its ICRC, which is behind what the chip's egress parses."""
-    return folded(spec) and spec.icrc.right and spec.architecture.egress_bytes > 0
+    far = spec.architecture.egress_bytes > 0 or spec.payload_bytes > NEAR
+    return folded(spec) and spec.icrc.right and far
 
 
 def copy_visits(spec: EpicSpec) -> int:

@@ -17,6 +17,8 @@ AROUND: Final = (*roce.ROCE.headers, roce.VLAN, roce.ICRC)
 """The headers around a payload."""
 CHECK_STAGES: Final = 6
 """Stages in front of CheckDuplicate in programs that check the ICRC, as p4c places them."""
+FOLD_STAGES: Final = 7
+"""Stages beside the lanes and their sums in programs that fold payloads and set ICRCs, as p4c places them."""
 ALUS: Final = 4
 """Stateful ALUs, and so lanes, of a stage."""
 
@@ -39,6 +41,12 @@ def _icrc_problems(spec: EpicSpec) -> Iterator[str]:
         yield (
             f"{arch}: icrc {spec.icrc} with {spec.lanes} lanes needs an egress parser of {depth} bytes, as the ICRC "
             f"is behind the payload; it takes {spec.architecture.egress_bytes}: use fewer lanes, or icrc ignore"
+        )
+    sums = FOLD_STAGES + ceil(spec.pass_lanes / ALUS) + len(spans(spec))
+    if folding.chunks(spec) and 0 < spec.architecture.stages < sums:
+        yield (
+            f"{arch}: icrc {spec.icrc} with {spec.pass_lanes} lanes in a pass needs {sums} stages; there are "
+            f"{spec.architecture.stages}: use --lanes 64 --payload-pipes 4, or icrc ignore"
         )
     stages = CHECK_STAGES + (3 if tells_stale(spec) else 2) + ceil(spec.lanes / ALUS) + len(spans(spec))
     if spec.icrc.checked and 0 < spec.architecture.stages < stages:
