@@ -78,6 +78,7 @@ def mode_ii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
         runs.append(SuiteRun(made(lanes=8, ports=SEVERAL_PIPES, name=f"modeii_pipes_{spec.arch}"), PIPES))
         if spec.payload_pipes == 1:
             runs.append(SuiteRun(made(lanes=8, payload_pipes=4), PAYLOAD_PIPES))
+            runs.append(SuiteRun(made(lanes=8, payload_pipes=4, icrc=Icrc.SET), (*PAYLOAD_PIPES, "test_tree")))
         # What has no program of this form cannot be tested on one.
         runs = [run for run in runs if run.spec is spec or not any(problems(run.spec))]
     else:
