@@ -15,7 +15,8 @@ from p4gen.plan.route.jobsfile import load_jobs
 from p4gen.plan.route.jobsplan import JobsPlan, read_plans
 from p4gen.plan.route.jobsrun import confirmed, run_jobs
 from p4gen.plan.route.stripes import striped
-from p4gen.plan.route.together import MU, Job, Together, plan_together
+from p4gen.plan.route.tasks import MU
+from p4gen.plan.route.together import Job, Together, plan_together
 from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 
