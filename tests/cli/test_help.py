@@ -25,7 +25,7 @@ GROUPS = {
     "flow": ("run", "confirm"),
     "manager": ("serve", "place", "jobs", "release", "cordon", "rollout"),
     "ptf": ("run", "mutate", "list"),
-    "route": ("run", "tree", "confirm"),
+    "route": ("run", "tree", "jobs", "confirm"),
     "sim": ("run", "sweep", "traffic"),
     "softroce": ("build",),
     "verify": ("run", "faults", "replay"),
