@@ -32,7 +32,7 @@ class Extent(StrEnum):
     OPEN = "open"
     """It could be, and is not."""
     HARDWARE = "hardware"
-    """It needs the paper's machines, switches or chips: not ours."""
+    """It needs the paper's machines, switches or chips: not ours. There may be a model of it."""
     CONCEPT = "concept"
     """A drawing, a notation, a survey: there is nothing to repeat."""
     BESIDE = "beside"

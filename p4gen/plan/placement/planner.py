@@ -201,14 +201,14 @@ class Search:
             return None
         if (trees, candidate.within_time) in self._tried:
             return None
-        program = view.specs.get(trees[0].root.key.switch)
-        sharing = program is not None and program.shared_blocks > 0
-        # Without the lease a group uses a ring; one that shares slots by locks needs no other leases.
-        leased = candidate.leased and len(spec.ranks) > 1 and not spec.memories and not sharing
         where = "the policy's own tree"
         try:
             self._tried.add((trees, candidate.within_time))
             where = f"root {_roots(trees)}"
+            program = view.specs.get(trees[0].root.key.switch)
+            sharing = program is not None and program.shared_blocks > 0
+            # Without the lease a group uses a ring; one that shares slots by locks needs no other leases.
+            leased = candidate.leased and len(spec.ranks) > 1 and not spec.memories and not sharing
             slots = self._request.slots or (None if leased or sharing else candidate.slots)
             wanted = replace(self._request, slots=slots)
             problems = [*_striped_wrongly(candidate, spec), *_unfit(trees, view, wanted)]
