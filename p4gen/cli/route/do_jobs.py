@@ -17,7 +17,7 @@ from p4gen.inputs import drawn, parsed
 from p4gen.model import ENGINES
 from p4gen.plan.route.jobsfile import load_jobs
 from p4gen.plan.route.jobsplan import JobsPlan
-from p4gen.plan.route.jobsrun import JobRun, confirmed, run_jobs
+from p4gen.plan.route.jobsrun import JobRun, run_jobs
 from p4gen.plan.route.together import plan_together, value
 from p4gen.vocabulary import units
 from p4gen.vocabulary.topology import load_topology
@@ -56,7 +56,7 @@ def do(
     if as_json:
         goodput = {each.name: {"predicted_bps": each.predicted, "bps": each.measured} for each in runs}
         click.echo(json.dumps({"seed": seed, "goodput": goodput, **content}))
-    sys.exit(0 if confirmed(runs) else 1)
+    sys.exit(0 if all(each.ok for each in runs) else 1)
 
 
 def _show(plan: JobsPlan, runs: tuple[JobRun, ...], console: Console) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from p4gen.errors import FailedError
@@ -57,10 +57,7 @@ def run_jobs(plan: JobsPlan, mode: str, size: int, seed: int, engine: EngineName
     fields = {"mode": mode, "pipelines": first.pipelines, "ports": first.ports, "groups": 32}
     spec = load_collective(None, fields)
     trip = max(round_trip(tree, spec) for tree, _ in trees)
-    flows: dict[str, int] = {}
-    for tree, _ in trees:
-        for name, count in tree.shape.loads(tree.fabric).items():
-            flows[name] = flows.get(name, 0) + count
+    flows = sum((tree.shape.loads(tree.fabric) for tree, _ in trees), Counter[str]())
     spec = load_collective(None, fields | {"window": window_of(topology, flows, max(rates), trip, spec, paced=True)})
     config = SimConfig(topology, spec, seed=seed, engine=engine, timeout=timeout_of(min(rates), trip, spec))
     sizes = [_size(size, rate / max(rates), spec) for rate in rates]
@@ -87,8 +84,3 @@ def _size(size: int, share: float, spec: CollectiveSpec) -> int:
     """Whole messages, at least one."""
     unit = spec.message * spec.payload_bytes
     return unit * max(1, round(size * share / unit))
-
-
-def confirmed(runs: Sequence[JobRun]) -> bool:
-    """Whether all jobs have the predicted goodput."""
-    return all(run.ok for run in runs)

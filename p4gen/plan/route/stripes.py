@@ -71,7 +71,7 @@ def striped(fabric: Fabric, most: int, limit: float = 60.0, start: Shape | None 
             break
         shape, least = found
         bound = min(bound, value / max(least, _ENOUGH))
-        if _cost(fabric, shape, prices) >= 1 - _ENOUGH or shape in shapes:
+        if cost_of(fabric, shape, prices) >= 1 - _ENOUGH or shape in shapes:
             break
         shapes.append(shape)
     best = _rated(fabric, shapes, 1)
@@ -91,7 +91,8 @@ def striped(fabric: Fabric, most: int, limit: float = 60.0, start: Shape | None 
     )
 
 
-def _cost(fabric: Fabric, shape: Shape, prices: Mapping[str, float]) -> float:
+def cost_of(fabric: Fabric, shape: Shape, prices: Mapping[str, float]) -> float:
+    """The cost of a tree's flows, at prices of flows over links by their names."""
     return sum(flows * prices.get(name, 0.0) for name, flows in shape.loads(fabric).items())
 
 

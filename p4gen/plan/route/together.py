@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,7 +18,7 @@ from p4gen.plan.route.exact import cheapest, fastest
 from p4gen.plan.route.fabric import Fabric, Shape
 from p4gen.plan.route.greedy import quick
 from p4gen.plan.route.program import ANY, Program
-from p4gen.plan.route.stripes import Striped
+from p4gen.plan.route.stripes import Striped, cost_of
 from p4gen.plan.route.tasks import MU
 
 _ENOUGH: Final = 1e-6
@@ -77,7 +77,7 @@ def plan_together(jobs: Sequence[Job], limit: float = 60.0) -> Together:
                 break
             shape, cost = found
             dearest = max(dearest, least / max(cost, _ENOUGH * least))
-            if shape not in shapes and _cost(job.fabric, shape, prices) < least * (1 - _ENOUGH):
+            if shape not in shapes and cost_of(job.fabric, shape, prices) < least * (1 - _ENOUGH):
                 shapes.append(shape)
                 more = True
         bound = min(bound, reached * dearest)
@@ -99,10 +99,6 @@ def _alone(jobs: Sequence[Job], limit: float) -> list[list[Shape]]:
         busy += shapes[-1].loads(job.fabric)
         known.append(shapes)
     return known
-
-
-def _cost(fabric: Fabric, shape: Shape, prices: Mapping[str, float]) -> float:
-    return sum(flows * prices.get(name, 0.0) for name, flows in shape.loads(fabric).items())
 
 
 def _unit(jobs: Sequence[Job]) -> float:
