@@ -13,9 +13,10 @@ from p4gen.net.order import RunOrder
 from p4gen.net.world.faults import Faults, Impairment
 from p4gen.papers.multiwrite.ranks.experts import Moe
 from p4gen.papers.multiwrite.running import WriteRun
-from p4gen.papers.multiwrite.runs import FACET
 from p4gen.papers.multiwrite.spec import MultiwriteSpec, Repair
-from p4gen.vocabulary.topology import load_topology
+
+from .test_multiwrite_runs import order as small
+from .test_multiwrite_runs import passed
 
 EVERYTHING = Faults((Impairment(loss=0.02, reorder=0.05, duplicate=0.05, corrupt=0.02),))
 LOSS = Faults((Impairment(loss=0.1),))
@@ -23,31 +24,9 @@ LOSS = Faults((Impairment(loss=0.1),))
 
 def order(topology: str = "star-4", **fields: Any) -> RunOrder[MultiwriteSpec]:
     """A small layer; ``spec`` are fields of the program, ``options`` those of the call."""
-    own = {"payload": 128, "slots": 16, "repair": "hop", "combine": "int32"}
-    said = {"tokens": "8", "hidden": "200", "experts": "32", "top": "4"} | fields.pop("options", {})
-    base = RunOrder(
-        load_topology(topology),
-        MultiwriteSpec.model_validate(own | fields.pop("spec", {})),
-        "moe",
-        None,
-        repeat=3,
-        faults=Faults(),
-        seed=1,
-        recovery=None,
-        timeout=None,
-        retry_count=None,
-        dcqcn=None,
-        engine="jit",
-        options={name: option.parse(said.get(name, option.default)) for name, option in FACET.options.items()},
-    )
-    return replace(base, **fields)
-
-
-def passed(asked: RunOrder[MultiwriteSpec]) -> WriteRun:
-    run = WriteRun(asked)
-    result = run.run()
-    assert (result.stuck, result.errors, result.silent) == ((), (), ())
-    return run
+    spec = {"slots": 16, "repair": "hop", "combine": "int32"} | fields.pop("spec", {})
+    options = {"tokens": "8", "experts": "32", "top": "4"} | fields.pop("options", {})
+    return small(topology, "moe", spec=spec, options=options, **{"repeat": 3, **fields})
 
 
 @pytest.mark.sample(4)
