@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -259,8 +259,7 @@ class LabRequest:
             check_withstood(spec, kind)
         hosts = wanted.ranks or topology.rank_hosts
         if wanted.what == "measure":
-            for collective, size in figures_of(spec, wanted, len(hosts))[1]:
-                CallOrder.wanted(spec, replace(wanted, collective=collective, size=size), len(hosts))
+            figures_of(spec, wanted, len(hosts))
         if wanted.what == "bandwidths":
             calls_by_size(spec, wanted, len(hosts))
         if wanted.what != "scenario":

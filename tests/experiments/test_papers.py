@@ -15,6 +15,7 @@ from p4gen.errors import MissingToolError
 from p4gen.experiments.experiment import Check, Experiment, Report
 from p4gen.experiments.papers import Extent, Item, Paper, papers
 from p4gen.labs.softroce import asked, guest, images
+from p4gen.papers.epic.experiments import emulation
 
 PAPERS = papers()
 REPEATED = {Extent.WHOLE, Extent.PARTIAL, Extent.BESIDE}
@@ -99,7 +100,7 @@ def test_what_does_not_hold_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         (["themis", "figure-9"], "there are figure-1, figure-5, loss, evidence"),
         (["themis", "figure-2"], "figure-2, Overview: Themis-S"),
         (["epic", "table-4"], "hardware: a Tofino testbed with GPUs"),
-        (["epic", "table-19", "--scale", "1G"], "table-19 has no scale '1G'; 64K: up to 64 KiB"),
+        (["epic", "table-19", "--scale", "2G"], "table-19 has no scale '2G'; 64K: up to 64 KiB"),
         (["themis", "figure-1", "--scale", "huge"], "figure-1 has no scale 'huge'; small: 8 MiB a node"),
         (["themis", "figure-1", "--cells", "*"], "figure-1 can be judged with all of its cells only"),
         (["epic", "table-6", "--scale", "paper", "--check"], "check: error: repeats all of a paper"),
@@ -114,9 +115,15 @@ def test_wrong_requests_are_refused(arguments: list[str], cause: str) -> None:
 def test_labs_are_beside_the_papers_testbed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Guests are ten times as slow as p4gen's hosts, which miss the paper's figure in Mode III."""
     commands = []
+    by_mpi = {"allreduce": [4096], "barrier": [0]}
 
     def run(command: list[str], **_: object) -> SimpleNamespace:
         commands.append(command)
+        if "--exec" in command:
+            collective, largest = command[command.index("--exec") + 1].split()[-2:]
+            assert largest == str(64 << 20)
+            rows = [{"collective": collective, "size": size, "mean": 90.0} for size in by_mpi.get(collective, ())]
+            return SimpleNamespace(returncode=0, stdout="", stderr=f"1 rank runs\n[0] {json.dumps({'rows': rows})}\n")
         paper = {"I": 2.47, "II": 14.74, "III": 15.69}[command[command.index("--mode") + 1]]
         wanted = command[command.index("--collective") + 1] if "--collective" in command else ""
         of = {"mean": 1.5 if "--hosts" in command else 15.0, "paper": paper, "host_us": 40.0, "switch_us": 5.0}
@@ -127,18 +134,22 @@ def test_labs_are_beside_the_papers_testbed(monkeypatch: pytest.MonkeyPatch, tmp
     machine = guest.Machine(images.places("6.12"), tmp_path, guest.TCG)
     monkeypatch.setattr(asked, "machines", lambda _: {"": machine})
     monkeypatch.setattr("subprocess.run", run)
+    monkeypatch.setattr(emulation, "has_mpi", lambda: True)
     result = paper("epic", "table-19", "--scale", "64M", "--seed", "1", "--out", str(tmp_path))
     assert result.return_value == 1
     fails = "fails AllReduce by p4gen's hosts: at least the paper's throughput; EPIC-III, 4,096 bytes: 15 for 15.69"
     assert fails in re.sub(r"\s+", " ", result.output)
     sizes = [command[command.index("--size") + 1] for command in commands if "--size" in command]
     assert sizes == [*["64M"] * 5, "4M"] * 3
-    assert len(commands) == 3 * 7
+    assert len(commands) == 3 * 7 + 6
     head, *rows = (tmp_path / "epic" / "table-19.csv").read_text().splitlines()
-    assert head.startswith("collective,bytes,program,p4gen's hosts,Soft-RoCE,paper,p4gen's hosts/paper,Soft-RoCE/paper")
-    expected = [f'"{collective}",{size},"EPIC-{mode}",15,1.5,{paper},'
-        for collective, size in (("allreduce", 4096), ("barrier", 0))
-        for mode, paper in (("I", 2.47), ("II", 14.74), ("III", 15.69))
+    assert head.startswith("collective,bytes,solution,labs,Soft-RoCE,paper,labs/paper,Soft-RoCE/paper")
+    expected = [f'"{collective}",{size},"{solution}",{ours},{paper},'
+        for collective, size, mpi in (("allreduce", 4096, 1.71), ("barrier", 0, 37.81))
+        for solution, ours, paper in (
+            *((f"EPIC-{mode}", "15,1.5", paper) for mode, paper in (("I", 2.47), ("II", 14.74), ("III", 15.69))),
+            ("MPI", "90,", mpi),
+        )
     ]  # fmt: skip
     assert [row[: len(start)] for row, start in zip(rows, expected, strict=True)] == expected
     assert "virtual machines with Linux 6.12" in (tmp_path / "epic" / "table-19.md").read_text()
@@ -153,10 +164,12 @@ def test_what_a_machine_has_no_tools_for_is_not_run(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(asked, "machines", lacking)
     monkeypatch.setattr("subprocess.run", lambda *_, **__: answer)
+    monkeypatch.setattr(emulation, "has_mpi", lambda: False)
     assert paper("epic", "table-19", "--seed", "1", "--out", str(tmp_path)).return_value == 0
     page = (tmp_path / "epic" / "table-19.md").read_text()
     assert "| allreduce | 4,096 | EPIC-I | 15 | not run | 2.47 | 6.073 |  | 40 | 5 |" in page
     assert "- Soft-RoCE is not run: there is no QEMU" in page
+    assert "- MPI is not run: it needs mpi4py and MPICH" in page
     answer.returncode, answer.stderr = 3, "no Mininet"
     missing = paper("epic", "table-19", "--seed", "2", "--out", str(tmp_path)).exception
     assert isinstance(missing, MissingToolError)

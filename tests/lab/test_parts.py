@@ -29,7 +29,9 @@ from p4gen.labs.job import LabJob, Wanted
 from p4gen.labs.network import faults, mininet
 from p4gen.labs.network.hostnet import MANAGER_SOCKET
 from p4gen.labs.processes import Process
-from p4gen.papers.epic.spec import EpicSpec
+from p4gen.labs.runs.figures import figures_of
+from p4gen.labs.runs.timed import warm_up
+from p4gen.papers.epic.spec import EpicSpec, Mode
 from p4gen.switch.running import Program
 from p4gen.vocabulary.topology import Name, TopologySpec, load_topology, packaged
 
@@ -122,6 +124,20 @@ def test_the_memory_that_there_is_bounds_a_call(monkeypatch: pytest.MonkeyPatch)
         calls.CallOrder.wanted(spec, Wanted(size=2 << 20), 4)
     monkeypatch.undo()
     assert calls.free_memory() > 0
+
+
+def test_large_sizes_are_measured_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten calls of a small size, one of a large one; 1 GiB is four calls."""
+    monkeypatch.setattr(calls, "free_memory", lambda: 16 << 30)
+    spec = EpicSpec(mode=Mode.II)
+    name, found = figures_of(spec, Wanted("measure", "allreduce", 1 << 30, repeat=10), 4)
+    assert name == "EPIC-II"
+    assert [(each.size, each.calls, each.parts) for each in found] == [
+        *((4 << 10 << 2 * power, 10, 1) for power in range(6)),
+        (16 << 20, 4, 1), (64 << 20, 1, 1), (256 << 20, 1, 1), (1 << 30, 1, 4),
+    ]  # fmt: skip
+    assert found[-1].call.size == 256 << 20
+    assert [warm_up(each.size) for each in found] == [2] * 7 + [0] * 3
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from p4gen.vocabulary.message import Collective
+
 from .labs import SMALL, lab
 from .traces import Traces
 
@@ -105,6 +107,22 @@ def program(folder: Path, text: str) -> str:
 @pytest.fixture(autouse=True)
 def path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+
+@pytest.mark.parametrize("collective", Collective)
+def test_mpi_runs_between_hosts(tmp_path: Path, machine: Traces, collective: Collective) -> None:
+    """The baseline of EPIC's emulation compares its results itself, and fails if they are wrong."""
+    pytest.importorskip("mpi4py")
+    run = f"{sys.executable} -m p4gen.papers.epic.experiments.mpi {collective} 65536"
+    done = lab(tmp_path, "star-4", "--mode", "II", *SMALL, "--exec", run, "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(next(line for line in done.stderr.splitlines() if line.startswith("[0] {")).partition(" ")[2])
+    sizes = [0] if collective is Collective.BARRIER else [4 << 10, 16 << 10, 64 << 10]
+    assert [(row["collective"], row["size"], row["calls"]) for row in found["rows"]] == [
+        (collective, size, 10) for size in sizes
+    ]
+    assert all(row["mean"] > 0 for row in found["rows"])
+    assert "MPICH" in found["library"]
 
 
 @pytest.mark.sample(1)

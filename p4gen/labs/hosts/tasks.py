@@ -84,15 +84,18 @@ class BatchTask:
         return ended if self.done else ended + self._ranks.progress(self.name)
 
     def answers(self) -> list[Answer]:
-        """Wait for the end. Raises ``FailedError`` if a call has failed."""
+        """Wait for the end, and forget the data. Raises ``FailedError`` if a call has failed."""
         if not self._over.wait(self._batch.deadline + _LATE_S):
             raise FailedError("the host's loop has ended, or is busy")
         if self._problem:
             raise FailedError(self._problem)
-        return [
+        answers = [
             Answer(r.started, r.finished, r.begun, r.ring, call.problem(r.value))
             for call, r in zip(self._calls, self._results, strict=True)
         ]
+        # The rank's last call refers to this task, which would keep the data in memory until the next call.
+        self._calls, self._results = (), []
+        return answers
 
     def _next(self, ended: Future[CallResult] | None) -> None:
         """Make the next call, after one that has ended, when its time has come."""

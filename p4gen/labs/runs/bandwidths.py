@@ -27,7 +27,7 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     threading.Thread(target=fail_links, args=(lab, wanted.outages, console), daemon=True).start()
     problems: list[str] = []
     for call in calls:
-        outcomes = list(timed(lab, call, hosts))
+        outcomes = list(timed(lab, call, hosts, wanted.repeat))
         problems += (problem for outcome in outcomes for problem in outcome.problems)
         measured = outcomes[-1].calls
         if measured:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
 from rich.console import Console
 
 from p4gen.host.transport.clock import SECOND
-from p4gen.labs.calls import CallOrder, size_text
-from p4gen.labs.runs.figures import figures_of
+from p4gen.labs.calls import size_text
+from p4gen.labs.runs.figures import Figure, figures_of
 from p4gen.labs.runs.report import table
 from p4gen.labs.runs.run import CallOutcome
 from p4gen.labs.runs.timed import timed
@@ -26,14 +26,14 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     found = table("collective", "size", "mean", "best", name, "mean/paper", "resent", "CPU/packet: hosts", "switches")
     rows: list[dict[str, Any]] = []
     problems: list[str] = []
-    for (collective, size), paper in figures.items():
-        call = CallOrder.wanted(lab.job.spec, replace(wanted, collective=collective, size=size), len(hosts))
-        outcomes = list(timed(lab, call, hosts))
+    for figure in figures:
+        collective, size, paper, parts = figure.collective, figure.size, figure.testbed, figure.parts
+        outcomes = list(timed(lab, figure.call, hosts, figure.calls * parts))
         problems += (problem for each in outcomes for problem in each.problems)
         outcome = outcomes[-1]
         if not outcome.calls:
             continue
-        rates = [_rate(each) for each in outcome.calls]
+        rates = [_rate(outcome.calls[first : first + parts]) for first in range(0, len(outcome.calls), parts)]
         mean, best = fmean(rates), max(rates)
         resent = sum(rank["resent"] for rank in outcome.ranks)
         ratio = mean / paper
@@ -44,12 +44,12 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
         )
         rows.append(
             {"collective": collective, "size": size, "mean": mean, "best": best, "paper": paper, "ratio": ratio}
-            | {"resent": resent}
+            | {"calls": len(rates), "resent": resent}
             | dict(zip(("host_us", "switch_us"), used, strict=True))
         )
     console.print(
         f"{len(hosts)} ranks on {lab.topology.name}, {lab.job.spec.program}, {lab.job.target}; "
-        f"{wanted.repeat} calls each, seed {wanted.seed}"
+        f"{_told(figures, wanted.repeat)}, seed {wanted.seed}"
     )
     console.print(found)
     for problem in problems:
@@ -57,9 +57,15 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     return 1 if problems else 0, {"passed": not problems, "seed": wanted.seed, "rows": rows, "problems": problems}
 
 
-def _rate(outcome: CallOutcome) -> float:
-    """In the unit of the paper's figures: Mb/s; of a Barrier calls a second."""
-    return outcome.throughput / 1e6 if outcome.call.size else SECOND / outcome.duration
+def _told(figures: Sequence[Figure], repeat: int) -> str:
+    fewer = {each.size: each.calls for each in figures if each.calls < repeat}
+    return "; ".join([f"{repeat} calls each", *(f"{calls} of {size_text(size)}" for size, calls in fewer.items())])
+
+
+def _rate(parts: Sequence[CallOutcome]) -> float:
+    """Of what was called in these parts, in the unit of the paper's figures: Mb/s; of a Barrier calls a second."""
+    size, duration = sum(each.call.size for each in parts), sum(each.duration for each in parts)
+    return (size * 8 / 1e6 if size else 1) * SECOND / duration
 
 
 def _text(size: int, figure: float) -> str:

@@ -3,6 +3,7 @@ stack, beside the paper's testbed."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -17,13 +18,12 @@ from p4gen.experiments.experiment import Check, Experiment, Order, Report, Value
 from p4gen.labs.softroce import asked, guest, kernel
 from p4gen.labs.softroce.asked import SOFTROCE
 from p4gen.papers.epic.spec import Mode
-from p4gen.papers.epic.studies.emulated import EMULATED
+from p4gen.papers.epic.studies.emulated import CALLS, EMULATED, MPI
+from p4gen.vocabulary import units
 from p4gen.vocabulary.message import Collective
 
 NETWORK: Final = "tree-3-2"
 """The paper's: four hosts below two leaves and a spine."""
-CALLS: Final = 10
-"""As in the paper, whose values are means."""
 FIELDS: Final[Mapping[Mode, Mapping[str, int]]] = {Mode.I: {"slots": 512}, Mode.II: {}, Mode.III: {}}
 """What a mode has other than labs that measure have: Mode I two windows of slots, as a result that one rank lacks holds
 its slot (docs/modes.md)."""
@@ -31,13 +31,16 @@ SCALES: Final = {
     "64K": "up to 64 KiB: a minute, and a quarter of an hour for guests that are emulated",
     "1M": "up to 1 MiB: two minutes, and half an hour",
     "64M": "up to 64 MiB, guests to 4 MiB: hours",
+    "1G": "all ten sizes, guests to 64 KiB: an hour",
 }
 OURS: Final = "p4gen"
+_MPI: Final = "MPI"
+_MODULE: Final = "p4gen.papers.epic.experiments.mpi"
 COLUMNS: Final = (
-    "collective", "bytes", "program", "p4gen's hosts", "Soft-RoCE", "paper", "p4gen's hosts/paper", "Soft-RoCE/paper",
+    "collective", "bytes", "solution", "labs", "Soft-RoCE", "paper", "labs/paper", "Soft-RoCE/paper",
     "us/packet, hosts", "us/packet, switches",
 )  # fmt: skip
-_IN_GUESTS: Final = {"64M": "4M"}
+_IN_GUESTS: Final = {"64M": "4M", "1G": "64K"}
 """The largest size, where guests have no room for that of the scale."""
 _PATIENT: Final = "4s"
 """The timer of guests, which loses nothing here: an ACK that comes while rdma_rxe sends a message again, too early, can
@@ -49,15 +52,15 @@ _MISSING: Final = 3
 
 @dataclass(frozen=True)
 class Measured:
-    """One size of a collective in a mode: Mb/s, or of a Barrier calls a second, ours and the paper's; and microseconds
-    of processor time for each packet."""
+    """One size of a collective, in a mode or by MPI: Mb/s, or of a Barrier calls a second, ours and the paper's; and
+    microseconds of processor time for each packet, None for MPI's."""
 
     collective: str
     size: int
     ours: float
     paper: float
-    host: float
-    switch: float
+    host: float | None
+    switch: float | None
     load: float
     """Of the machine before the lab began: processes that ran on each processor, in the mean of a minute."""
 
@@ -68,17 +71,13 @@ def measured(mode: Mode, hosts: str, collective: str, largest: str, seed: int) -
 
     Raises ``MissingToolError`` without root or Mininet, ``FailedError`` if a result is wrong.
     """
-    command = [sys.executable, "-m", "p4gen", "lab", NETWORK, "--mode", mode, "--measure"]
-    command += ["--repeat", str(CALLS), "--seed", str(seed), "--deadline", str(_DEADLINE_S), "--json"]
+    command = ["--mode", mode, "--measure", "--repeat", str(CALLS)]
     command += [word for name, value in FIELDS[mode].items() for word in (f"--{name}", str(value))]
     command += ["--collective", collective] if collective else []
     command += [] if collective == Collective.BARRIER else ["--size", largest]
     command += [] if hosts == OURS else ["--hosts", hosts, "--timeout", _PATIENT]
     load = os.getloadavg()[0] / (os.cpu_count() or 1)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        kind = MissingToolError if done.returncode == _MISSING else FailedError
-        raise kind(f"EPIC-{mode}, {hosts}, {collective or 'all'}: {done.stderr.strip() or done.stdout.strip()}")
+    done = _lab(command, seed, f"EPIC-{mode}, {hosts}, {collective or 'all'}")
     rows: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])["rows"]
     return tuple(
         Measured(row["collective"], row["size"], row["mean"], row["paper"], row["host_us"], row["switch_us"], load)
@@ -86,18 +85,43 @@ def measured(mode: Mode, hosts: str, collective: str, largest: str, seed: int) -
     )
 
 
+def baseline(collective: str, largest: str, seed: int) -> tuple[Measured, ...]:
+    """The same of an MPI library, whose TCP packets the switches forward. Errors are those of ``measured``."""
+    load = os.getloadavg()[0] / (os.cpu_count() or 1)
+    program = f"{sys.executable} -m {_MODULE} {collective} {units.size(largest)}"
+    done = _lab(["--mode", Mode.II, "--exec", program], seed, f"MPI, {collective}")
+    line = next(line for line in done.stderr.splitlines() if line.startswith("[0] {"))
+    rows: list[dict[str, Any]] = json.loads(line.partition(" ")[2])["rows"]
+    paper = MPI[Collective(collective)]
+    return tuple(Measured(collective, row["size"], row["mean"], paper[row["size"]], None, None, load) for row in rows)
+
+
+def _lab(options: list[str], seed: int, what: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "p4gen", "lab", NETWORK, *options]
+    command += ["--seed", str(seed), "--deadline", str(_DEADLINE_S), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        kind = MissingToolError if done.returncode == _MISSING else FailedError
+        raise kind(f"{what}: {done.stderr.strip() or done.stdout.strip()}")
+    return done
+
+
 def _perform(order: Order) -> Report:
     guests, ends = _guests()
+    mpis = "MPI: MPICH over TCP, which the same switches forward"
+    if not has_mpi():
+        mpis = "MPI is not run: it needs mpi4py and MPICH: pip install 'p4gen[mpi]'"
     largest = {OURS: order.scale, SOFTROCE: _IN_GUESTS.get(order.scale, order.scale)}
     # Guests take long to start. A group for all collectives has more contexts that get ticks than one for its own.
     labs = [(OURS, str(each)) for each in EMULATED] + ([(SOFTROCE, "")] if guests else [])
-    found = order.run(
-        [
-            Cell(f"EPIC-{mode}/{kind}/{each or 'all'}", measured, (mode, kind, each, largest[kind], order.seed))
-            for mode in Mode
-            for kind, each in labs
-        ]
-    )
+    cells = [
+        Cell(f"EPIC-{mode}/{kind}/{each or 'all'}", measured, (mode, kind, each, largest[kind], order.seed))
+        for mode in Mode
+        for kind, each in labs
+    ]
+    if has_mpi():
+        cells += [Cell(f"{_MPI}/{OURS}/{each}", baseline, (str(each), order.scale, order.seed)) for each in EMULATED]
+    found = order.run(cells)
     busy = next(iter(found.values()))[0].load
     points: dict[tuple[str, int, str], dict[str, Measured]] = {}
     for cell, measurements in found.items():
@@ -109,7 +133,8 @@ def _perform(order: Order) -> Report:
     less = [
         f"{mode}, {size:,} bytes: {ours.ours:.4g} for {ours.paper:.4g}"
         for (collective, size, mode), by_kind in ordered
-        if collective == Collective.ALLREDUCE and (ours := by_kind.get(OURS)) and ours.ours < ours.paper
+        if collective == Collective.ALLREDUCE and mode != _MPI
+        if (ours := by_kind.get(OURS)) and ours.ours < ours.paper
     ]
     judged = (
         f"AllReduce by p4gen's hosts: at least the paper's throughput; {'; '.join(less) or 'of all modes and sizes'}"
@@ -119,8 +144,11 @@ def _perform(order: Order) -> Report:
         tuple(_row(point, by_kind, guests) for point, by_kind in ordered),
         (Check(judged, not less),),
         (
-            f"Mb/s, of Barriers calls a second: mean of {CALLS} calls after two others on {NETWORK}, whose switches "
-            "and hosts are processes of one machine; p4gen's hosts have a group a collective, guests one for all",
+            f"Mb/s, of Barriers calls a second: mean of {CALLS} calls after two others, of 16 MiB of 4, above it of "
+            "one, where 1 GiB is four calls of 256 MiB, one after the other",
+            f"{NETWORK}, whose switches and hosts are processes of one machine; p4gen's hosts have a group a "
+            "collective, guests one for all",
+            mpis,
             f"before the first lab began, {busy:.1f} other processes ran on each processor, in the mean of a minute",
             ends,
             "packets of 1 KiB, messages of 8 packets, a window of 32 messages, between guests 16, as rdma_rxe has 128 "
@@ -128,10 +156,16 @@ def _perform(order: Order) -> Report:
             "every result is compared with NumPy's, outside of the time that is measured",
             "us/packet: processor time of p4gen's hosts and their switches for each packet at their interfaces, in and "
             "out, the kernel's included; of small calls most is for the call",
-            "the paper: eight virtual machines, Soft-RoCE, switches in C on libpcap",
+            "the paper: eight virtual machines, Soft-RoCE, switches in C on libpcap; Open MPI over TCP",
+            "MPI-ICRC is not ours: there the paper's switch computes an ICRC for each packet of TCP, which has none",
         ),
         {},
     )
+
+
+def has_mpi() -> bool:
+    """Whether the MPI library of the extra ``mpi`` is installed."""
+    return importlib.util.find_spec("mpi4py") is not None
 
 
 def _guests() -> tuple[bool, str]:

@@ -11,12 +11,14 @@ from typing import Final
 from p4gen.papers.epic.spec import Mode
 from p4gen.vocabulary.message import Collective
 
-_SIZES: Final = tuple(4 << 10 << 2 * power for power in range(10))
+CALLS: Final = 10
+"""How many each figure is the mean of."""
+SIZES: Final = tuple(4 << 10 << 2 * power for power in range(10))
 
 
 def _by_size(*figures: Sequence[float]) -> Mapping[Mode, Mapping[int, float]]:
     """Those of each mode, in the order of ``Mode``."""
-    return {mode: dict(zip(_SIZES, row, strict=True)) for mode, row in zip(Mode, figures, strict=True)}
+    return {mode: dict(zip(SIZES, row, strict=True)) for mode, row in zip(Mode, figures, strict=True)}
 
 
 EMULATED: Final[Mapping[Collective, Mapping[Mode, Mapping[int, float]]]] = {
@@ -48,3 +50,16 @@ EMULATED: Final[Mapping[Collective, Mapping[Mode, Mapping[int, float]]]] = {
     Collective.BARRIER: {Mode.I: {0: 1331.25}, Mode.II: {0: 590.0}, Mode.III: {0: 2502.15}},
 }  # fmt: skip
 """By collective, in the order of the tables. The text beside Table 24 calls it Table 30."""
+
+MPI: Final[Mapping[Collective, Mapping[int, float]]] = {
+    collective: dict(zip(SIZES if len(row) > 1 else (0,), row, strict=True))
+    for collective, row in {
+        Collective.ALLREDUCE: (1.71, 3.72, 14.89, 21.12, 73.90, 181.22, 316.46, 249.17, 434.01, 501.59),
+        Collective.REDUCE: (9.70, 37.94, 14.90, 30.29, 51.77, 184.31, 328.64, 311.63, 343.51, 454.53),
+        Collective.REDUCE_SCATTER: (1.71, 6.83, 5.28, 17.37, 73.54, 181.02, 345.97, 436.25, 464.15, 601.30),
+        Collective.BROADCAST: (9.55, 36.47, 14.89, 58.17, 222.20, 599.20, 902.72, 1212.81, 832.36, 984.33),
+        Collective.ALLGATHER: (6.83, 27.32, 33.57, 107.00, 194.20, 384.41, 429.84, 585.25, 566.77, 826.64),
+        Collective.BARRIER: (37.81,),
+    }.items()
+}  # fmt: skip
+"""Open MPI 4.1.5 over TCP, in the same units."""
