@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from p4gen.plan.route.fabric import Shape
+from p4gen.plan.route.fabric import Fabric, Shape
+from p4gen.plan.route.jobsplan import JobsPlan
 from p4gen.plan.route.planfile import TreePlan
 from p4gen.plan.route.stripeplan import StripedPlan
+from p4gen.plan.route.together import Job
 from p4gen.vocabulary.topology import TopologySpec, load_topology
 
 
@@ -44,3 +46,16 @@ def pair() -> StripedPlan:
         for spine, rate in (("spine0", 6e9), ("spine1", 4e9))
     )
     return plan_of(topology, *trees)
+
+
+def weighted() -> JobsPlan:
+    """Two jobs of two hosts each, which share the links of the one spine; the second has twice the weight."""
+    topology = load_topology("clos:2x1x2@10G")
+    inc = frozenset(topology.switches)
+    jobs, plans = [], []
+    for name, ranks, weight in (("a", ("h0", "h2"), 1.0), ("b", ("h1", "h3"), 2.0)):
+        jobs.append(Job(name, Fabric(topology, ranks, inc), weight))
+        paths = ((ranks[0], "leaf0", "spine0"), (ranks[1], "leaf1", "spine0"))
+        tree = TreePlan(topology, ranks, inc, Shape("spine0", paths), 1, 8, 10e9, "by hand")
+        plans.append(StripedPlan((tree,), (weight * 10e9 / 3,), 10e9))
+    return JobsPlan(tuple(jobs), tuple(plans), 10e9)

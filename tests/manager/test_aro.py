@@ -7,23 +7,33 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from p4gen.errors import InputError
 from p4gen.families import load_collective, load_spec
+from p4gen.groups.ranks import ACK_EVERY
+from p4gen.groups.wire import payload_share
+from p4gen.host.transport.clock import MS, SECOND
 from p4gen.manager.api import Code, ManagerError
 from p4gen.net.collectives.config import Call, SimConfig, Work
 from p4gen.net.collectives.simulation import SimResult, Simulation
+from p4gen.net.collectives.values import invoke
 from p4gen.plan.placement.policy import FabricView, SwitchRoom, find_policy
 from p4gen.plan.placement.request import GroupSpec
 from p4gen.plan.placement.tree import IncTree, build_tree
 from p4gen.plan.route.fabric import Fabric, Shape
+from p4gen.plan.route.jobsplan import JobsPlan
 from p4gen.plan.route.planfile import TreePlan
 from p4gen.plan.route.policy import Aro, searched
+from p4gen.plan.route.together import Job
 from p4gen.vocabulary import ProgramSpec
 from p4gen.vocabulary.topology import TopologySpec, load_topology
 
+from .collectives import Wires
+from .plans import spines, weighted
 from .rig import Rig, group, small
+from .test_replan import set_spine, settle
 
 
 def view(topology: TopologySpec, down: Mapping[str, str] | None = None, *switches: str) -> FabricView:
@@ -133,6 +143,65 @@ def test_a_plan_is_taken_for_its_ranks_in_any_order(tmp_path: Path, monkeypatch:
     file.unlink()
     with pytest.raises(InputError, match="cannot read"):
         find_policy("aro")
+
+
+def test_groups_of_a_joint_plan_share_links_by_their_weights(tmp_path: Path) -> None:
+    """Goodput of both at the same time, beside what the plan promises; a group on its own place is not held back."""
+    plan, file = weighted(), tmp_path / "plan.json"
+    file.write_text(json.dumps(plan.to_json()))
+    spec = small(lanes=64, message=4, window=16)
+    rig = Rig(plan.plans[0].first.topology, spec, policy=Aro(file), engine="jit")
+    with rig.register() as manager:
+        for job in plan.jobs:
+            status = manager.init_group(group(job.name, *job.fabric.ranks))
+            (tree,) = status.trees
+            assert dict(tree.tree) == dict(status.tree)
+            assert tree.rate == pytest.approx(job.weight * 10e9 / 3)
+        rig.check()
+        wires = Wires(rig)
+        made = {}
+        for job in plan.jobs:
+            call = Call(size=int(job.weight) << 20)
+            made[job.name] = (
+                call.size,
+                [invoke(member, call, np.ones(call.size // 4, np.int32)) for member in wires.join(job.name)],
+            )
+        wires.advance(20 * MS)
+        share = payload_share(spec, ACK_EVERY)
+        for each, (size, calls) in zip(plan.plans, made.values(), strict=True):
+            for each_rank in calls:
+                np.testing.assert_array_equal(each_rank.result(), np.full(size // 4, 2))
+            took = max(call.finished or 0 for call in calls) - min(call.started or 0 for call in calls)
+            assert size * 8 * SECOND / took == pytest.approx(each.rate * share, rel=0.05)
+        manager.move_group("a", "spine0")
+        assert not manager.group("a").trees
+
+
+def test_a_job_of_a_joint_plan_leaves_others_their_rates_when_one_of_its_trees_fails(tmp_path: Path) -> None:
+    """A plan of one group raises the rates of trees that are left; where others have the rest, rates stay."""
+    alone = spines(6e9, 4e9)
+    topology, ranks = alone.first.topology, alone.first.ranks
+    joint = JobsPlan((Job("a", alone.first.fabric),), (alone,), 10e9)
+    found = {}
+    for name, plan in ("alone", alone), ("joint", joint):
+        file = tmp_path / f"{name}.json"
+        file.write_text(json.dumps(plan.to_json()))
+        for down in ({}, {"leaf0-spine0": "down"}):
+            first = next(iter(Aro(file).candidates(view(topology, down), GroupSpec("a", ranks))))
+            found[name, len(down)] = tuple(stripe.rate for stripe in first.stripes)
+    assert found == {("alone", 0): (6e9, 4e9), ("joint", 0): (6e9, 4e9), ("alone", 1): (), ("joint", 1): (4e9,)}
+    rig = Rig(topology, small(), policy=Aro(tmp_path / "joint.json"), replan=True, pause=0.0)
+    with rig.register() as manager:
+        manager.init_group(group("a", *ranks))
+        for up, rates in (False, [4e9]), (True, [6e9, 4e9]):
+            before = manager.group("a").generation
+            set_spine(rig, "spine0", up=up)
+            rig.wait(lambda old=before: rig.settled() and manager.group("a").generation > old)  # type: ignore[misc]
+            assert [tree.rate for tree in manager.group("a").trees] == rates
+            settle(rig)
+            Wires(rig).run("a", [Call(size=256)])
+            rig.check()
+        assert manager.group("a").generation == 3
 
 
 def test_a_search_is_short_or_left_out(seed: int) -> None:

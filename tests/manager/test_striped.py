@@ -306,9 +306,9 @@ class Stripes:
 @pytest.mark.parametrize(
     ("rates", "ranks", "leased", "why"),
     [
-        ((1e9,), ("h0", "h1"), False, "several trees are two at least, and each has a rate"),
-        ((1e9, 0.0), ("h0", "h1"), False, "several trees are two at least, and each has a rate"),
-        ((1e9, float("inf")), ("h0", "h1"), False, "several trees are two at least, and each has a rate"),
+        ((0.0,), ("h0", "h1"), False, "the rates of its trees are positive numbers"),
+        ((1e9, 0.0), ("h0", "h1"), False, "the rates of its trees are positive numbers"),
+        ((1e9, float("inf")), ("h0", "h1"), False, "the rates of its trees are positive numbers"),
         ((1e9, 1e9), ("h1", "h0"), False, "its trees are not of the group's ranks"),
         ((1e9, 1e9), ("h0", "h1"), True, "a group that has its switches by leases has one tree"),
     ],

@@ -103,7 +103,7 @@ class Replan:
             if not record.placed.links <= ledger.fabric.view.links:  # it has to be repaired
                 return False
             crowd = ledger.crowd(record)
-            now = crowd.rate(record.placed.trees)
+            now = crowd.rate(record.placed.trees, record.placed.rates)
             if crowd.most(record.spec.ranks) < GAIN * now:
                 return False
             if time.monotonic() < self._stays.get(name, 0.0):
@@ -161,7 +161,8 @@ class Replan:
 
 
 def _may_move(record: Record) -> bool:
-    """Whether the policy chooses a group's place, which is on one tree so far, and no caller works on it."""
+    """Whether the policy chooses a group's place, which is on one tree so far, and no caller works on it. A tree with a
+    rate is of a plan, which the group leaves for others with rates only."""
     chosen = record.spec.root is None and record.home is None and record.state is GroupState.ACTIVE
-    single = record.placed is not None and not record.placed.rates
+    single = record.placed is not None and len(record.placed.parts) == 1
     return chosen and single and not record.busy and not record.lost

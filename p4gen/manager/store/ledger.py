@@ -172,7 +172,8 @@ class Ledger:
     def _acceptable(self, faster: Faster) -> Callable[[Sequence[IncTree], Sequence[float]], bool]:
         crowd, placed = self.crowd(faster.than), faster.than.placed
         least = faster.gain * crowd.rate(placed.trees, placed.rates) if placed is not None else 0.0
-        return lambda trees, rates: crowd.rate(trees, rates) >= least
+        planned = placed is not None and bool(placed.rates)
+        return lambda trees, rates: crowd.rate(trees, rates) >= least and (bool(rates) or not planned)
 
     def crowd(self, record: Record) -> Crowd:
         """The trees of all other groups."""

@@ -171,7 +171,7 @@ class Search:
         self._seen = FabricView(topology, self._down, self._rooms(room), self._groups)
         self._refused: dict[str, None] = {}
         self._epochs: frozenset[str] = frozenset()
-        self._tried: set[tuple[tuple[IncTree, ...], bool]] = set()
+        self._tried: set[tuple[tuple[IncTree, ...], tuple[float, ...], bool]] = set()
         self.without_stripes = False
         """Whether several trees that the policy proposes have been refused."""
 
@@ -199,11 +199,11 @@ class Search:
         if self._accept is not None and not self._accept(trees, rates):
             self._refused[f"root {_roots(trees)}: it is not faster than the present tree"] = None
             return None
-        if (trees, candidate.within_time) in self._tried:
+        if (trees, rates, candidate.within_time) in self._tried:
             return None
         where = "the policy's own tree"
         try:
-            self._tried.add((trees, candidate.within_time))
+            self._tried.add((trees, rates, candidate.within_time))
             where = f"root {_roots(trees)}"
             program = view.specs.get(trees[0].root.key.switch)
             sharing = program is not None and program.shared_blocks > 0
@@ -211,7 +211,7 @@ class Search:
             leased = candidate.leased and len(spec.ranks) > 1 and not spec.memories and not sharing
             slots = self._request.slots or (None if leased or sharing else candidate.slots)
             wanted = replace(self._request, slots=slots)
-            problems = [*_striped_wrongly(candidate, spec), *_unfit(trees, view, wanted)]
+            problems = [*_striped_wrongly(candidate, spec), *_unfit(trees, view, wanted, rated=bool(stripes))]
             if candidate.disjoint:
                 problems += (why for tree in trees for why in _shared(tree, topology, spec.name, self._groups))
             if leased and candidate.within_time and not problems:
@@ -317,22 +317,23 @@ def _roots(trees: Sequence[IncTree]) -> str:
 
 
 def _striped_wrongly(candidate: Candidate, spec: GroupSpec) -> Iterator[str]:
-    """Why a group cannot have several trees, or not these, a sentence each."""
+    """Why a group cannot have trees with rates, or not these, a sentence each."""
     stripes = candidate.stripes
     if not stripes:
         return
-    if len(stripes) == 1 or not all(0 < stripe.rate < math.inf for stripe in stripes):
-        yield "several trees are two at least, and each has a rate"
+    if not all(0 < stripe.rate < math.inf for stripe in stripes):
+        yield "the rates of its trees are positive numbers"
     if any(stripe.tree.ranks != spec.ranks for stripe in stripes):
         yield "its trees are not of the group's ranks"
     if candidate.leased:
-        yield "a group that has its switches by leases has one tree"
+        yield "a group that has its switches by leases has one tree, without a rate"
     if spec.memories:
-        yield "ranks that offer their memory to switches have one tree"
+        yield "ranks that offer their memory to switches have one tree, without a rate"
 
 
-def _unfit(trees: Sequence[IncTree], view: View, request: GroupRequest) -> Iterator[str]:
-    """Why the programs on a group's trees cannot serve it, whatever resources are free, a sentence each."""
+def _unfit(trees: Sequence[IncTree], view: View, request: GroupRequest, *, rated: bool) -> Iterator[str]:
+    """Why the programs on a group's trees cannot serve it, whatever resources are free, a sentence each. ``rated``:
+    whether trees have rates."""
     specs, names = view.specs, list(dict.fromkeys(node.key.switch for tree in trees for node in tree.nodes))
     others = [name for name in names if name not in specs]
     if others:
@@ -346,10 +347,10 @@ def _unfit(trees: Sequence[IncTree], view: View, request: GroupRequest) -> Itera
                 yield f"{name} has {what} {mine}, {first} has {theirs}; the switches of a tree need the same"
     if specs[first].shared_blocks and len(request.ranks) < 2:
         yield f"{first}: groups share its slots by locks; a ring for calls that get none needs at least two ranks"
-    if specs[first].shared_blocks and len(trees) > 1:
-        yield f"{first}: a group that shares its slots by locks has one tree"
-    if len(trees) > 1 and any(specs[name].has_server for name in names):
-        yield "a group with a server has one tree"
+    if specs[first].shared_blocks and rated:
+        yield f"{first}: a group that shares its slots by locks has one tree, without a rate"
+    if rated and any(specs[name].has_server for name in names):
+        yield "a group with a server has one tree, without a rate"
     alone = next((name for name in names if specs[name].single_switch), None)
     if alone is not None and len(names) > 1:
         yield f"{len(names)} switches between the ranks; programs of {specs[alone].family} serve groups around one"

@@ -79,12 +79,12 @@ class FabricView:
 
 @dataclass(frozen=True)
 class Stripe:
-    """One of several trees of a group, which together carry its calls."""
+    """A tree of a group at a rate of its own; several carry its calls together."""
 
     tree: IncTree
     rate: float
-    """Bit/s of each rank over it, with headers, beside the other trees: ranks send no faster, and a call's data is
-    divided among the trees as their rates are."""
+    """Bit/s of each rank over it, with headers, beside the other trees and groups: ranks send no faster, and a call's
+    data is divided among the group's trees as their rates are."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Candidate:
     """By default that of ``p4gen.plan.placement.tree.build_tree`` for this root. One of another shape keeps to its
     rules: children by lowest rank, then the parent; a node for each pipeline that has edges."""
     stripes: tuple[Stripe, ...] = ()
-    """Several trees instead of ``tree``: the manager takes all of them or none."""
+    """One or several trees with rates instead of ``tree``: the manager takes all of them or none."""
     disjoint: bool = False
     """Whether the proposal holds only if no other group's tree runs over a link of this one's."""
     slots: int | None = None

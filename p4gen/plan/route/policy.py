@@ -27,8 +27,9 @@ MOST_WORK: Final = 4000
 
 
 class Aro:
-    """For a group of the plan: the plan's trees for it, together or one of them. For other groups, the tree of a quick
-    search, where it promises more than the tree of the lowest common switch; then that tree.
+    """For a group of the plan: the plan's trees for it, together or one of them, in a plan of several jobs at the rates
+    that it has for them. For other groups, the tree of a quick search, where it promises more than the tree of the
+    lowest common switch; then that tree.
 
     ``plan`` is a file of `p4gen route tree --out` or `p4gen route jobs --out`, by default the one that ``P4GEN_PLAN``
     names.
@@ -60,16 +61,21 @@ class Aro:
         same = [each for each in self._plan[1] if set(each[1].first.ranks) == set(spec.ranks)]
         if not same:
             return
-        _, whole = min(same, key=lambda each: each[0] != spec.name)
+        name, whole = min(same, key=lambda each: each[0] != spec.name)
         usable = [number for number, plan in enumerate(whole.plans) if _usable(plan, view)]
         if not usable:
             return
-        plan, ports = whole.restricted_to(usable), _ports(view)
+        joint, ports = bool(name), _ports(view)
+        plan = whole.restricted_to(usable, raised=not joint)  # the jobs of a plan leave each other their rates
         trees = [tree_of(view.topology, spec.ranks, each.shape, ports) for each in plan.plans]
+        stripes = tuple(map(Stripe, trees, plan.rates))
         if len(trees) > 1:
-            yield Candidate(trees[0].root.key.switch, stripes=tuple(map(Stripe, trees, plan.rates)))
+            yield Candidate(trees[0].root.key.switch, stripes=stripes)
         for number in sorted(range(len(trees)), key=lambda n: -plan.plans[n].rate):
-            yield Candidate(trees[number].root.key.switch, trees[number])
+            root = trees[number].root.key.switch
+            if joint:
+                yield Candidate(root, stripes=(stripes[number],))
+            yield Candidate(root, trees[number])  # where programs take no rates
 
 
 def _usable(plan: TreePlan, view: FabricView) -> bool:

@@ -78,9 +78,12 @@ class StripedPlan:
         if over:
             raise InputError(f"its rates are more than {over[0]} carries")
 
-    def restricted_to(self, which: Sequence[int]) -> StripedPlan:
-        """A plan with some of its trees, by number. Their rates are raised alike, as far as links carry them."""
+    def restricted_to(self, which: Sequence[int], *, raised: bool = True) -> StripedPlan:
+        """A plan with some of its trees, by number. With ``raised`` their rates grow alike, as far as links carry
+        them."""
         some = StripedPlan(tuple(self.plans[n] for n in which), tuple(self.rates[n] for n in which), self.bound)
+        if not raised:
+            return some
         fabric = self.first.fabric
         factor = min(fabric.bandwidths[name] / load for name, load in some.striped.loads.items() if load)
         return StripedPlan(some.plans, tuple(rate * max(1.0, factor) for rate in some.rates), self.bound)
