@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from p4gen.manager.api import GroupSpec
+from p4gen.manager.api import Code, GroupSpec, ManagerError
+from p4gen.manager.groups.together import PairSearch
+from p4gen.manager.store.record import Record
 from p4gen.net.collectives.config import Call
 from p4gen.plan.placement.policy import Candidate, FabricView
 from p4gen.plan.placement.rate import Crowd, flows
@@ -101,9 +104,10 @@ def test_groups_part_and_then_stay() -> None:
         settle(rig)
         where = {name: root(rig, name) for name in ("g0", "g1", "fixed")}
         generations = {name: manager.group(name).generation for name in where}
-        # g0 is asked first: from a third of a link to a half, as it shares h0's own link. Then the others have halves.
-        assert where == {"g0": "spine1", "g1": "spine0", "fixed": "spine0"}
-        assert generations == {"g0": 2, "g1": 1, "fixed": 1}
+        # g0 moves first, from a third of a link to a half, as it shares h0's own link; so have the others then. It has
+        # no more anywhere, so it makes way for g1, which has a whole link now.
+        assert where == {"g0": "spine0", "g1": "spine1", "fixed": "spine0"}
+        assert generations == {"g0": 3, "g1": 2, "fixed": 1}
         for _ in range(3):  # nothing that others do moves them again
             manager.init_group(group("more", "h4", "h6"))
             settle(rig)
@@ -151,6 +155,72 @@ def test_nobody_moves_without_the_planner_or_without_room(replan: bool) -> None:
             settle(rig)
             assert (root(rig, "g"), manager.group("g").generation) == ("spine1", 2)
             rig.check()
+
+
+def crossed() -> TopologySpec:
+    """``two_spines``, the second with 800 Gb/s; hosts' links have 1 Tb/s, but those of h1 and h3 100 Gb/s."""
+    fields = two_spines("800G").model_dump(mode="json", exclude_unset=True)
+    for link in fields["links"][:4]:
+        if link["ends"][0] in ("h1", "h3"):
+            link["bandwidth"] = "100G"
+    return TopologySpec.model_validate(fields)
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_two_groups_move_at_once_where_one_alone_gains_nothing(*, apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Big wants the spine with 800 Gb/s, of which small leaves it a half, no more than it has; small has its hosts'
+    100 Gb/s everywhere. They change places, or small makes way for big where both are on one spine."""
+    rig = Rig(crossed(), small(groups=4), policy=Widest(), replan=True, pause=0.0)
+    with rig.register() as manager:
+        if apart:
+            for number in range(3):
+                manager.init_group(group(f"full{number}", "h0", "h2", root="spine1"))
+        manager.init_group(group("small", "h1", "h3"))
+        with monkeypatch.context() as alone:
+            alone.setattr(PairSearch, "pairs", lambda _: iter(()))
+            manager.init_group(group("big", "h0", "h2"))
+            for number in range(3 * apart):
+                manager.destroy_group(f"full{number}")
+            settle(rig)
+            before = {name: (root(rig, name), manager.group(name).generation) for name in ("big", "small")}
+            assert before == {"big": ("spine0" if apart else "spine1", 1), "small": ("spine1", 1)}
+        manager.init_group(group("new", "h1", "h3", root="spine0"))
+        manager.destroy_group("new")
+        settle(rig)
+        after = {name: (root(rig, name), manager.group(name).generation) for name in ("big", "small")}
+        assert after == {"big": ("spine1", 1 + apart), "small": ("spine0", 2)}
+        rig.check()
+        wires = Wires(rig)
+        wires.run("big", SHORT)
+        wires.run("small", SHORT)
+
+
+def test_a_pair_of_which_one_cannot_move_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(crossed(), small(groups=4), policy=Widest(), replan=True, pause=0.0)
+    made: list[str] = []
+    with rig.register() as manager:
+        for number in range(3):
+            manager.init_group(group(f"full{number}", "h0", "h2", root="spine1"))
+        manager.init_group(group("small", "h1", "h3"))
+        settle_group = manager._lifecycle.settle
+
+        def settle_once(record: Record, spec: GroupSpec, **options: Any) -> None:
+            if options["faster"].candidate is not None:  # of a pair
+                made.append(record.spec.name)
+                if record.spec.name == "big":
+                    raise ManagerError(Code.REFUSED, "not there")
+            settle_group(record, spec, **options)
+
+        manager.init_group(group("big", "h0", "h2"))
+        settle(rig)
+        monkeypatch.setattr(manager._lifecycle, "settle", settle_once)
+        for number in range(3):
+            manager.destroy_group(f"full{number}")
+        rig.wait(lambda: made)
+        settle(rig)
+        assert made == ["small", "big", "small"]
+        assert (root(rig, "big"), root(rig, "small")) == ("spine0", "spine1")
+        rig.check()
 
 
 def test_a_group_with_leases_gets_a_home_that_has_time_for_it() -> None:

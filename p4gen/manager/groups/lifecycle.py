@@ -31,15 +31,15 @@ class Lifecycle:
         self._threads = threads
         self._patience = patience
 
-    def settle(self, record: Record, spec: GroupSpec, *, beside: bool = False, gain: float | None = None) -> None:
+    def settle(self, record: Record, spec: GroupSpec, *, beside: bool = False, faster: Faster | None = None) -> None:
         """Place a group and install it; ``record`` is busy for this caller. A switch that refuses or does not answer is
-        avoided in another attempt. With ``gain`` only trees count that are that many times as fast as the present one.
+        avoided in another attempt. Only trees count that are ``faster``, if that is given.
 
         Raises ``ManagerError``; then no part of a new placement is left. The placement that was in use is still in use
         with ``beside``, otherwise not.
         """
         try:
-            self._settle(record, spec, beside, Faster(record, gain) if gain is not None else None)
+            self._settle(record, spec, beside, faster)
         except Exception:
             with self._ledger.changed:
                 if record.pending is not None:  # an error of the store or a defect: undo it in any case

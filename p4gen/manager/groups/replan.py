@@ -4,7 +4,7 @@ leases to homes that have time for them.
 When groups or links have changed, and then nothing more for a while, each group's policy is asked again, one group
 after the other, without the ledger's lock. A group is moved as ``MoveGroup`` would move it, if a tree that the policy
 proposes has room and gives each flow at least ``GAIN`` times the rate of its present tree beside all others. Calls that
-are under way are repeated.
+are under way are repeated. When no group can be moved alone, pairs are looked for (``together``).
 
 Groups cannot displace each other for ever. A group that moves to a link gets a higher rate than before, and leaves the
 other flows there at least that rate. So with each move the sorted list of all groups' rates grows, the lowest first,
@@ -23,9 +23,11 @@ from typing import Final
 
 from p4gen.manager.api import GroupState, ManagerError
 from p4gen.manager.groups.lifecycle import Lifecycle
-from p4gen.manager.store.ledger import Ledger
+from p4gen.manager.groups.together import ChangedError, Move, PairSearch
+from p4gen.manager.store.ledger import Faster, Ledger
 from p4gen.manager.store.record import Record
 from p4gen.manager.store.store import ClosedError
+from p4gen.plan.placement.policy import Candidate, Stripe
 from p4gen.plan.placement.tree import IncTree
 
 LOGGER = logging.getLogger("p4gen.manager")
@@ -51,6 +53,8 @@ class Replan:
         """How often all groups have been checked."""
         self._stays: dict[str, float] = {}
         """Groups that have moved, and the time until which they stay."""
+        self._failed: tuple[object, set[object]] = None, set()
+        """The pairs that could not be moved on this fabric."""
         self._thread = threading.Thread(target=self._work, name="inc-replan", daemon=True)
 
     def start(self) -> None:
@@ -85,6 +89,10 @@ class Replan:
                 names = [*self._ledger.records]
             waits = [self._consider(name) for name in names if not self._closing.is_set()]
             with self._ledger.changed:
+                settled = self._state() == self._seen and not self._closing.is_set()
+            if settled:
+                waits.append(self._consider_pairs())
+            with self._ledger.changed:
                 self.looks += 1
                 if not any(waits) and self._state() == self._seen:
                     self._done = self._seen
@@ -110,7 +118,7 @@ class Replan:
                 return True
             record.busy = True
         try:
-            self._lifecycle.settle(record, record.spec, beside=True, gain=GAIN)
+            self._lifecycle.settle(record, record.spec, beside=True, faster=Faster(record, GAIN))
         except ClosedError:
             return False
         except Exception as error:  # it stays where it is
@@ -126,6 +134,61 @@ class Replan:
         self._stays[name] = time.monotonic() + self._pause
         LOGGER.info("group %s has moved: %.3g Gb/s for each flow, before %.3g", name, then / 1e9, now / 1e9)
         return False
+
+    def _consider_pairs(self) -> bool:
+        """Move two groups if that is worth it. Returns whether one of them has to wait for its next move."""
+        ledger, now = self._ledger, time.monotonic()
+        with ledger.changed:
+            view = ledger.fabric.view
+            records = [r for r in ledger.records.values() if _may_move(r) and r.placed and r.placed.links <= view.links]
+            ready = [record for record in records if self._stays.get(record.spec.name, 0.0) <= now]
+            search = PairSearch(ledger, ready, GAIN)
+        if self._failed[0] is not view:
+            self._failed = view, set()
+        try:
+            for pair in search.pairs():
+                known = tuple((move.record.spec.name, move.trees) for move in pair)
+                if known not in self._failed[1]:
+                    if not self._move_both(*pair):
+                        self._failed[1].add(known)
+                    return False
+        except ChangedError:
+            return False
+        except Exception as error:  # the store is closed, the policy has failed: groups stay where they are
+            LOGGER.debug("no pair of groups is moved: %s: %s", type(error).__name__, error)
+        return 1 < len(records) != len(ready)
+
+    def _move_both(self, first: Move, then: Move) -> bool:
+        """Move the group that makes way, then the one that gains, or neither. Returns whether they have moved."""
+        ledger = self._ledger
+        records = first.record, then.record
+        with ledger.changed:
+            if not all(ledger.records.get(each.spec.name) is each and _may_move(each) for each in records):
+                return True  # others work on them
+            for record in records:
+                record.busy = True
+            old = _candidate(first.record)
+        try:
+            self._settle(first.record, 0.0, first.candidate)
+            if not then.stays:
+                try:
+                    self._settle(then.record, GAIN, then.candidate)
+                except Exception:
+                    self._settle(first.record, 0.0, old)
+                    raise
+        except ManagerError as error:
+            LOGGER.debug("groups %s stay: %s", " and ".join(each.spec.name for each in records), error.reason)
+            return False
+        finally:
+            for record in records:
+                self._lifecycle.idle(record)
+        until = time.monotonic() + self._pause
+        self._stays |= {record.spec.name: until for record in records}
+        LOGGER.info("group %s has made way for group %s", *(record.spec.name for record in records))
+        return True
+
+    def _settle(self, record: Record, gain: float, candidate: Candidate) -> None:
+        self._lifecycle.settle(record, record.spec, beside=True, faster=Faster(record, gain, candidate))
 
     def _consider_home(self, record: Record, home: IncTree) -> bool:
         """Give a group with leases a home that has time for it, if its present home has none. Returns whether the group
@@ -158,6 +221,16 @@ class Replan:
         finally:
             self._lifecycle.idle(record)
         return False
+
+
+def _candidate(record: Record) -> Candidate:
+    """A group's present trees, as a policy would propose them."""
+    placed = record.placed
+    assert placed is not None
+    root = placed.first.tree.root.key.switch
+    if placed.rates:
+        return Candidate(root, stripes=tuple(map(Stripe, placed.trees, placed.rates)))
+    return Candidate(root, placed.first.tree)
 
 
 def _may_move(record: Record) -> bool:

@@ -38,7 +38,7 @@ from p4gen.plan.placement.numbers import FIRST_TURNS, Turns
 from p4gen.plan.placement.placed import PlacedTrees
 from p4gen.plan.placement.placer import switch_of
 from p4gen.plan.placement.planner import Plan, Room, Search
-from p4gen.plan.placement.policy import GroupView, PlacementPolicy
+from p4gen.plan.placement.policy import Candidate, FabricView, GroupView, PlacementPolicy
 from p4gen.plan.placement.pools import History, Limits, Pools, held_by
 from p4gen.plan.placement.rate import Crowd
 from p4gen.plan.placement.request import WITHIN
@@ -50,10 +50,16 @@ LOGGER = logging.getLogger("p4gen.manager")
 
 @dataclass(frozen=True)
 class Faster:
-    """A condition for a new place: ``gain`` times as fast, for each flow, as the group's present tree."""
+    """A condition for a new place: ``gain`` times as fast, for each flow, as the group's present tree; and only as
+    ``candidate`` proposes it, if there is one."""
 
     than: Record
     gain: float
+    candidate: Candidate | None = None
+
+    def candidates(self, _view: FabricView, _spec: GroupSpec) -> Iterable[Candidate]:
+        """In place of the policy's."""
+        return [] if self.candidate is None else [self.candidate]
 
 
 class Ledger:
@@ -146,19 +152,21 @@ class Ledger:
         avoid: Mapping[str, str],
         instead_of: Record | None = None,
         faster: Faster | None = None,
+        beside: Iterable[GroupView] | None = None,
     ) -> Search:
         """The search for a place for a group, as if ``instead_of`` held nothing; only among trees that are ``faster``
-        than the present one."""
+        than the present one. The policy sees the groups ``beside``, by default those that there are."""
         view = self.fabric.view
         avoid = {name: f"switch {name} is cordoned" for name in self._cordoned(spec)} | dict(avoid)
         room = self.room(instead_of)
         accept = None if faster is None else self._acceptable(faster)
-        psn, trees = self.draw_psn(), self._trees(instead_of)
+        psn, trees = self.draw_psn(), self.trees(instead_of) if beside is None else beside
+        policy = self._policy if faster is None or faster.candidate is None else faster
 
         def quota(placed: PlacedTrees, leased: bool) -> Iterator[str]:
             return self.quotas.lacks(spec.name, placed, leased=leased)
 
-        return Search(spec, view, self._policy, room, psn, avoid, trees, accept, quota)
+        return Search(spec, view, policy, room, psn, avoid, trees, accept, quota)
 
     def _cordoned(self, spec: GroupSpec) -> set[str]:
         """The switches that are not to be used; a group that is there keeps those of its hosts, which it cannot
@@ -177,7 +185,7 @@ class Ledger:
 
     def crowd(self, record: Record) -> Crowd:
         """The trees of all other groups."""
-        return Crowd(self.fabric.view.topology, [group.tree for group in self._trees(record)])
+        return Crowd(self.fabric.view.topology, [group.tree for group in self.trees(record)])
 
     def room(self, instead_of: Record | None = None) -> Room:
         """The resources that are held, as if ``instead_of`` held nothing."""
@@ -216,7 +224,8 @@ class Ledger:
         """Draw a first PSN, from the seed if there is one."""
         return self.random.randrange(1 << 24)
 
-    def _trees(self, instead_of: Record | None) -> list[GroupView]:
+    def trees(self, instead_of: Record | None = None) -> list[GroupView]:
+        """The groups as policies see them, without ``instead_of``."""
         view = self.fabric.view
         trees = [
             (record, part.tree)
