@@ -102,6 +102,39 @@ def test_a_group_is_placed_and_its_writes_arrive(fields: dict[str, Any]) -> None
         rig.check_empty()
 
 
+@pytest.mark.long
+def test_wide_bitmaps_are_for_more_ranks_than_immediate_data_has_bits() -> None:
+    """33 ranks on three leaves, each a source; programs with 32 bits refuse them."""
+    fields = {"contexts": 33, "edges": 12, "ports": 12}
+    spec, few = program(**fields, receivers=64), program(**fields)
+    hosts = tuple(f"h{(number * 7 + 3) % 33}" for number in range(33))
+    with (
+        Rig("clos:3x1x11", few).register() as manager,
+        pytest.raises(ManagerError, match="33 ranks offer memory; switches address that of 32"),
+    ):
+        manager.init_group(writes("g", hosts, few))
+    rig = Rig("clos:3x1x11", spec)
+    with rig.register() as manager:
+        for host in hosts:
+            manager.register_host(HostInfo(host))
+        status = manager.init_group(writes("g", hosts, spec))
+        assert (len(status.contexts), set(status.contexts.values())) == (4, {33})
+        rig.check()
+        network, members = connected(rig, configs_of(rig, "g", hosts), hosts)
+        chance = np.random.default_rng(5)
+        tokens = chance.integers(0, 256, (33, 2, 100), np.uint8)
+        topk = chance.integers(0, 33, (33, 2, 6))
+        for member in members:
+            member.dispatch(tokens[member.rank], topk[member.rank])
+        network.loop.run()
+        for member in members:
+            source, index = np.nonzero((topk == member.rank).any(axis=2))
+            assert np.array_equal(member.received(100).tokens, tokens[source, index])
+        assert not network.lost({})
+        manager.destroy_group("g")
+        rig.check_empty()
+
+
 def test_contexts_are_the_sources_of_all_groups(tmp_path: Path) -> None:
     """Groups share a switch; what is free goes to the next one, in an epoch of its own; a new manager goes on."""
     spec = program()

@@ -154,6 +154,12 @@ class MultiwriteSpec(MemorySpec):
         return self.receivers > IMMEDIATE_RECEIVERS
 
     @property
+    @override
+    def roots(self) -> int:
+        """Ranks that can write: the bits of a bitmap."""
+        return self.receivers
+
+    @property
     def replication(self) -> Replicate:
         """``replicate`` with its default resolved."""
         return self.replicate or (Replicate.SUBSET if self.edges <= MOST_SUBSET_EDGES else Replicate.PRUNE)

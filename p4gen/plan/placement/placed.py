@@ -99,7 +99,7 @@ class GroupRequest:
                 if each.every_root
             )
             if self.memories:
-                yield f"{len(self.ranks)} ranks offer memory; switches address that of {ROOTS}"
+                yield f"{len(self.ranks)} ranks offer memory; switches address that of {self.possible_roots}"
         yield from (
             f"rank {root} cannot be a root, which are ranks 0 to {most - 1}"
             for root in sorted(self.roots or ())
