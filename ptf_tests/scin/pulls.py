@@ -61,7 +61,9 @@ class Call:
     scales: dict[int, list[Values]] = field(default_factory=dict)
     """The scales of it."""
     waves: int = 0
-    """Waves of the calls before."""
+    """Waves of the calls before whose scales have been read."""
+    form: ScinSpec = field(kw_only=True)
+    """The program as the call has it."""
 
     @property
     def psn(self) -> int:
@@ -148,26 +150,30 @@ class PullTest(SwitchTest):
         """The port of a rank."""
         return self.spec.edges - edge
 
-    def call(self, context: PullContext, packets: int, number: int = 0, before: int = 0) -> Call:
-        """A call with random operands, whose sums fit whatever their order is."""
+    def call(
+        self, context: PullContext, packets: int, number: int = 0, before: int = 0, *, exact: bool = False
+    ) -> Call:
+        """A call with random operands, whose sums fit whatever their order is. Where calls may be ``exact``, it is one
+        of whole numbers without scales."""
+        form = self.spec.exact_form if exact else self.spec
         waves = self._waves.get((context.context, context.epoch, number), 0)
-        if self.spec.scaled:
-            drawn = {edge: blocks.draw(self.spec, packets, self.random) for edge in ranks(context.sources)}
+        if form.scaled:
+            drawn = {edge: blocks.draw(form, packets, self.random) for edge in ranks(context.sources)}
             elements, scales = ({edge: both[i] for edge, both in drawn.items()} for i in (0, 1))
-            return Call(context, number, packets, before, elements, scales, waves)
-        low, high = (-(1 << 31), 1 << 31) if self.spec.dtype == "int32" else (0, 1 << 32)
-        if self.spec.floating:
-            low, high = -WHOLE[self.spec.dtype], WHOLE[self.spec.dtype]
-        if self.spec.op == "sum":
+            return Call(context, number, packets, before, elements, scales, waves, form=form)
+        low, high = (-(1 << 31), 1 << 31) if form.dtype == "int32" else (0, 1 << 32)
+        if form.floating:
+            low, high = -WHOLE[form.dtype], WHOLE[form.dtype]
+        if form.op == "sum":
             low, high = low // 4, high // 4
         operands = {
             edge: [
-                np.array([self.random.randrange(low, high) for _ in range(self.spec.lanes)], np.int64)
+                np.array([self.random.randrange(low, high) for _ in range(form.lanes)], np.int64)
                 for _ in range(packets)
             ]
             for edge in ranks(context.sources)
         }
-        return Call(context, number, packets, before, operands, waves=waves)
+        return Call(context, number, packets, before, operands, waves=waves, form=form)
 
     def participants(self, context: PullContext) -> list[int]:
         """All ranks of a context."""
@@ -180,7 +186,7 @@ class PullTest(SwitchTest):
     def started(self, call: Call) -> Call:
         """The same for a call with its operands."""
         context, packets = call.context, call.packets
-        self._waves[context.context, context.epoch, call.number + 1] = call.waves + self.waves(call)
+        self._waves[context.context, context.epoch, call.number + 1] = call.waves + self.waves(call) * call.form.scaled
         *early, last = self.participants(context)
         for edge in early:
             self.arrive(call, edge)
@@ -215,7 +221,7 @@ class PullTest(SwitchTest):
     def arrival(self, call: Call, edge: int, packets: int | None = None, numbers: int | None = None) -> RocePacket:
         """A rank's arrival, perhaps with something else announced."""
         said = ANNOUNCED.pack(
-            numbers=NUMBERS[self.spec.dtype] if numbers is None else numbers,
+            numbers=NUMBERS[call.form.dtype] if numbers is None else numbers,
             packets=call.packets if packets is None else packets,
         )
         where = BUFFERS.word.pack(**self.buffers(call, edge)).to_bytes(BUFFERS.size)
@@ -228,15 +234,15 @@ class PullTest(SwitchTest):
             wave = self.of_wave(call, index // self.spec.wave)
             first, last = index == wave[0], index == wave[-1]
             opcode = ANSWERS[3] if first and last else ANSWERS[0] if first else ANSWERS[2] if last else ANSWERS[1]
-        values = self.encoded(call.operands[edge][index])
+        values = self.encoded(call, call.operands[edge][index])
         aeth = None if opcode is Opcode.READ_RESPONSE_MIDDLE else AETH(ACK, 7)
         bth = BTH(opcode, 0, call.data_psn(index))
         return self._from(call.context, edge, Role.READ, bth, aeth=aeth, payload=values)
 
-    def encoded(self, values: Values) -> bytes:
-        """Elements as they are on the wire."""
-        size = self.spec.element_bytes
-        kind = np.dtype(np.int8) if self.spec.scaled else array_type(DType(self.spec.dtype))
+    def encoded(self, call: Call, values: Values) -> bytes:
+        """A call's elements as they are on the wire."""
+        size = call.form.element_bytes
+        kind = np.dtype(np.int8) if call.form.scaled else array_type(DType(call.form.dtype))
         return values.astype(kind).view(f"u{size}").astype(f">u{size}").tobytes()
 
     def answer(self, context: PullContext, edge: int, role: Role, psn: int, syndrome: int = ACK) -> RocePacket:
@@ -340,7 +346,7 @@ class PullTest(SwitchTest):
     def read(self, call: Call, edge: int, first: int, packets: int) -> Output:
         """A READ of some packets of a source."""
         where = self.buffers(call, edge)
-        reth = RETH(where["source"] + self.offset(first), where["source_key"], packets * self.spec.payload)
+        reth = RETH(where["source"] + self.offset(call, first), where["source_key"], packets * self.spec.payload)
         bth = BTH(Opcode.READ_REQUEST, 0, call.data_psn(first), ack_request=True)
         return self._to(call.context, edge, Role.READ, bth, reth=reth)
 
@@ -356,7 +362,7 @@ class PullTest(SwitchTest):
     def reads(self, call: Call, waves: Iterable[int]) -> list[Output]:
         """The READs of waves, of all sources. Of elements with scales these are read first: what is expected are READs
         of scales, and then ``expect`` answers them, and expects those of data."""
-        if self.spec.scaled:
+        if call.form.scaled:
             waves = list(waves)
             self._loading += [(call, wave) for wave in waves]
             return [self.read_scales(call, edge, wave) for wave in waves for edge in ranks(call.context.sources)]
@@ -367,14 +373,14 @@ class PullTest(SwitchTest):
         found = [(edge, self.of_wave(call, wave)) for wave in waves for edge in ranks(call.context.sources)]
         return [self.read(call, edge, packets[0], len(packets)) for edge, packets in found]
 
-    def offset(self, index: int) -> int:
+    def offset(self, call: Call, index: int) -> int:
         """Where a packet is, from the beginning of an operand or result: behind each wave are its scales."""
-        return index * self.spec.payload + index // self.spec.wave * self.spec.scale_bytes
+        return index * self.spec.payload + index // self.spec.wave * call.form.scale_bytes
 
     def read_scales(self, call: Call, edge: int, wave: int) -> Output:
         """A READ of the scales of a wave."""
         where, packets = self.buffers(call, edge), self.of_wave(call, wave)
-        at = where["source"] + self.offset(packets[0]) + len(packets) * self.spec.payload
+        at = where["source"] + self.offset(call, packets[0]) + len(packets) * self.spec.payload
         bth = BTH(Opcode.READ_REQUEST, 0, call.scales_psn(wave), ack_request=True)
         return self._to(call.context, edge, Role.SCALES, bth, reth=RETH(at, where["source_key"], self.spec.scale_bytes))
 
@@ -399,20 +405,20 @@ class PullTest(SwitchTest):
 
     def result(self, call: Call, index: int) -> Values:
         """A packet of the result."""
-        if self.spec.scaled:
+        if call.form.scaled:
             return self.summed(call, index)[0]
-        if self.spec.floating:
+        if call.form.floating:
             return self.added([call.operands[edge][index] for edge in ranks(call.context.sources)])
         stack = np.stack([call.operands[edge][index] for edge in ranks(call.context.sources)])
-        if self.spec.op != "sum":
-            return np.asarray(stack.min(0) if self.spec.op == "min" else stack.max(0))
+        if call.form.op != "sum":
+            return np.asarray(stack.min(0) if call.form.op == "min" else stack.max(0))
         total: Values = stack[0]
-        low, high = (-(1 << 31), (1 << 31) - 1) if self.spec.dtype == "int32" else (0, (1 << 32) - 1)
+        low, high = (-(1 << 31), (1 << 31) - 1) if call.form.dtype == "int32" else (0, (1 << 32) - 1)
         for more in stack[1:]:
             total = total + more
-            if self.spec.overflow == "saturate":
+            if call.form.overflow == "saturate":
                 total = np.clip(total, low, high)
-        return total if self.spec.overflow == "saturate" else np.asarray((total - low) % (1 << 32) + low)
+        return total if call.form.overflow == "saturate" else np.asarray((total - low) % (1 << 32) + low)
 
     def added(self, operands: Sequence[Values]) -> Values:
         """What NumPy makes of floating-point numbers that come in this order: as float32, rounded once. What is not a
@@ -428,11 +434,11 @@ class PullTest(SwitchTest):
         where = self.buffers(call, edge)
         last = index == call.packets - 1
         ends = last or index % self.spec.wave == self.spec.wave - 1
-        values = self.encoded(self.result(call, index) if data is None else data)
-        if self.spec.scaled and ends:
+        values = self.encoded(call, self.result(call, index) if data is None else data)
+        if call.form.scaled and ends:
             wave = self.of_wave(call, index // self.spec.wave)
             values += blocks.of_wave(self.spec, {each % self.spec.wave: self.summed(call, each)[1] for each in wave})
-        reth = RETH(where["result"] + self.offset(index), where["result_key"], len(values))
+        reth = RETH(where["result"] + self.offset(call, index), where["result_key"], len(values))
         opcode = Opcode.WRITE_ONLY_IMM if last and self.spec.ordered else Opcode.WRITE_ONLY
         bth = BTH(opcode, 0, call.data_psn(index), ack_request=again or ends)
         immdt = ImmDt(call.psn) if last and self.spec.ordered else None

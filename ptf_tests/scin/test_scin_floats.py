@@ -59,7 +59,7 @@ class FloatTest(PullTest):
     def call_of(self, context: PullContext, packets: Sequence[Sequence[Values]], before: Call | None = None) -> Call:
         """All ranks arrive at a call: of each packet, the elements of every source."""
         operands = {edge: [packet[at] for packet in packets] for at, edge in enumerate(ranks(context.sources))}
-        first = Call(context, 0, len(packets), 0, operands)
+        first = Call(context, 0, len(packets), 0, operands, form=self.spec)
         if before is not None:
             first = replace(first, number=before.number + 1, before=before.before + before.packets)
         return self.started(first)

@@ -76,6 +76,7 @@ def test_a_session(tmp_path: Path, machine: Traces, seed: int) -> None:
 PROGRAMS = [
     (),
     ("--dtype", "mxint8"),
+    ("--dtype", "mxint8", "--exact", "int32", "--lanes", "32"),
     ("--dtype", "float32", "--completion", "ordered"),
     pytest.param(("--target", "bmv2"), marks=BMV2),
 ]

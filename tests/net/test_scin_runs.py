@@ -354,7 +354,11 @@ def test_a_run_with_wrong_memory_fails() -> None:
     """A rank's operand is changed while the switch reads it."""
     run = PullRun(order(repeat=1))
     caller = run.groups[0].callers[1]
-    run.network.loop.at(US, lambda _: caller.operand.region.buffer.__setitem__(3, caller.operand.region.buffer[3] ^ 1))
+
+    def change(_: object) -> None:
+        caller.held["int32"][0].region.buffer[3] ^= 1
+
+    run.network.loop.at(US, change)
     wrong = run.run().errors
     assert [error.partition(":")[0] for error in wrong] == [f"rank {rank}, call 1" for rank in range(4)]
     assert "bytes of its operand: " in wrong[0]

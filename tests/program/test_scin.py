@@ -43,6 +43,8 @@ CONTEXT = PullContext(0, (edge(1), edge(2)), 0b11, 0b01)
         {"dtype": "mxint8", "lanes": 64},
         {"dtype": "mxint8", "lanes": 64, "block": 64, "icrc": "ignore", "completion": "ordered"},
         {"dtype": "int8_float16", "lanes": 128, "completion": "ordered"},
+        {"dtype": "mxint8", "lanes": 32, "exact": "int32"},
+        {"dtype": "int8_float16", "lanes": 64, "exact": "int32", "completion": "ordered"},
         {"variant": "early-release"},
     ],
 )
@@ -76,6 +78,15 @@ def test_state_with_scales_is_what_the_formula_says(dtype: str, block: int | Non
         assert abs(bits / 8 / 1_060_000 - 1) < 0.05
 
 
+def test_calls_that_choose_take_a_bit_of_state_more() -> None:
+    fields = {"dtype": "mxint8", "lanes": 64}
+    alike, choosing = (
+        sum(module.state_bits for module in compose(ScinSpec.model_validate(fields | more)).modules)
+        for more in ({}, {"exact": "int32"})
+    )
+    assert choosing == alike + ScinSpec().contexts
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -96,6 +107,8 @@ def test_state_with_scales_is_what_the_formula_says(dtype: str, block: int | Non
             "lanes: error: lanes = 32: a packet has whole blocks, of 64 elements",
         ),
         ({"lanes": 2048}, "lanes: error: lanes = 2048: must be 8, 16, 32, 64"),
+        ({"exact": "int32"}, "exact: error: exact = 'int32': int32 has no scales: all calls are exact"),
+        ({"dtype": "mxint8", "exact": "uint32"}, "exact: error: exact = 'uint32': must be int32"),
         ({"block": 64}, "block: error: block = 64: int32 has no scales"),
         ({"waves": 3}, "waves: error: waves = 3: must be 1, 2, 4, 8"),
         ({"pipelines": 2}, "pipelines: error: pipelines = 2: a call has its state in one pipeline"),

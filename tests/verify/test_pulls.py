@@ -69,6 +69,12 @@ def test_masks_barriers_and_psns_that_wrap(completion: str) -> None:
     assert result.complete, result.sentence()
 
 
+def test_calls_that_choose() -> None:
+    """An exact call, and a quantised one behind it."""
+    result = search(scope(calls=(2, 1), dtype="mxint8", exact="int32", lanes=128)).run()
+    assert result.complete, result.sentence()
+
+
 @pytest.mark.long
 def test_blocks_with_scales_in_place() -> None:
     """A WRITE of the last packet of a wave changes its scales, too, which nobody may read again."""

@@ -21,20 +21,21 @@ from p4gen.labs.calls import ROOT, ROOTED, Asked, LabMembers
 from p4gen.labs.hosts.ranks import CheckedRank, MemoryRanks
 from p4gen.labs.steps import group_steps
 from p4gen.manager.api import RankConfig
-from p4gen.net.runs import FamilyOption
+from p4gen.net.runs import FamilyOption, yes_or_no
 from p4gen.papers.scin.codes import Status
 from p4gen.papers.scin.control import Pattern, flag_offset, memory_size, pattern_of, roles
-from p4gen.papers.scin.ranks.calls import Drawn, PullCall, draw, sized
+from p4gen.papers.scin.ranks.calls import Drawn, PullCall, draw, form, sized
 from p4gen.papers.scin.ranks.collectives import Communicator, Operand
 from p4gen.papers.scin.ranks.hosts import Member
 from p4gen.papers.scin.ranks.memory import Layout
-from p4gen.papers.scin.ranks.options import OPTIONS
+from p4gen.papers.scin.ranks.options import OPTIONS, QUANTISE
 from p4gen.papers.scin.running import check_waves, fitted
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.vocabulary.message import Collective
 from p4gen.vocabulary.topology import TopologySpec
 
 _IN_PLACE: Final = "in_place"
+_QUANTISE: Final = yes_or_no("of a program whose calls may be exact: whether the call is quantised", "yes")
 _GROUPS: Final = 2
 """Groups of all ranks that a lab's program has room for."""
 _ROOTED: Final = (Collective.REDUCE, Collective.BROADCAST)
@@ -129,9 +130,9 @@ class Rank(CheckedRank):
         call, rank = drawn.call, self._communicator
         self._buffers = [rank.register(drawn.values[self._rank], call.operand_parts)]
         if not call.in_place:
-            empty = np.zeros(call.result_elements, Layout(self._spec).type)
+            empty = np.zeros(call.result_elements, Layout(drawn.spec).type)
             self._buffers.append(rank.register(empty, call.result_parts))
-        self._before, self._taken = self._arrived(), call.taken(self._rank, self._buffers[0].packets, self._spec)
+        self._before, self._taken = self._arrived(), call.taken(self._rank, self._buffers[0].packets, drawn.spec)
         call.start(rank, self._buffers[0], self._result)
 
     @override
@@ -189,6 +190,7 @@ def _plan(spec: ScinSpec, ranks: int, collective: str, size: int | None, options
     root = options.get(ROOT, 0)
     check_root(root, ranks)
     everybody = (1 << ranks) - 1
+    spec = form(spec, "yes" if options.get(QUANTISE, True) else "no")
     asked = PullCall(collective, ranks, 0, root, Pattern(everybody, everybody), options.get(_IN_PLACE, True))
     return Plan(spec, sized(asked, size or 0, spec), size or 0)
 
@@ -209,12 +211,13 @@ def _samples(spec: ScinSpec, ranks: int, size: int) -> list[Asked]:
         (Collective.BARRIER, None, {}),
         (Collective.REDUCE_SCATTER, whole, {}),
         (Collective.ALLGATHER, whole, {_IN_PLACE: "no"}),
+        *[(Collective.ALLREDUCE, whole, {QUANTISE: how}) for how in ("no", "yes") if spec.exact],
     ]
 
 
 _COLLECTIVES: Final[Mapping[str, Mapping[str, FamilyOption]]] = {
     str(each): dict(ROOTED if each in _ROOTED else {})
-    | ({_IN_PLACE: OPTIONS[_IN_PLACE]} if each is not Collective.BARRIER else {})
+    | ({_IN_PLACE: OPTIONS[_IN_PLACE], QUANTISE: _QUANTISE} if each is not Collective.BARRIER else {})
     for each in Collective
 }
 FACET: LabMembers[ScinSpec] = LabMembers(

@@ -50,6 +50,7 @@ def _names(composition: Composition) -> dict[str, Any]:
         "lane": lane,
         "floats": lane.functions,
         "numbers": NUMBERS[spec.dtype],
+        "exact": NUMBERS[spec.exact] if spec.exact else None,
         "scaled": spec.scaled,
         "scales_shift": max(spec.scale_bytes, 1).bit_length() - 1,
         "wave_shift": spec.wave.bit_length() - 1,

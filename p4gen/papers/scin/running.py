@@ -18,10 +18,10 @@ from p4gen.net.result import MEMORY_RIGHT, RunResult, ending
 from p4gen.net.world.faults import Faults
 from p4gen.papers.scin.codes import Status
 from p4gen.papers.scin.control import Pattern
-from p4gen.papers.scin.ranks.calls import Drawn, PullCall, draw, sized
-from p4gen.papers.scin.ranks.collectives import Communicator
+from p4gen.papers.scin.ranks.calls import Drawn, PullCall, draw, form, sized
+from p4gen.papers.scin.ranks.collectives import Communicator, Operand
 from p4gen.papers.scin.ranks.memory import Layout
-from p4gen.papers.scin.ranks.options import CALL, MOST_RANKS
+from p4gen.papers.scin.ranks.options import CALL, MOST_RANKS, QUANTISE
 from p4gen.papers.scin.simulation import PullConfig, PullSimulation
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.vocabulary.message import Collective
@@ -66,13 +66,12 @@ class PullRun(PullSimulation):
 
     def __init__(self, order: RunOrder[ScinSpec]) -> None:
         self.order, topology = order, order.topology
-        self._bytes = order.program.unit_bytes
         if order.dcqcn is not None:
             raise InputError(Diagnostic(Option("dcqcn"), "ranks send nothing on their own; waves pace the switch"))
         recovery = order.recovery or Recovery.GO_BACK_N
         if recovery not in (Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT):
             raise InputError(Diagnostic(Option("recovery"), f"{recovery} is not for connections to SCIN's switches"))
-        self.collective = self._call()
+        self.collective = self._call(form(order.program, order.options[QUANTISE]))
         contexts = len(self.collective.patterns)
         spec = fitted(order.program, topology, contexts * order.concurrent)
         if order.faults != Faults():
@@ -100,7 +99,12 @@ class PullRun(PullSimulation):
         ]
         self.tasks = self.callers = [caller for group in self.groups for caller in group.callers]
 
-    def _call(self) -> PullCall:
+    def call_of(self, number: int) -> tuple[PullCall, ScinSpec]:
+        """What ranks call as their call ``number``, from 0, and the program as it has it."""
+        spec = form(self.config.spec, self.order.options[QUANTISE], number)
+        return self._call(spec), spec
+
+    def _call(self, spec: ScinSpec) -> PullCall:
         """What ranks call. Raises ``InputError``."""
         o, ranks = self.order, len(self.order.topology.rank_hosts)
         check_root(o.root, ranks)
@@ -115,15 +119,20 @@ class PullRun(PullSimulation):
             masks.append(mask)
         size = _SIZE if o.size is None and o.collective != Collective.BARRIER else o.size or 0
         asked = PullCall(o.collective, ranks, 0, o.root, Pattern(*masks), o.options["in_place"])
-        return sized(asked, size, o.program, o.concurrent)
+        return sized(asked, size, spec, o.concurrent)
 
     @property
     @override
     def title(self) -> str:
         o, call, config = self.order, self.collective, self.config
-        what = f"{call.name} of {self._bytes * call.elements:,} bytes" if call.elements else call.name
+        what = f"{call.name} of {self._size:,} bytes" if call.elements else call.name
         groups = f"{o.concurrent} groups of " if o.concurrent > 1 else ""
         return f"{what}, {groups}{call.ranks} ranks on {o.topology.name}, {config.spec.program}, {config.recovery}"
+
+    @property
+    def _size(self) -> int:
+        """Bytes of a call at each rank."""
+        return form(self.order.program, self.order.options[QUANTISE]).unit_bytes * self.collective.elements
 
     @override
     def finish(self, progress: Progress | None = None) -> Stuck | None:
@@ -149,9 +158,10 @@ class PullRun(PullSimulation):
         values: dict[str, float | int | str] = {"program": spec.program, "to_ranks": told}
         lines = [*ending(duration, o.repeat, stuck)]
         if not stuck and not self.problems:
-            again = told - len(self.groups) * o.repeat * call.planned(self.groups[0].packets, spec)
+            calls = [self.call_of(number) for number in range(o.repeat)]
+            again = told - len(self.groups) * sum(made.planned(made.packets(as_), as_) for made, as_ in calls)
             lines.append(f"{told:,} packets sent by the switch to ranks, {again:,} of them again")
-            rate = 8 * self._bytes * call.elements * o.repeat * SECOND / max(duration, 1)
+            rate = 8 * self._size * o.repeat * SECOND / max(duration, 1)
             if call.elements:
                 lines.append(f"algorithm throughput {rate / 1e9:.2f} Gb/s{' of each group' * (len(self.groups) > 1)}")
             values |= {"again": again, "gbps": round(rate / 1e9, 3)}
@@ -177,15 +187,13 @@ class Group:
         self.number = number
         self._calls: dict[int, tuple[Drawn, set[int]]] = {}
         self.callers = [Caller(self, ranks[rank]) for rank in run.collective.participants]
-        self.packets = self.callers[0].packets
-        """Of a call in each context."""
 
     def drawn(self, number: int) -> Drawn:
         """The data of a call, which is drawn when it is asked for first."""
         if number not in self._calls:
             chance = np.random.default_rng([self.run.order.seed, self.number, number])
             self._calls[number] = (
-                draw(self.run.collective, self.run.config.spec, chance),
+                draw(*self.run.call_of(number), chance),
                 set(self.run.collective.participants),
             )
         return self._calls[number][0]
@@ -204,14 +212,8 @@ class Caller:
 
     def __init__(self, group: Group, rank: Communicator) -> None:
         self._group, self.rank = group, rank
-        call = group.run.collective
-        empty = np.zeros(call.operand_elements, Layout(group.run.config.spec).type)
-        self.operand = rank.register(empty, call.operand_parts)
-        self._result = None
-        if not call.in_place:
-            self._result = rank.register(np.zeros(call.result_elements, empty.dtype), call.result_parts)
-        self.packets = self.operand.packets
-        """Of a call in each context."""
+        self.held: dict[str, tuple[Operand, Operand | None]] = {}
+        """Its operand, and its result if that is apart, by the type of their elements."""
         self.ended = 0
         """Calls that it has ended."""
         self.problem = ""
@@ -239,12 +241,24 @@ class Caller:
             self._begin(None)
 
     def _begin(self, _: object) -> None:
-        run = self._group.run
-        self.operand.put(self._group.drawn(self.ended).values[self.rank.rank])
-        if self._result is not None:
-            self._result.put(np.zeros(run.collective.result_elements, self._result.layout.type))
-        run.wake()
-        run.collective.start(self.rank, self.operand, self._result)
+        drawn = self._group.drawn(self.ended)
+        operand, result = self._memory(drawn)
+        operand.put(drawn.values[self.rank.rank])
+        if result is not None:
+            result.put(np.zeros(drawn.call.result_elements, result.layout.type))
+        self._group.run.wake()
+        drawn.call.start(self.rank, operand, result)
+
+    def _memory(self, drawn: Drawn) -> tuple[Operand, Operand | None]:
+        """Where a call's operand is, and its result if that is apart."""
+        call, kind = drawn.call, Layout(drawn.spec).type
+        if drawn.spec.dtype not in self.held:
+            operand = self.rank.register(np.zeros(call.operand_elements, kind), call.operand_parts)
+            result = None
+            if not call.in_place:
+                result = self.rank.register(np.zeros(call.result_elements, kind), call.result_parts)
+            self.held[drawn.spec.dtype] = operand, result
+        return self.held[drawn.spec.dtype]
 
     def _flag_arrived(self) -> None:
         """Once the rank has all flags of its call, check the result, and make the next call."""
@@ -252,7 +266,8 @@ class Caller:
             return
         run, number, status = self._group.run, self.ended, self.rank.status
         if status is Status.SUCCESS:
-            problem = self._group.drawn(number).problem(self.rank.rank, self.operand, self._result)
+            drawn = self._group.drawn(number)
+            problem = drawn.problem(self.rank.rank, *self._memory(drawn))
         else:
             problem = self.problem = f"has ended with the status {status}, {status.name.lower()}"
         if problem:

@@ -44,6 +44,13 @@ class ScinSpec(MemorySpec):
         Literal[32, 64] | None,
         Field(description="elements that have a scale in common (of mxint8 32 by default, of int8_float16 64)"),
     ] = None
+    exact: Annotated[
+        Literal["int32"] | None,
+        Field(
+            description="of elements with scales: the type of calls without, which each call chooses (QuantEnable, "
+            "section 3.4.2); none by default"
+        ),
+    ] = None
     overflow: Annotated[
         Literal["saturate", "wrap"], Field(description="what a sum becomes that the type cannot hold")
     ] = "saturate"
@@ -96,6 +103,8 @@ class ScinSpec(MemorySpec):
             raise SpecConflictError("overflow", f"sums of {self.dtype} do not wrap around: they become infinite")
         if self.scaled:
             self._scales_fit()
+        elif self.exact is not None:
+            raise SpecConflictError("exact", f"{self.dtype} has no scales: all calls are exact")
         elif self.block is not None:
             raise SpecConflictError("block", f"{self.dtype} has no scales")
         if self.variant is not None and self.ordered:
@@ -121,6 +130,18 @@ class ScinSpec(MemorySpec):
     def scaled(self) -> bool:
         """Whether elements have scales: quantisation in the network (section 3.4.4)."""
         return self.dtype in SCALED
+
+    @property
+    def exact_form(self) -> ScinSpec:
+        """Calls without scales, of a program that has some, as the program of these alone would have them: a packet
+        has as many bytes."""
+        changed: dict[str, Any] = {"dtype": self.exact, "lanes": self.words, "block": None, "exact": None, "name": None}
+        return self.model_copy(update=changed)
+
+    @property
+    def words(self) -> int:
+        """Elements of a packet of an exact call, 32 bits each."""
+        return self.lanes // _WORD
 
     @property
     def float16_scales(self) -> bool:
@@ -225,6 +246,8 @@ class ScinSpec(MemorySpec):
             return self.name
         numbers = f"{self.dtype}b{self.scale_block}" if self.scaled else self.dtype
         parts = ["scin", self.op, numbers, f"x{self.lanes}", f"k{self.waves}", f"p{self.wave}", f"e{self.edges}"]
+        if self.exact:
+            parts.append(f"or_{self.exact}")
         if self.op == "sum" and self.overflow == "wrap":
             parts.append("wrap")
         if self.ordered:

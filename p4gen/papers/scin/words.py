@@ -26,6 +26,7 @@ ACTIVE = Word(
 """TrackCall: the call that runs, or has run last; its status is 0 unless it was aborted. Numbers wrap, so that every
 number is a call's in the end: a bit says whether there has been one."""
 _TOLD = Field("told", PSN_BITS, "other flags of destinations")
+_EXACT = Field("exact", 1, "1: without scales")
 _SCALES = Field("scales", PSN_BITS, "PSN of the scales of its first wave")
 NEXT_READ = Word(_EPOCH, Field("psn", PSN_BITS, "PSN"))
 """IssueWave: the PSN that the next wave begins with."""
@@ -62,8 +63,9 @@ BUFFER = Word(Field("address", 64, "virtual address"), Field("rkey", 32, "key"))
 
 def active(spec: ScinSpec) -> Word:
     """``ACTIVE``, and of programs where the last WRITE is a flag, how many others destinations have had; of elements
-    with scales, the PSN of these."""
-    return Word(*ACTIVE.fields, *((_TOLD,) if spec.ordered else ()), *((_SCALES,) if spec.scaled else ()))
+    with scales, the PSN of these; where calls say whether elements have scales, what the call says."""
+    scales = (_SCALES,) if spec.scaled else ()
+    return Word(*ACTIVE.fields, *((_TOLD,) if spec.ordered else ()), *scales, *((_EXACT,) if spec.exact else ()))
 
 
 def layouts(spec: ScinSpec) -> dict[str, Word]:

@@ -19,6 +19,8 @@ SCALED = "test_scin_scales"
 """The scenarios of elements with scales."""
 ARITHMETIC = {"mxint8": "test_scin_mxint8", "int8_float16": "test_scin_int8_float16"}
 """Those of the arithmetic of each type with scales."""
+EXACT = "test_scin_exact"
+"""Those of calls that say whether elements have scales."""
 FLOATING = "test_scin_floats"
 """Those of floating-point numbers."""
 _SUITE = resource("ptf_tests") / "scin"
@@ -47,6 +49,7 @@ def _runs(spec: ScinSpec) -> tuple[SuiteRun[ScinSpec], ...]:
         "icrc": spec.icrc,
         "completion": spec.completion,
         "ip": spec.ip,
+        "exact": spec.exact,
     }
     if spec.scaled:
         return (
@@ -75,12 +78,13 @@ def _with_scales(spec: ScinSpec) -> tuple[SuiteRun[ScinSpec], ...]:
     return (
         SuiteRun(small(**fields | {"dtype": "mxint8", "lanes": 32}), (SCALED, ARITHMETIC["mxint8"])),
         SuiteRun(small(**fields | {"dtype": "int8_float16"}), (ARITHMETIC["int8_float16"],)),
+        SuiteRun(small(**fields | {"dtype": "mxint8", "lanes": 32, "exact": "int32"}), (EXACT,)),
     )
 
 
 def _serves(spec: ScinSpec, module: str) -> bool:
     own = {name: spec.dtype == dtype for dtype, name in ARITHMETIC.items()}
-    return ({SCALED: spec.scaled, FLOATING: spec.floating} | own).get(module, True)
+    return ({SCALED: spec.scaled, FLOATING: spec.floating, EXACT: spec.exact is not None} | own).get(module, True)
 
 
 FACET: Conformance[ScinSpec] = Conformance(
@@ -95,6 +99,8 @@ FACET: Conformance[ScinSpec] = Conformance(
         small(completion="ordered"),
         small(completion="ordered", dtype="mxint8", lanes=64),
         small(dtype="int8_float16", lanes=64),
+        small(dtype="mxint8", lanes=32, exact="int32"),
+        small(dtype="int8_float16", lanes=64, exact="int32", completion="ordered"),
     ],
     mutated=lambda spec, _reliabilities, _pipelines: [
         Mutated(how, small(op=spec.op, dtype=spec.dtype, completion=how, ip=spec.ip, lanes=64 if spec.scaled else 8))

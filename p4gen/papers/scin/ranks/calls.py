@@ -15,6 +15,7 @@ from p4gen.net.collectives.config import MAX_DATA
 from p4gen.papers.scin.control import Pattern
 from p4gen.papers.scin.ranks.collectives import Communicator, Operand
 from p4gen.papers.scin.ranks.memory import Layout, joined, quantised
+from p4gen.papers.scin.ranks.options import ALTERNATE, QUANTISE
 from p4gen.papers.scin.ranks.orders import accepted
 from p4gen.papers.scin.spec import ScinSpec
 from p4gen.vocabulary import DType
@@ -58,6 +59,11 @@ class PullCall:
             case Collective.ALLREDUCE | Collective.BARRIER:
                 return (Pattern(everybody, everybody),)
         return (self.masks,)
+
+    def packets(self, spec: ScinSpec) -> int:
+        """Packets of its part in each context."""
+        parts = self.ranks if self.name in DIVIDED else 1
+        return -(-(self.elements // parts) // spec.packet_units)
 
     @property
     def participants(self) -> list[int]:
@@ -255,7 +261,8 @@ def sized(call: PullCall, size: int, spec: ScinSpec, groups: int = 1) -> PullCal
     """
     barrier, parts = call.name == Collective.BARRIER, call.ranks if call.name in DIVIDED else 1
     unit = spec.unit_bytes * parts
-    packets = -(-(size // unit) // spec.packet_units)
+    call = replace(call, elements=size // spec.unit_bytes)
+    packets = call.packets(spec)
     wrong = ""
     if barrier and size:
         wrong = "a barrier has no data"
@@ -267,4 +274,14 @@ def sized(call: PullCall, size: int, spec: ScinSpec, groups: int = 1) -> PullCal
         wrong = f"{packets:,} packets; a call has {_MOST_PACKETS - 1:,} at most"
     if wrong:
         raise InputError(Diagnostic(Option("size"), wrong))
-    return replace(call, elements=size // spec.unit_bytes)
+    return call
+
+
+def form(spec: ScinSpec, quantise: str, number: int = 0) -> ScinSpec:
+    """The program as a call has it: whether it is quantised, by the option and by its number, from 0. Raises
+    ``InputError``."""
+    if quantise == "yes":
+        return spec
+    if not spec.exact:
+        raise InputError(Diagnostic(Option(QUANTISE), f"the calls of {spec.program} are all alike (--exact)"))
+    return spec if quantise == ALTERNATE and number % 2 == 0 else spec.exact_form

@@ -79,9 +79,9 @@ class Communicator:
 
     def register(self, array: Array, parts: int = 1) -> Operand:
         """Register a copy of an array, as calls read and write it; if elements have scales, an array of floating-point
-        numbers, or of blocks (``memory.block_type``). Raises ``InputError`` for another type than the program's, and
-        unless it has parts of equal size."""
-        layout = Layout(self._spec)
+        numbers, or of blocks (``memory.block_type``), and where calls may be exact, one of whole numbers, whose calls
+        are. Raises ``InputError`` for another type, and unless it has parts of equal size."""
+        layout = Layout.of(self._spec, array)
         held = layout.taken(array, parts)
         numbers = array.size * (layout.spec.scale_block if layout.spec.scaled and array.dtype == layout.type else 1)
         region = self._domain.register(bytearray(layout.wire(held, parts)))
@@ -106,7 +106,7 @@ class Communicator:
         self._divided(operand)
         for rank in range(self.ranks):
             to = operand.part(rank) if result is None else result.part()
-            self._arrive(Pattern(self._all, 1 << rank), operand.packets, operand.part(rank), to)
+            self._arrive(Pattern(self._all, 1 << rank), operand, operand.part(rank), to)
 
     def all_gather(self, operand: Operand, result: Operand | None = None) -> None:
         """Start an AllGather: the result has a part for each rank, the operand is of the size of one."""
@@ -114,24 +114,26 @@ class Communicator:
         self._divided(held)
         own = operand.part(self.rank) if result is None else operand.part()
         for rank in range(self.ranks):
-            self._arrive(Pattern(1 << rank, self._all), held.packets, own, held.part(rank))
+            self._arrive(Pattern(1 << rank, self._all), held, own, held.part(rank))
 
     def barrier(self) -> None:
         """Start a Barrier, a call of all ranks without data."""
-        self._arrive(Pattern(self._all, self._all), 0, None, None)
+        self._arrive(Pattern(self._all, self._all), None, None, None)
 
     def call(self, sources: int, destinations: int, operand: Operand, result: Operand | None = None) -> None:
         """Start a call that reads these ranks and writes to those; a rank that is neither has no part in it."""
         held = operand if result is None else result
+        if held.layout != operand.layout:
+            raise InputError("an operand and a result of different elements")
         if held.packets != operand.packets:
             raise InputError(f"an operand of {operand.packets} packets, with room for a result of {held.packets}")
-        self._arrive(Pattern(sources, destinations), operand.packets, operand.part(), held.part())
+        self._arrive(Pattern(sources, destinations), operand, operand.part(), held.part())
 
     def _divided(self, operand: Operand) -> None:
         if operand.parts != self.ranks:
             raise InputError(f"an array of {operand.parts} parts; there are {self.ranks} ranks")
 
-    def _arrive(self, pattern: Pattern, packets: int, source: Buffer | None, result: Buffer | None) -> None:
+    def _arrive(self, pattern: Pattern, operand: Operand | None, source: Buffer | None, result: Buffer | None) -> None:
         if not pattern.participants >> self.rank & 1:
             return
         member = self._members.get(pattern)
@@ -139,4 +141,5 @@ class Communicator:
             masks = f"sources {pattern.sources:#x} and destinations {pattern.destinations:#x}"
             raise InputError(f"rank {self.rank} is in no context of {masks}")
         reads, writes = pattern.sources >> self.rank & 1, pattern.destinations >> self.rank & 1
-        member.arrive(packets, source if reads else None, result if writes else None)
+        packets, numbers = (operand.packets, operand.layout.spec.dtype) if operand else (0, "")
+        member.arrive(packets, source if reads else None, result if writes else None, numbers)

@@ -86,9 +86,12 @@ class Member:
             self._nic.destroy_pair(pair)
         self.pairs.clear()
 
-    def arrive(self, packets: int, source: Buffer | None = None, result: Buffer | None = None) -> None:
-        """Arrive at the next call, of ``packets`` packets. A rank that is no source needs no operand, one that is no
-        destination no room for a result. Raises ``RuntimeError`` if it has no flag of the call before."""
+    def arrive(
+        self, packets: int, source: Buffer | None = None, result: Buffer | None = None, numbers: str = ""
+    ) -> None:
+        """Arrive at the next call, of ``packets`` packets of ``numbers``, of the program's if it does not say which. A
+        rank that is no source needs no operand, one that is no destination no room for a result. Raises
+        ``RuntimeError`` if it has no flag of the call before."""
         if not self.done:
             raise RuntimeError(f"the flag of call {self.calls} has not come")
         if self._abort is not None:
@@ -101,7 +104,7 @@ class Member:
             result=result.address if result else 0,
             result_key=result.region.rkey if result else 0,
         )
-        said = ANNOUNCED.pack(numbers=NUMBERS[self._spec.dtype], packets=packets)
+        said = ANNOUNCED.pack(numbers=NUMBERS[numbers or self._spec.dtype], packets=packets)
         self.calls += 1
         self._sync.post_send(SendWr(self.calls, where.to_bytes(BUFFERS.size), said))
 

@@ -59,6 +59,11 @@ class Layout:
 
     spec: ScinSpec
 
+    @classmethod
+    def of(cls, spec: ScinSpec, array: Array) -> Layout:
+        """That of calls with an array: where calls may be exact, those of whole numbers are."""
+        return cls(spec.exact_form if spec.exact and array.dtype == np.dtype(spec.exact) else spec)
+
     @property
     def type(self) -> np.dtype[Any]:
         """NumPy's type of arrays: of numbers, or of blocks."""

@@ -13,6 +13,8 @@ from p4gen.vocabulary import units
 MOST_RANKS: Final = 32
 CALL: Final = "call"
 """What any two masks make, beside the collectives that have a name."""
+QUANTISE: Final = "quantise"
+ALTERNATE: Final = "alternate"
 _LATEST: Final = 10 * MS
 """Much less than the time without progress after which a run is given up."""
 _ALL: Final = "all"
@@ -41,6 +43,12 @@ OPTIONS: Final = {
     "sources": FamilyOption("call: ranks whose operands are read, such as 0,3", _ALL, _ranks),
     "destinations": FamilyOption("call: ranks that get the result", _ALL, _ranks),
     "in_place": yes_or_no("whether results go where operands are", "yes"),
+    QUANTISE: FamilyOption(
+        "of a program whose calls may be exact: whether a call is quantised, or every other one, from the first on",
+        "yes",
+        str,
+        ("yes", "no", ALTERNATE),
+    ),
     "late": FamilyOption("the longest that a rank waits before it arrives at a call; each time is drawn", "0", _late),
     "resumption": FamilyOption(
         "how NICs answer a READ again: any part, or as Linux rxe, which narrows it",

@@ -185,21 +185,28 @@ class RandomTraffic:
         edge = rng.choice(absent if absent and rng.random() < 0.9 else context.edges)
         if not stream.arrived and stream.finished:
             stream.announced = rng.choice((0, 1, 2, spec.wave, spec.slots, rng.randrange(3 * spec.slots)))
+            stream.announced_exact = spec.exact is not None and rng.random() < 0.5
         call, packets, other, kind = stream.number + 1, stream.announced, 0, "arrival"
+        exact = stream.announced_exact
         chance = rng.random()
         if not stream.finished or (chance < 0.06 and stream.number >= 0):
-            call, packets, kind = stream.number, stream.packets, "arrival again"
+            call, packets, exact, kind = stream.number, stream.packets, stream.exact, "arrival again"
         elif chance < 0.08:
             call, kind = call + rng.choice((1, 2, 1 << 22, -2)), "arrival out of turn"
         elif chance < 0.09:
             other, kind = 1, "arrival with other numbers"
         elif chance < 0.12 and stream.arrived:
-            packets, kind = packets + 1, "arrival that disagrees"
+            kind = "arrival that disagrees"
+            if spec.exact and rng.random() < 0.5:
+                exact = not exact
+            else:
+                packets += 1
             self._if_sound.append(stream.is_aborted)
         elif not stream.aborted:
             self._if_sound.append(partial(stream.has_arrived, edge))
         buffers = rng.randbytes(BUFFERS.size)
-        return self._from(edge, arrival(spec, context, edge, call, packets, buffers, other), kind)
+        form = spec.exact_form if exact else spec
+        return self._from(edge, arrival(form, context, edge, call, packets, buffers, other), kind)
 
     def _gives(self, stream: ExpectedContext) -> Made:
         """Data that was asked for; some of it is lost, comes again, or was never asked for."""

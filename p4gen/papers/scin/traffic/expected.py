@@ -21,6 +21,8 @@ class ExpectedContext:
     wave: int
     scaled: bool = False
     """Whether elements have scales."""
+    exact: bool = False
+    """Whether the call is one without scales, beside others."""
     number: int = -1
     """Of the call that runs, or that has run last."""
     packets: int = 0
@@ -30,6 +32,7 @@ class ExpectedContext:
     """Ranks that have arrived at the call after it."""
     announced: int = 0
     """The packets of that one."""
+    announced_exact: bool = False
     asked: int = 0
     """The packet behind the last that READs ask for."""
     loading: int = 0
@@ -104,7 +107,7 @@ class ExpectedContext:
         """The switch reads while there is room."""
         while self.loading < self.end and self.loading + self.wave - self.freed <= self.slots:
             self.loading = min(self.loading + self.wave, self.end)
-        if not self.scaled:
+        if self.exact or not self.scaled:
             self.asked = self.loading
 
     # --- what becomes of packets ---
@@ -114,8 +117,9 @@ class ExpectedContext:
         self.arrived |= 1 << (edge.edge - 1)
         if self.arrived == self.participants and self.finished:
             self.number += 1
-            self.first_wave -= -self.packets // self.wave
-            self.first, self.packets = self.end, self.announced
+            if not self.exact:
+                self.first_wave -= -self.packets // self.wave
+            self.first, self.packets, self.exact = self.end, self.announced, self.announced_exact
             self.arrived = self.flagged = self.ticks = 0
             self.acked.clear()
             self.reads()

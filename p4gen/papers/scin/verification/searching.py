@@ -48,15 +48,17 @@ class Rank:
 
     def __init__(self, nic: Nic, place: Place, config: QpConfig, scope: PullScope) -> None:
         self.name = f"rank {place.rank}"
-        self._rank, self._scope, self._spec = place.rank, scope, scope.program
+        self._rank, self._scope = place.rank, scope
         self._member = Member(nic, scope.program, scope.first_psn)
         self._member.connect(place.ends, config)
         self._member.on_flag = self._call_ended
         calls = [scope.packets_of(call) for call in range(len(scope.calls))]
         gets = scope.pattern.destinations >> self._rank & 1
-        self._operands = [operands(self._spec, call, self._rank) for call in calls]
-        self._results = [results(self._spec, call, scope.pattern.sources) for call in calls] if gets else self._operands
-        self._memory = nic.domain.register(bytearray(Layout(self._spec).size(max(scope.calls))))
+        forms = list(enumerate(calls))
+        self._operands = [operands(scope.form(at), call, self._rank) for at, call in forms]
+        sums = [results(scope.form(at), call, scope.pattern.sources) for at, call in forms]
+        self._results = sums if gets else self._operands
+        self._memory = nic.domain.register(bytearray(Layout(scope.program).size(max(scope.calls))))
         self._wrong = ""
 
     def parts(self) -> dict[str, object]:
@@ -92,12 +94,12 @@ class Rank:
                 self._call()
 
     def _call(self) -> None:
-        given = self._operands[self._member.calls]
+        given, form = self._operands[self._member.calls], self._scope.form(self._member.calls)
         self._memory.buffer[: len(given)] = given
         buffer, packets = Buffer(self._memory), self._scope.calls[self._member.calls]
         pattern = self._scope.pattern
         reads, writes = pattern.sources >> self._rank & 1, pattern.destinations >> self._rank & 1
-        self._member.arrive(packets, buffer if reads else None, buffer if writes else None)
+        self._member.arrive(packets, buffer if reads else None, buffer if writes else None, form.dtype)
 
     def _memory_problem(self, *, results: bool) -> str:
         """What is wrong with a packet of the memory: while a call runs, a rank may have results already."""
@@ -106,7 +108,7 @@ class Rank:
             return ""
         own, total = self._operands[call], self._results[call]
         held = bytes(self._memory.buffer[: len(own)])
-        for at, piece in enumerate(pieces(self._spec, self._scope.calls[call])):
+        for at, piece in enumerate(pieces(self._scope.form(call), self._scope.calls[call])):
             if held[piece] != total[piece] and (results or held[piece] != own[piece]):
                 what = "the result" if results else "its operand or the result"
                 return f"{self.name}: call {call + 1}: packet {at + 1} of its memory is not {what}"
@@ -128,6 +130,10 @@ class PullScope(Scope):
         """The numbers of a call's packets."""
         first = sum(self.calls[:call])
         return range(first, first + self.calls[call])
+
+    def form(self, call: int) -> ScinSpec:
+        """The program as a call has it: where calls may be exact, the first one is, and every other one."""
+        return self.program.exact_form if self.program.exact and call % 2 == 0 else self.program
 
     @override
     def sound(self) -> PullScope | None:
@@ -209,9 +215,11 @@ class PullScope(Scope):
         sums: list[bytes] = []
         ends: list[int] = []
         for call, packets in enumerate(self.calls):
-            memory = results(self.program, self.packets_of(call), self.pattern.sources)
-            ends += [min(at + self.program.wave, packets) + len(sums) for at in range(0, packets, self.program.wave)]
-            sums += [memory[piece] for piece in pieces(self.program, packets)]
+            form = self.form(call)
+            memory = results(form, self.packets_of(call), self.pattern.sources)
+            if form.scaled:
+                ends += [min(at + form.wave, packets) + len(sums) for at in range(0, packets, form.wave)]
+            sums += [memory[piece] for piece in pieces(form, packets)]
         return Pulls(
             self.first_psn,
             sums,
