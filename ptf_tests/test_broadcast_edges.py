@@ -133,6 +133,21 @@ class ReservedBitOfASyndromeIsZero(BroadcastTest):
         self.answered((psn, ACK))
 
 
+class NakBehindAnAckIsKept(BroadcastTest):
+    """It comes to the same PSN as the ACK before it, and goes on once the others have come as far."""
+
+    def runTest(self) -> None:
+        start, acked, missing, last = psns(self.begin(), 4)
+        self.answer(1, acked)
+        self.answer(1, missing, NAK)
+        self.answer(2, last)
+        self.expect_nothing()
+        self.answer(3, start)
+        self.answered((start, ACK))
+        self.answer(3, last)
+        self.answered((missing, NAK))
+
+
 class NaksSayMoreThanAcks(BroadcastTest):
     """An ACK, and a NAK of the next packet: the NAK is forwarded when all edges have come as far, even if the ACK is
     repeated after it, and whichever edges send them."""

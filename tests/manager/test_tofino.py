@@ -50,6 +50,18 @@ def test_groups_are_served_and_outlive_the_manager(arch: str, tmp_path: Path) ->
         rig.check_empty()
 
 
+@pytest.mark.parametrize("arch", ["tna", "t2na"])
+def test_all_collectives_are_served(arch: str) -> None:
+    rig = Rig("tree-3-2", small(arch=arch, groups=12, collectives="all"))
+    with rig.register() as manager:
+        wires = Wires(rig)
+        everything = frozenset(Collective)
+        manager.init_group(group("g", "h0", "h1", "h2", sync=PsnSync.SUBGROUPS, collectives=everything))
+        wires.run("g", (*CALLS, Call(Collective.BROADCAST, 96, root=1), Call(Collective.ALLGATHER, 96)))
+        manager.destroy_group("g")
+        rig.check_empty()
+
+
 @pytest.mark.parametrize(
     ("sync", "collectives", "missing"),
     [

@@ -44,6 +44,18 @@ def test_results_are_numpys_under_loss_and_duplicates(arch: str, collective: Col
     assert result.drops["s0 CheckDuplicate.duplicate"]
 
 
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("collective", [Collective.BROADCAST, Collective.ALLGATHER])
+@pytest.mark.sample(2)
+def test_answers_to_broadcasts_are_combined_in_a_tree(arch: str, collective: Collective) -> None:
+    spec = program(arch, collectives="all")
+    trouble = Faults((Impairment(loss=0.01),))
+    config = SimConfig(load_topology("tree-3-2"), spec, collective, 2048, root=1, faults=trouble, seed=7)
+    result = Simulation(config).run()
+    assert result.ok, result.errors
+    assert result.resent
+
+
 @pytest.mark.parametrize("collective", [Collective.ALLREDUCE, Collective.BROADCAST])
 def test_mode_iii_repairs_what_links_lose(collective: Collective) -> None:
     """Connections end at each switch of a tree, which retransmits what it has sent."""

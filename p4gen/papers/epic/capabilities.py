@@ -20,7 +20,6 @@ class Capability:
 CAPABILITIES: Final = (
     Capability("announcements", "groups are static: three announcements a context are 192 bits; a word has 64"),
     Capability("patterns", "a group runs one pattern, as nothing remembers which of several was announced"),
-    Capability("broadcast", "CombineAcks needs the word of each edge in one pass; a pass has an access to a register"),
     Capability("mixed_opcode", "a slot's PSN, epoch and bitmap fill its words, so the operation is not kept in it"),
     Capability("early", "whether a slot is complete is known behind its access, which has started it afresh by then"),
     Capability(
@@ -37,6 +36,19 @@ CAPABILITIES: Final = (
     Capability("in_order", "reliability gbn compares PSNs of 24 bits with a sum, in one access; an ALU has none of 24"),
 )
 """What all static programs lack."""
+BROADCAST: Final = Capability("broadcast", "answers to it need a register for each edge: use --collectives all")
+"""What programs with ``collectives reductions`` lack as well."""
+BROADCASTING: Final = (
+    Capability(
+        "acknowledged",
+        "an access compares twice: an ACK takes the place of a NAK of the next PSN, and what was acknowledged half the "
+        "number space ago counts as ahead",
+    ),
+    Capability(
+        "truncated", "the parser looks ahead for a syndrome: a frame that ends behind its BTH is ordinary traffic"
+    ),
+)
+"""What programs with ``collectives all`` lack."""
 ICRC: Final = Capability("icrc", "it is neither checked nor set: the NICs must ignore it")
 """What programs with ``icrc ignore`` lack as well."""
 FOLDED: Final = (
@@ -87,7 +99,9 @@ def capabilities(spec: EpicSpec) -> tuple[Capability, ...]:
     if spec.mode.augmented:
         return CAPABILITIES_III
     found = (*CAPABILITIES, *(() if spec.icrc.right else (ICRC,)), HALF if tells_stale(spec) else FIFO)
-    return (*found, *(FOLDED if folding.folded(spec) else ()), *((SEALED,) if folding.chunks(spec) else ()))
+    found = (*found, *(BROADCASTING if spec.broadcasts else (BROADCAST,)))
+    folded = () if not folding.folded(spec) else FOLDED[1:] if spec.broadcasts else FOLDED
+    return (*found, *folded, *((SEALED,) if folding.chunks(spec) else ()))
 
 
 def lack(spec: EpicSpec, name: str) -> str:

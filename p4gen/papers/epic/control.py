@@ -151,7 +151,7 @@ class _Node:
             yield Traffic.UP_DATA, Action("aggregate", arguments)
         if group.has_down(pattern):
             arguments = {"out_group": self._output(away)}
-            if pattern.collective is Collective.BROADCAST and group.ranges():
+            if pattern.collective is Collective.BROADCAST and group.ranges() and not static(self._spec):
                 # Slots in which other patterns aggregate.
                 arguments |= {"base": group.base, "mask": group.slots - 1}
                 yield Traffic.DOWN_DATA, Action("pass_on", arguments)
@@ -170,13 +170,30 @@ class _Node:
         group, pattern = self._group, self._group.patterns[0]
         flows = dict(self._mode_ii(pattern))
         for traffic, kinds in (_DOWN if bit == group.toward(pattern) else _UP).items():
-            action = flows.get(traffic)
-            if action is None:
-                continue
-            if action.name == "aggregate":
-                arguments = {name: value for name, value in action.args.items() if name != "mask"}
-                action = Action("aggregate", {**arguments, "epoch": group.epoch})
-            yield from self._of_kinds(edge, {kind: self._copied(kind, action) for kind in kinds})
+            if traffic in flows:
+                action = flows[traffic]
+                yield from self._of_kinds(
+                    edge, {kind: self._copied(kind, self._static(kind, action)) for kind in kinds}
+                )
+
+    def _static(self, kind: int, action: Action) -> Action:
+        """An action of ``_mode_ii`` as one of static groups."""
+        arguments = {name: value for name, value in action.args.items() if name != "mask"}
+        begins = kind == _CONTROL and self._group.patterns[0].collective is Collective.BROADCAST
+        match action.name:
+            case "aggregate":
+                return Action("aggregate", {**arguments, "epoch": self._group.epoch})
+            case "combine" if kind == _NOTIFICATION:
+                return Action("replicate", {"out_group": arguments["out_group"]})
+            case "combine":
+                return Action("combine", {**arguments, **self._acked()})
+            case "replicate" if begins:
+                return Action("begin", {**arguments, **self._acked()})
+        return action
+
+    def _acked(self) -> dict[str, int]:
+        """What words a group has for what its edges have acknowledged."""
+        return {"context": self._group.context, "epoch": self._group.epoch}
 
     def _copied(self, kind: int, action: Action) -> Action:
         """The same action; copies of data that recirculate for their ICRC have multicast groups of their own."""
@@ -364,7 +381,7 @@ def _refusals(spec: EpicSpec, channels: Sequence[Sequence[ChannelKey]]) -> Itera
     if any(len(serves) != 1 for serves in channels):
         yield lack(spec, "patterns")
     collectives = {collective for serves in channels for collective, _ in serves}
-    if spec.mode is Mode.II and Collective.BROADCAST in collectives:
+    if spec.mode is Mode.II and Collective.BROADCAST in collectives and not spec.broadcasts:
         yield lack(spec, "broadcast")
 
 

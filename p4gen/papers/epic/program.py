@@ -255,7 +255,11 @@ def _flows(spec: EpicSpec) -> tuple[str, str]:
 def _words(spec: EpicSpec) -> dict[str, Word]:
     if not static.static(spec):
         return layouts(spec)
-    return static_iii.layouts() if spec.mode.augmented else {"slots": static.SLOT, "owners": static.OWNER}
+    return (
+        static_iii.layouts()
+        if spec.mode.augmented
+        else {"slots": static.SLOT, "owners": static.OWNER, "acked": static.ACKED}
+    )
 
 
 EXPERIMENT = "Mode III on a Tofino is an experiment: p4gen's model runs it, p4c's back end does not accept it"

@@ -91,6 +91,15 @@ class Congestion(StrEnum):
     """Only a NAK."""
 
 
+class Served(StrEnum):
+    """The collectives that a program of static groups serves."""
+
+    REDUCTIONS = "reductions"
+    """AllReduce, Barrier, Reduce and ReduceScatter."""
+    ALL = "all"
+    """Broadcast and AllGather, too: each edge has a register for what it has acknowledged."""
+
+
 class Variant(StrEnum):
     """Wrong designs, which tests must detect (EPIC 5.1 and H.4). All but the last are of Mode III."""
 
@@ -109,7 +118,7 @@ class Variant(StrEnum):
 class EpicSpec(CollectiveSpec):
     """A program of EPIC's Mode I, II or III."""
 
-    ARCH_FIELDS: ClassVar[frozenset[str]] = frozenset({"payload_pipes", "recirculation"})
+    ARCH_FIELDS: ClassVar[frozenset[str]] = frozenset({"collectives", "payload_pipes", "recirculation"})
     ROCE_OVER_IPV6: ClassVar[bool] = True
 
     @classmethod
@@ -169,6 +178,13 @@ class EpicSpec(CollectiveSpec):
         ),
     ] = Verb.SEND
     variant: Annotated[Variant | None, Field(description="a wrong design, for tests only; none by default")] = None
+    collectives: Annotated[
+        Served,
+        Field(
+            description="mode II on a Tofino: reductions, or all: Broadcast and AllGather, too, whose answers are "
+            "combined by a register for each edge; groups have at most 8"
+        ),
+    ] = Served.REDUCTIONS
     payload_pipes: Annotated[
         Literal[1, 2, 4],
         Field(
@@ -199,6 +215,8 @@ class EpicSpec(CollectiveSpec):
             return values
         mode = str(values.get("mode"))
         if mode == Mode.I or str(values.get("fold")) == Fold.ORDERED:
+            return {"fan_in": NARROW_FAN_IN, **values}
+        if str(values.get("collectives")) == Served.ALL:
             return {"fan_in": NARROW_FAN_IN, **values}
         if mode != Mode.III:
             return values
@@ -272,6 +290,24 @@ class EpicSpec(CollectiveSpec):
                 f"at most {MOST_STORES}: {MOST_STORES // self.lanes} edges",
             )
         return self
+
+    @model_validator(mode="after")
+    def _broadcasts_fit(self) -> EpicSpec:
+        if self.collectives is Served.REDUCTIONS:
+            return self
+        if self.mode is not Mode.II or Feature.WIDE_STATE in self.architecture.features:
+            raise SpecConflictError("collectives", "is for mode II on a Tofino; other programs serve all collectives")
+        if self.fan_in > NARROW_FAN_IN:
+            raise SpecConflictError(
+                "fan_in",
+                f"collectives all combines the answers of a register for each edge: {NARROW_FAN_IN} edges at most",
+            )
+        return self
+
+    @property
+    def broadcasts(self) -> bool:
+        """Whether the answers to a Broadcast are combined."""
+        return self.collectives is Served.ALL
 
     @model_validator(mode="after")
     def _fold_fits(self) -> EpicSpec:
@@ -432,6 +468,8 @@ class EpicSpec(CollectiveSpec):
         parts.append(f"x{self.lanes}")
         if self.folds is not self.mode.stores:
             parts.append(str(self.folding))
+        if self.broadcasts:
+            parts.append("broadcast")
         if self.payload_pipes > 1:
             parts.append(f"fold{self.payload_pipes}")
         if self.pipelines > 1:

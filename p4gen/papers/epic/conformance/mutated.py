@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from functools import partial
 
-from p4gen.papers.epic.spec import EpicSpec, Fold, Mode, Verb
+from p4gen.papers.epic.spec import EpicSpec, Fold, Mode, Served, Verb
 from p4gen.papers.epic.tofino import static
 from p4gen.papers.epic.tofino.limits import problems
 from p4gen.ptf.family import Mutated
@@ -40,6 +40,9 @@ def mutated(like: EpicSpec, reliabilities: Sequence[Reliability], pipelines: Seq
                 made.append(Mutated(f"{name} locks", locked, {"AcquireLease"}.__contains__, ("test_locks",)))
             if mode is Mode.II:
                 if static(spec) and reliability is Reliability.SR:
+                    broadcasting = small(mode, reliability, count, collectives=Served.ALL)
+                    tests = ("test_broadcast", "test_broadcast_edges")
+                    made.append(Mutated(f"{name} broadcast", broadcasting, {"CombineAcks"}.__contains__, tests))
                     folded = small(mode, reliability, count, payload_pipes=2, icrc=Icrc.SET)
                     made.append(Mutated(f"{name} folded", folded, _OF_FOLDS.__contains__, _FOLDS))
                 sacks = "CombineSacks".__eq__, ("test_sacks",)  # all else is as with sr

@@ -17,6 +17,7 @@ NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
         "test_announcement.GroupsAnnounceForThemselves",
         "test_announcement.OldEpochsAnnounceNothing",
         "test_announcement.StaleAnnouncement",
+        "test_broadcast.AckOfWhatIsNotAnnounced",
         "test_control.DataWhereOthersAnnounce",
         "test_control.AnnouncementWhereOthersSendData",
         "test_patterns.SubgroupsAnnounceApart",
@@ -99,6 +100,10 @@ NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
         "test_order",
         "test_idle.OrderOfEdgesThatIdled",
         "test_idle.OrderOfEdgesThatIdledAlmostOnceRound",
+    ),
+    "acknowledged": (
+        "test_broadcast_edges.AnswersOfLongAgoAreForgotten",
+        "test_broadcast_edges.NaksSayMoreThanAcks",
     ),
     "apart": ("test_static_pipes.PipesHaveMemoriesOfTheirOwn",),
 }

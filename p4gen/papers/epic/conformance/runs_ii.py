@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from p4gen.papers.epic.conformance.small import small
-from p4gen.papers.epic.spec import EpicSpec, Fold, Verb
+from p4gen.papers.epic.spec import EpicSpec, Fold, Served, Verb
 from p4gen.papers.epic.tofino import static
 from p4gen.papers.epic.tofino.limits import problems
 from p4gen.ptf.family import SuiteRun
@@ -76,6 +76,9 @@ def mode_ii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
         widths = (made(lanes=lanes, name=f"modeii_x{lanes}_{spec.arch}") for lanes in (8, 32) if lanes != spec.lanes)
         runs += [SuiteRun(width, ARITHMETIC) for width in widths]
         runs.append(SuiteRun(made(lanes=8, ports=SEVERAL_PIPES, name=f"modeii_pipes_{spec.arch}"), PIPES))
+        if not spec.broadcasts:
+            broadcasting = made(lanes=8, fan_in=8, collectives=Served.ALL)
+            runs.append(SuiteRun(broadcasting, ("test_broadcast", "test_broadcast_edges", "test_vlan", "test_control")))
         if spec.payload_pipes == 1:
             runs.append(SuiteRun(made(lanes=8, payload_pipes=4), PAYLOAD_PIPES))
             runs.append(SuiteRun(made(lanes=8, payload_pipes=4, icrc=Icrc.SET), (*PAYLOAD_PIPES, "test_tree")))

@@ -52,6 +52,13 @@ SLOT: Final = Word(words.EPOCH, Field("psn", roce.PSN_BITS, "PSN"), BITMAP)
 OWNER: Final = Word(Field("psn", roce.PSN_BITS, "PSN"), Field("zeros", 32, "zeros"), words.EPOCH)
 """What a slot serves, where that has a register of its own, and so has the bitmap: programs that tell stale packets."""
 
+ACKED: Final = Word(
+    Field("psn", roce.PSN_BITS, "PSN"),
+    Field("answer", 8, "complement of the syndrome's 7 bits"),
+    Field("epoch", 32, "epoch"),
+)
+"""What an edge has acknowledged of a broadcast."""
+
 
 def bridge(spec: EpicSpec) -> Header:
     """The header in front of a packet between ingress and egress: the metadata that are kept."""
