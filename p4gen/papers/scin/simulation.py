@@ -70,7 +70,7 @@ class PullSimulation(DrivenJob[Task]):
             config.faults,
             config.seed,
             config.engine,
-            payload=spec.payload,
+            payload=spec.written_mtu,
         )
         super().__init__(network, {switch: spec}, config.timeout)
         for nic in self.network.nics.values():
