@@ -31,7 +31,7 @@ def spec(nodes: int) -> ScinSpec:
     return ScinSpec(lanes=256, waves=16, wave=8, contexts=1, edges=nodes, ports=max(8, nodes))
 
 
-def ring(nodes: int, size: int, rate: float) -> float:
+def ring(nodes: int, size: float, rate: float) -> float:
     """Microseconds of an AllReduce by a ring; ``rate`` in bytes a second."""
     return 2 * (nodes - 1) * (size / (nodes * rate) * 1e6 + STEP)
 

@@ -32,7 +32,7 @@ def spec(*, quantised: bool) -> ScinSpec:
 def _perform(order: Order) -> Report:
     sizes = SIZES[order.scale]
     asked = [(quantised, size) for quantised in (False, True) for size in sizes]
-    found = order.run([_cell(quantised, size, order) for quantised, size in asked])
+    found = order.run([cell(quantised, size, order) for quantised, size in asked])
     times = {key: one.call / 1e6 for key, one in zip(asked, found.values(), strict=True)}
     most = PLANES * capacity(spec(quantised=False), PLANE_RATE)
     few, largest = sizes[1], sizes[-1]
@@ -71,7 +71,8 @@ def _perform(order: Order) -> Report:
     )
 
 
-def _cell(quantised: bool, size: int, order: Order) -> Cell[Timed]:
+def cell(quantised: bool, size: int, order: Order) -> Cell[Timed]:
+    """An AllReduce of ``size`` bytes of 16-bit numbers."""
     program, network = spec(quantised=quantised), plane(NODES, LATENCY[quantised])
     numbers = size // 2 // PLANES
     packets = max(1, numbers * (1 if quantised else 2) // program.payload)
