@@ -52,7 +52,7 @@ def test_groups_are_served_and_outlive_the_manager(arch: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("arch", ["tna", "t2na"])
 def test_all_collectives_are_served(arch: str) -> None:
-    rig = Rig("tree-3-2", small(arch=arch, groups=12, collectives="all"))
+    rig = Rig("tree-3-2", small(arch=arch, groups=12, serves="all"))
     with rig.register() as manager:
         wires = Wires(rig)
         everything = frozenset(Collective)

@@ -85,17 +85,17 @@ def test_programs_build(arch: str, fields: dict[str, object], tmp_path: Path) ->
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_broadcasts_take_a_register_for_each_edge(arch: str) -> None:
-    program = compose(of(arch, lanes=8, collectives="all"))
+    program = compose(of(arch, lanes=8, serves="all"))
     assert program.has("CombineAcks")
     assert not compose(of(arch, lanes=8)).has("CombineAcks")
     with pytest.raises(ValidationError, match="8 edges at most"):
-        EpicSpec.model_validate({"arch": arch, "collectives": "all", "fan_in": 16})
+        EpicSpec.model_validate({"arch": arch, "serves": "all", "fan_in": 16})
 
 
 def test_other_programs_serve_all_collectives_anyway() -> None:
     for fields in ({}, {"mode": "III", "arch": "t2na"}):
         with pytest.raises(ValidationError, match="other programs serve all collectives"):
-            EpicSpec.model_validate({"collectives": "all", **fields})
+            EpicSpec.model_validate({"serves": "all", **fields})
 
 
 def test_v1model_programs_lack_nothing(tmp_path: Path) -> None:

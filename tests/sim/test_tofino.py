@@ -48,7 +48,7 @@ def test_results_are_numpys_under_loss_and_duplicates(arch: str, collective: Col
 @pytest.mark.parametrize("collective", [Collective.BROADCAST, Collective.ALLGATHER])
 @pytest.mark.sample(2)
 def test_answers_to_broadcasts_are_combined_in_a_tree(arch: str, collective: Collective) -> None:
-    spec = program(arch, collectives="all")
+    spec = program(arch, serves="all")
     trouble = Faults((Impairment(loss=0.01),))
     config = SimConfig(load_topology("tree-3-2"), spec, collective, 2048, root=1, faults=trouble, seed=7)
     result = Simulation(config).run()

@@ -36,8 +36,8 @@ CAPABILITIES: Final = (
     Capability("in_order", "reliability gbn compares PSNs of 24 bits with a sum, in one access; an ALU has none of 24"),
 )
 """What all static programs lack."""
-BROADCAST: Final = Capability("broadcast", "answers to it need a register for each edge: use --collectives all")
-"""What programs with ``collectives reductions`` lack as well."""
+BROADCAST: Final = Capability("broadcast", "answers to it need a register for each edge: use --serves all")
+"""What programs with ``serves reductions`` lack as well."""
 BROADCASTING: Final = (
     Capability(
         "acknowledged",
@@ -48,7 +48,7 @@ BROADCASTING: Final = (
         "truncated", "the parser looks ahead for a syndrome: a frame that ends behind its BTH is ordinary traffic"
     ),
 )
-"""What programs with ``collectives all`` lack."""
+"""What programs with ``serves all`` lack."""
 ICRC: Final = Capability("icrc", "it is neither checked nor set: the NICs must ignore it")
 """What programs with ``icrc ignore`` lack as well."""
 FOLDED: Final = (

@@ -118,7 +118,7 @@ class Variant(StrEnum):
 class EpicSpec(CollectiveSpec):
     """A program of EPIC's Mode I, II or III."""
 
-    ARCH_FIELDS: ClassVar[frozenset[str]] = frozenset({"collectives", "payload_pipes", "recirculation"})
+    ARCH_FIELDS: ClassVar[frozenset[str]] = frozenset({"payload_pipes", "recirculation", "serves"})
     ROCE_OVER_IPV6: ClassVar[bool] = True
 
     @classmethod
@@ -178,7 +178,7 @@ class EpicSpec(CollectiveSpec):
         ),
     ] = Verb.SEND
     variant: Annotated[Variant | None, Field(description="a wrong design, for tests only; none by default")] = None
-    collectives: Annotated[
+    serves: Annotated[
         Served,
         Field(
             description="mode II on a Tofino: reductions, or all: Broadcast and AllGather, too, whose answers are "
@@ -216,7 +216,7 @@ class EpicSpec(CollectiveSpec):
         mode = str(values.get("mode"))
         if mode == Mode.I or str(values.get("fold")) == Fold.ORDERED:
             return {"fan_in": NARROW_FAN_IN, **values}
-        if str(values.get("collectives")) == Served.ALL:
+        if str(values.get("serves")) == Served.ALL:
             return {"fan_in": NARROW_FAN_IN, **values}
         if mode != Mode.III:
             return values
@@ -293,21 +293,21 @@ class EpicSpec(CollectiveSpec):
 
     @model_validator(mode="after")
     def _broadcasts_fit(self) -> EpicSpec:
-        if self.collectives is Served.REDUCTIONS:
+        if self.serves is Served.REDUCTIONS:
             return self
         if self.mode is not Mode.II or Feature.WIDE_STATE in self.architecture.features:
-            raise SpecConflictError("collectives", "is for mode II on a Tofino; other programs serve all collectives")
+            raise SpecConflictError("serves", "is for mode II on a Tofino; other programs serve all collectives")
         if self.fan_in > NARROW_FAN_IN:
             raise SpecConflictError(
                 "fan_in",
-                f"collectives all combines the answers of a register for each edge: {NARROW_FAN_IN} edges at most",
+                f"serves all combines the answers of a register for each edge: {NARROW_FAN_IN} edges at most",
             )
         return self
 
     @property
     def broadcasts(self) -> bool:
         """Whether the answers to a Broadcast are combined."""
-        return self.collectives is Served.ALL
+        return self.serves is Served.ALL
 
     @model_validator(mode="after")
     def _fold_fits(self) -> EpicSpec:

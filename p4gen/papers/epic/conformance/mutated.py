@@ -40,7 +40,7 @@ def mutated(like: EpicSpec, reliabilities: Sequence[Reliability], pipelines: Seq
                 made.append(Mutated(f"{name} locks", locked, {"AcquireLease"}.__contains__, ("test_locks",)))
             if mode is Mode.II:
                 if static(spec) and reliability is Reliability.SR:
-                    broadcasting = small(mode, reliability, count, collectives=Served.ALL)
+                    broadcasting = small(mode, reliability, count, serves=Served.ALL)
                     tests = ("test_broadcast", "test_broadcast_edges")
                     made.append(Mutated(f"{name} broadcast", broadcasting, {"CombineAcks"}.__contains__, tests))
                     folded = small(mode, reliability, count, payload_pipes=2, icrc=Icrc.SET)

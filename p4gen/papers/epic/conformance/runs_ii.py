@@ -77,7 +77,7 @@ def mode_ii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
         runs += [SuiteRun(width, ARITHMETIC) for width in widths]
         runs.append(SuiteRun(made(lanes=8, ports=SEVERAL_PIPES, name=f"modeii_pipes_{spec.arch}"), PIPES))
         if not spec.broadcasts:
-            broadcasting = made(lanes=8, fan_in=8, collectives=Served.ALL)
+            broadcasting = made(lanes=8, fan_in=8, serves=Served.ALL)
             runs.append(SuiteRun(broadcasting, ("test_broadcast", "test_broadcast_edges", "test_vlan", "test_control")))
         if spec.payload_pipes == 1:
             runs.append(SuiteRun(made(lanes=8, payload_pipes=4), PAYLOAD_PIPES))
