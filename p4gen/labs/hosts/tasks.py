@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from p4gen.errors import FailedError, P4genError
@@ -94,7 +94,7 @@ class BatchTask:
             for call, r in zip(self._calls, self._results, strict=True)
         ]
         # The rank's last call refers to this task, which would keep the data in memory until the next call.
-        self._calls, self._results = (), []
+        self._calls, self._results = (), [replace(result, value=None) for result in self._results]
         return answers
 
     def _next(self, ended: Future[CallResult] | None) -> None:
