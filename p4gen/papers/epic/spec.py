@@ -17,6 +17,8 @@ from p4gen.vocabulary.reductions import Op
 
 NARROW_FAN_IN: Final = 8
 """The most edges of a group of Mode III on a Tofino, and by default of programs that have a buffer for each edge."""
+ANSWERED_FAN_IN: Final = 4
+"""By default where each edge has a register for its answers: p4c finds no containers for 6."""
 MOST_STORES: Final = 2048
 """The most registers of buffers for each edge, one for each lane of it."""
 SLOT_NUMBERS: Final = ("epoch", "PSN", "bitmap")
@@ -217,7 +219,7 @@ class EpicSpec(CollectiveSpec):
         if mode == Mode.I or str(values.get("fold")) == Fold.ORDERED:
             return {"fan_in": NARROW_FAN_IN, **values}
         if str(values.get("serves")) == Served.ALL:
-            return {"fan_in": NARROW_FAN_IN, **values}
+            return {"fan_in": ANSWERED_FAN_IN, **values}
         if mode != Mode.III:
             return values
         arch = architectures().get(values.get("arch", DEFAULT_ARCH))

@@ -156,6 +156,9 @@ def _perform(order: Order) -> Report:
             "every result is compared with NumPy's, outside of the time that is measured",
             "us/packet: processor time of p4gen's hosts and their switches for each packet at their interfaces, in and "
             "out, the kernel's included; of small calls most is for the call",
+            "small calls are bound by the processes that start them, Barriers most; large ones of Modes I and III by "
+            "what is sent again, as switches refuse data that finds no slot when one host is late; in Mode II senders "
+            "wait",
             "the paper: eight virtual machines, Soft-RoCE, switches in C on libpcap; Open MPI over TCP",
             "MPI-ICRC is not ours: there the paper's switch computes an ICRC for each packet of TCP, which has none",
         ),
