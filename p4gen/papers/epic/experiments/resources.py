@@ -63,6 +63,11 @@ def _perform(order: Order) -> Report:
         (
             f"the paper's program on a Tofino; ours on {target}, Mode II with 32 lanes, by p4gen's model, so that "
             "nothing is judged (docs/tofino-resources.md)",
+            "on Tofino 2 p4c 9.13.4 reports within 4 % of the model, in each row of 128 KB and 2 MB",
+            "a Tofino has 12 stages, a Tofino 2 20, so five thirds of shares there are those of a Tofino: then meter "
+            "ALU (71 %) and map RAM are the paper's within 8 %",
+            "hash bits, gateways, SRAM, TCAM, VLIW and PHV are more than the paper's, as our program also checks "
+            "headers, routes and answers ordinary traffic, counts what it drops, and tells stale packets by epochs",
             *(f"{size}, {SIZES[size]:,} slots: {text}" for size, one in found.items() for text in one.excess),
         ),
         {},
