@@ -88,6 +88,13 @@ def test_faults_of_another_list_have_a_form_or_a_reason(arch: str, mode: Mode, o
     assert all(" " in reason for reason in seeding.left_out.values())
 
 
+@pytest.mark.parametrize("arch", STATIC)
+def test_a_program_that_broadcasts_has_the_list_of_its_kind(arch: str) -> None:
+    """Most of the kind's programs broadcast nothing, whatever the one that is asked for does."""
+    spec = EpicSpec.model_validate({"mode": "II", "arch": arch, "serves": "all"})
+    assert conformance_of(spec).seeding(spec) == seeding_of(arch, Mode.II)
+
+
 @pytest.mark.parametrize(("arch", "mode"), PROGRAMS)
 def test_scenarios_that_faults_look_for_are_there(arch: str, mode: Mode) -> None:
     fields: dict[str, Any] = {"arch": arch, "mode": mode, "ip": "both" if arch == "v1model" else "4"}
