@@ -69,6 +69,22 @@ def configs_of(rig: Rig, name: str, hosts: Sequence[str]) -> list[RankConfig]:
     return [rig.manager._ledger.rank_config(record, rank) for rank in range(len(hosts))]
 
 
+def check_dispatch(
+    network: Network, members: list[Member], chance: np.random.Generator, tokens: int, experts: int
+) -> None:
+    """Each rank dispatches so many tokens, each to so many experts drawn, and gets what is for it."""
+    ranks = len(members)
+    data = chance.integers(0, 256, (ranks, tokens, 100), np.uint8)
+    topk = chance.integers(0, ranks, (ranks, tokens, experts))
+    for member in members:
+        member.dispatch(data[member.rank], topk[member.rank])
+    network.loop.run()
+    for member in members:
+        source, index = np.nonzero((topk == member.rank).any(axis=2))
+        assert np.array_equal(member.received(100).tokens, data[source, index])
+    assert not network.lost({})
+
+
 @pytest.mark.parametrize("fields", [{}, {"place": "append"}, {"replicate": "prune", "receivers": 64}], ids=str)
 @pytest.mark.long
 def test_a_group_is_placed_and_its_writes_arrive(fields: dict[str, Any]) -> None:
@@ -89,15 +105,7 @@ def test_a_group_is_placed_and_its_writes_arrive(fields: dict[str, Any]) -> None
             member.all_gather(blocks[member.rank])
         network.loop.run()
         assert all(member.done and member.gathered() == b"".join(blocks) for member in members)
-        tokens = chance.integers(0, 256, (len(hosts), PACKETS, 100), np.uint8)
-        topk = chance.integers(0, len(hosts), (len(hosts), PACKETS, 2))
-        for member in members:
-            member.dispatch(tokens[member.rank], topk[member.rank])
-        network.loop.run()
-        for member in members:
-            source, index = np.nonzero((topk == member.rank).any(axis=2))
-            assert np.array_equal(member.received(100).tokens, tokens[source, index])
-        assert not network.lost({})
+        check_dispatch(network, members, chance, PACKETS, 2)
         manager.destroy_group("g")
         rig.check_empty()
 
@@ -121,16 +129,7 @@ def test_wide_bitmaps_are_for_more_ranks_than_immediate_data_has_bits() -> None:
         assert (len(status.contexts), set(status.contexts.values())) == (4, {33})
         rig.check()
         network, members = connected(rig, configs_of(rig, "g", hosts), hosts)
-        chance = np.random.default_rng(5)
-        tokens = chance.integers(0, 256, (33, 2, 100), np.uint8)
-        topk = chance.integers(0, 33, (33, 2, 6))
-        for member in members:
-            member.dispatch(tokens[member.rank], topk[member.rank])
-        network.loop.run()
-        for member in members:
-            source, index = np.nonzero((topk == member.rank).any(axis=2))
-            assert np.array_equal(member.received(100).tokens, tokens[source, index])
-        assert not network.lost({})
+        check_dispatch(network, members, np.random.default_rng(5), 2, 6)
         manager.destroy_group("g")
         rig.check_empty()
 

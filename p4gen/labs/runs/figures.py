@@ -28,10 +28,14 @@ class Figure:
     testbed: float
     """Mb/s; of a Barrier, whose size is 0, calls a second."""
     call: CallOrder
-    parts: int
-    """How many of these calls, each after the other, are one of the size."""
+    """Of the size, or of a part of it."""
     calls: int
     """How many of the size are made."""
+
+    @property
+    def parts(self) -> int:
+        """How many of ``call``, each after the other, are one of the size."""
+        return parts_of(self.size)
 
 
 def calls_of(size: int, repeat: int) -> int:
@@ -60,7 +64,7 @@ def figures_of(spec: ProgramSpec, wanted: Wanted, ranks: int) -> tuple[str, Sequ
             for size in (each for each in by_size if each <= wanted.size):
                 part = replace(wanted, collective=str(collective), size=min(size, LARGEST))
                 call, calls = CallOrder.wanted(spec, part, ranks), calls_of(size, wanted.repeat)
-                found.append(Figure(part.collective, size, by_size[size], call, parts_of(size), calls))
+                found.append(Figure(part.collective, size, by_size[size], call, calls))
     if not found:
         raise InputError(f"--measure: {name} has no figures of {wanted.collective}")
     return name, found

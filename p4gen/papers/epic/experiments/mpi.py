@@ -30,9 +30,10 @@ from p4gen.papers.epic.studies.emulated import CALLS, SIZES
 from p4gen.vocabulary.message import Collective
 
 _PROCESS: Final = "--process"
-_LAUNCH: Final = "HYDRA_LAUNCH:"
+_LAUNCH: Final = "HYDRA_LAUNCH: "
 """What mpiexec prints before a command that is to be run on a host; commands have the number of their proxy."""
 _LAST: Final = "HYDRA_LAUNCH_END"
+"""What it prints behind the last one."""
 _OVER_TCP: Final = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
 _TRIES, _PAUSE_S = 600, 0.1
 """How often, and after how long, a rank looks for rank 0, which starts when it does."""
@@ -64,17 +65,17 @@ def _start(address: tuple[str, int], ranks: int, arguments: list[str]) -> int:
         assert starter.stdout is not None
         proxies: dict[int, list[str]] = {}
         for line in starter.stdout:
-            if not line.startswith(_LAUNCH):
-                sys.stdout.write("" if line.startswith(_LAST) else line)
-                continue
-            words = shlex.split(line.removeprefix(_LAUNCH))
-            proxies[int(words[words.index("--proxy-id") + 1])] = words
-            if len(proxies) == ranks:
-                own = subprocess.Popen(proxies[0], env=environment)
+            if line.startswith(_LAUNCH):
+                words = shlex.split(line.removeprefix(_LAUNCH))
+                proxies[int(words[words.index("--proxy-id") + 1])] = words
+            elif line.startswith(_LAST):
+                subprocess.Popen(proxies[0], env=environment)
                 for _ in range(ranks - 1):
                     with listener.accept() as rank:
                         rank.send(proxies[rank.recv()])
-        return starter.wait() or own.wait()
+            else:
+                sys.stdout.write(line)
+        return starter.wait()
 
 
 def _follow(address: tuple[str, int], rank: int) -> int:
